@@ -333,6 +333,36 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+@final
+class ContributionParts(TypedDict):
+    """Rows × features; of a classifier's mean rows × features × classes."""
+
+    mean: list[Any]
+    aleatoric: list[list[float]]
+    epistemic: list[list[float]]
+
+
+@final
+class ContributionsBase(TypedDict):
+    """What the contributions add up from; of a classifier's mean one value per class."""
+
+    mean: float | list[float]
+    aleatoric: float
+    epistemic: float
+
+
+@final
+class Contributions(TypedDict):
+    """With `explain`: what each feature contributes; base + Σ contributions = the answer."""
+
+    features: list[str]
+    mean: list[Any]
+    aleatoric: list[list[float]]
+    epistemic: list[list[float]]
+    standard_error: ContributionParts
+    base: ContributionsBase
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -344,6 +374,7 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    explain: bool
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -373,6 +404,7 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    contributions: NotRequired[Contributions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.baseline import Baseline
@@ -54,6 +56,7 @@ class TrainedModel(ABC):
             `models.artifact.schema.SelectionDocument`; empty if nothing was compared.
         readings: how the columns of the training data were read, those that were left out by
             default included; empty if they came from no file.
+        background: encoded training rows, which explanations compare rows with; None without.
     """
 
     config: ModelConfig
@@ -66,6 +69,7 @@ class TrainedModel(ABC):
     recommended_variant: float = 0.0
     selection: Json = field(default_factory=dict)
     readings: tuple[ColumnReading, ...] = ()
+    background: Float[Tensor, "background compact"] | None = None
 
     # What the model is
 

@@ -47,7 +47,8 @@ def _tables(
     context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
-    step, options = block_rows(model), model.resolve(spec)
+    options = model.resolve(spec)
+    step = max(1, block_rows(model) // model.values_per_sample(options))
     for start in range(spec.start, spec.stop, step):
         if should_stop():
             raise Stopped

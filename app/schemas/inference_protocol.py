@@ -78,7 +78,7 @@ class InferHeader(Request):
     parameters: dict[str, Scalar] | None = Field(
         None,
         description="`samples`, `seed`, `prune`, `sampler`, `target_mc_error`, `deadline_ms`, "
-        '`abstain_above` as in /predict; `intervals` as text ("0.5,0.9"); `timeout` in '
+        '`explain`, `abstain_above` as in /predict; `intervals` as text ("0.5,0.9"); `timeout` in '
         "microseconds; `binary_data_output`",
     )
     inputs: Annotated[tuple[InputHeader, ...], Field(min_length=1, max_length=MAX_TENSORS)]

@@ -78,6 +78,35 @@ class ExceedanceResponse(Response):
     probability: list[float]
 
 
+class ContributionParts(Response):
+    """Rows × features; of a classifier's mean rows × features × classes."""
+
+    mean: list[list[Any]]
+    aleatoric: list[list[float]]
+    epistemic: list[list[float]]
+
+
+class BaseResponse(Response):
+    """The mean of each part over the background rows; of a classifier's mean one per class."""
+
+    mean: float | list[float]
+    aleatoric: float
+    epistemic: float
+
+
+class ContributionsResponse(ContributionParts):
+    """Shapley values of the features, with their standard errors.
+
+    base + Σ over the features = the row's own mean, variance or entropy. Numbers: mean in units of
+    the target, aleatoric and epistemic in squared units. Classes: mean of the probabilities,
+    aleatoric of the expected entropy and epistemic of the mutual information, in nats.
+    """
+
+    features: list[str]
+    standard_error: ContributionParts
+    base: BaseResponse
+
+
 class TimingsResponse(Response):
     """Milliseconds in the queue, in the engine, and in total."""
 
@@ -122,6 +151,9 @@ class PredictResponse(Response):
     )
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"
+    )
+    contributions: ContributionsResponse | None = Field(
+        None, description="with explain: what each feature contributes"
     )
     abstained: list[bool] | None = Field(
         None, description="with abstain_above: rows for a human to decide; they keep their values"

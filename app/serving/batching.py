@@ -211,11 +211,17 @@ class _BatchBuilder:
         oldest, throughput = self._entries[0], self._throughput
         if len(self._entries) > 1 or not oldest.is_divisible:
             return Batch(self._entries, self._samples)
+        if self._is_unmeasured(oldest):
+            return Batch(self._entries, self._samples, 1 if oldest.rows > 1 else None)
         rows = rows_of_slice(oldest.speed_key, oldest.rows, self._samples, throughput)
         return Batch(self._entries, self._samples, rows)
 
+    def _is_unmeasured(self, entry: Entry) -> bool:
+        """Whether the time of a row may be long and is not known: it is then computed alone."""
+        return entry.options.explain and not self._throughput.knows(entry.speed_key)
+
     def add_if_fits(self, entry: Entry, samples: int) -> None:
-        if entry.batch_key(samples) != self._key:
+        if entry.batch_key(samples) != self._key or self._is_unmeasured(entry):
             return
         rows, left = self._rows + entry.rows, min(self._left_seconds, self._left(entry))
         seconds = self._throughput.seconds(entry.speed_key, rows, samples)
@@ -255,5 +261,10 @@ def requeue(waiting: Iterable[Entry], sliced: Entry) -> dict[Entry, None]:
 
 
 def speed_key(artifact: str, options: ResolvedOptions) -> Hashable:
-    """The key for `Throughput`. `moments` draws nothing, and `return_draws` draws all weights."""
-    return (artifact, options.prune, options.sampler == "moments", options.return_draws)
+    """The key for `Throughput`.
+
+    `moments` draws nothing, `return_draws` draws all weights, and `explain` predicts hundreds of
+    rows for each.
+    """
+    is_closed = options.sampler == "moments"
+    return (artifact, options.prune, is_closed, options.return_draws, options.explain)

@@ -53,6 +53,10 @@ class Throughput:
         mean = means.get(size, _Mean(rows, samples, seconds))
         self._means[key] = means | {size: mean.towards(rows, samples, seconds)}
 
+    def knows(self, key: Hashable) -> bool:
+        """Whether there are observations of a key."""
+        return key in self._means
+
     def seconds(self, key: Hashable, rows: int, samples: int) -> float:
         """The estimate for `rows` × `samples` in one computation; 0 without observations."""
         means = self._means.get(key, {}).values()

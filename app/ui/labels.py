@@ -133,6 +133,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
         "Class weights",
         "Balanced: each class counts the same in training, however rare it is.",
     ),
+    "training.background": (
+        "Background rows",
+        "Training rows that are stored with the model to explain its predictions; 0 for none.",
+    ),
     "training.validation_fraction": (
         "Validation fraction",
         "The share of the rows that score the model.",

@@ -164,6 +164,7 @@ def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
     """The number of rows of a chunk.
 
     Args:
+        samples: of a row; if it is explained, those of all rows that are predicted for it.
         wanted: the caller's number; chosen from rows and samples if None.
 
     Raises:

@@ -19,6 +19,26 @@ class Interval(NamedTuple):
     upper: "ndarray"
 
 
+def is_bound(column: str) -> bool:
+    """Whether a column has the lower bounds of intervals."""
+    return column.startswith(("lower_", "conformal_lower_"))
+
+
+class Contributions(NamedTuple):
+    """Rows × features: what each feature contributes, with the standard errors of all three.
+
+    Of a classifier `mean` is the probability of the predicted class.
+    """
+
+    features: tuple[str, ...]
+    mean: "ndarray"
+    aleatoric: "ndarray"
+    epistemic: "ndarray"
+    mean_error: "ndarray"
+    aleatoric_error: "ndarray"
+    epistemic_error: "ndarray"
+
+
 @dataclass(frozen=True, repr=False)
 class Prediction:
     """A model's predictions in the order of the rows; those of a forecast are for steps ahead.
@@ -147,6 +167,24 @@ class Prediction:
         return self["abstained"]
 
     @property
+    def contributions(self) -> Contributions:
+        """With `explain`: what each feature contributes to mean, noise and ignorance.
+
+        Raises:
+            ValueError: the prediction was made without `explain=True`.
+        """
+        first = "contribution_"
+        names = [n.removeprefix(first) for n in self.table.column_names if n.startswith(first)]
+        if not names:
+            raise ValueError("there are no contributions: predict with explain=True")
+        parts = [
+            numpy().column_stack([self[f"{error}{part}{first}{name}"] for name in names])
+            for error in ("", "standard_error_")
+            for part in ("", "aleatoric_", "epistemic_")
+        ]
+        return Contributions(tuple(names), *parts)
+
+    @property
     def times(self) -> "ndarray":
         """The times of a forecast's steps ahead."""
         return self["time"]
@@ -170,7 +208,7 @@ class Prediction:
         """
         prefix = "" if kind == "credible" else f"{kind}_"
         if f"{prefix}lower_{level}" not in self.table.column_names:
-            there = [n.partition("lower_")[::2] for n in self.table.column_names if "lower_" in n]
+            there = [n.partition("lower_")[::2] for n in self.table.column_names if is_bound(n)]
             known = ", ".join(f"{at} ({k.rstrip('_') or 'credible'})" for k, at in there) or "none"
             hint = f"predict with intervals=[{level}]"
             raise ValueError(f"no {kind} interval of level {level}, there are: {known}; {hint}")

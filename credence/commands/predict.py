@@ -66,6 +66,9 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Add what each feature contributes.")
+    ] = False,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -115,6 +118,7 @@ def predict(
         "intervals": interval,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "explain": explain or None,
         "horizon": horizon,
         "top": top,
     }

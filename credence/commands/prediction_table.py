@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from credence.client.prediction import is_bound
 from credence.rendering import print_table
 
 if TYPE_CHECKING:
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
 
 UNUSUAL = "bold yellow"  # rows unlike those of training, and rows to abstain from
 MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained"}
+PARTS = {
+    "contribution_": "mean",
+    "aleatoric_contribution_": "noise",
+    "epistemic_contribution_": "ignorance",
+}
+STRONGEST = 3  # features in a cell
 CLASSES = {
     "label": "label",
     "expected_entropy": "expected\nentropy (nats)",
@@ -41,6 +48,7 @@ def print_prediction(table: "Table", first_row: int) -> None:
         columns |= _named(table, TEXTS)
     else:
         columns |= _classes(table) if "label" in table.column_names else _numbers(table)
+        columns |= _contributions(table)
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
@@ -57,7 +65,7 @@ def _numbers(table: "Table") -> Columns:
         columns["median"] = table.to_pylist("median")
     for kind in ("aleatoric", "epistemic"):
         columns[f"{kind}\ndeviation"] = list(map(sqrt, table.to_pylist(f"{kind}_variance")))
-    for name in (name for name in table.column_names if "lower_" in name):
+    for name in filter(is_bound, table.column_names):
         kind, _, level = name.partition("lower_")
         bounds = zip(
             table.to_pylist(name), table.to_pylist(name.replace("lower", "upper")), strict=True
@@ -77,6 +85,28 @@ def _classes(table: "Table") -> Columns:
 
 def _named(table: "Table", headers: dict[str, str]) -> Columns:
     return {header: table.to_pylist(name) for name, header in headers.items()}
+
+
+def _contributions(table: "Table") -> Columns:
+    """The strongest contributions of each row, if it is explained."""
+    return {
+        f"{what}\nby feature": [_strongest(row) for row in rows]
+        for prefix, what in PARTS.items()
+        if (rows := _by_feature(table, prefix))
+    }
+
+
+def _by_feature(table: "Table", prefix: str) -> list[dict[str, float | None]]:
+    names = [n for n in table.column_names if n.startswith(prefix)]
+    features = [name.removeprefix(prefix) for name in names]
+    rows = zip(*map(table.to_pylist, names), strict=True)
+    return [dict(zip(features, row, strict=True)) for row in rows]
+
+
+def _strongest(values: dict[str, float | None]) -> str:
+    known = {name: value for name, value in values.items() if value}
+    order = sorted(known, key=lambda name: -abs(known[name]))
+    return "\n".join(f"{name} {known[name]:+.3g}" for name in order[:STRONGEST])
 
 
 def _span(lower: float | None, upper: float | None) -> str:

@@ -19,7 +19,9 @@ from sklearn.utils.validation import (
 from core.exceptions import Invalid
 from credence.estimators import fitting, saving, tables
 from credence.estimators.progress import training_progress
+from models.exceptions import InvalidInput
 from models.features.columns import Columns
+from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -140,6 +142,22 @@ class BayesianEstimator(BaseEstimator):
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Aleatoric (noise), epistemic (more data would reduce it), and total uncertainty."""
         raise NotImplementedError
+
+    def explain(self, X: Any) -> Contributions:
+        """What each feature contributes to mean, noise and ignorance: Shapley values.
+
+        Rows × features with their standard errors; of a classifier the mean is rows × features ×
+        classes. `base` and the contributions add up to the prediction.
+
+        Raises:
+            ValueError: the model cannot explain its predictions; the message says why.
+        """
+        try:
+            answer = self._predict(X, intervals=(), explain=True).answers[CONTRIBUTIONS]
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
+        assert isinstance(answer, Contributions)
+        return answer
 
     def save(self, path: Path | str) -> None:
         """Write the model as a version's archive: safetensors and JSON, no pickle.

@@ -4,6 +4,7 @@ model.json            configuration, encoders, target, metrics and notes (`model
 prune-0.safetensors   the full posterior and the likelihood's point parameters: loc and rho, or the
                       tensors of another method's state (`models.artifact.states`)
 prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with one bit per weight
+background.safetensors encoded training rows that explanations compare with, if there are any
 card.json             what training recorded of rows, epochs and weights (`models.training.card`)
 manifest.json         size and SHA-256 of each file above
 """
@@ -14,6 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
@@ -21,6 +23,7 @@ from models.artifact.schema import VariantDocument, parse_document
 from models.artifact.states import STATES, check_state
 from models.config import Json
 from models.exceptions import CorruptArtifact
+from models.explanation.background import MAX_ROWS, MIN_ROWS
 from models.forecasting.model import Forecaster
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
@@ -37,6 +40,7 @@ KINDS: dict[str, type[TrainedModel]] = {
     "language_model": BayesianLanguageModel,
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
+BACKGROUND = "background.safetensors"
 
 # The errors caused by files with right checksums whose contents do not fit together.
 _UNREADABLE = (
@@ -56,6 +60,9 @@ def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
     names = [MODEL, CARD, *map(_file_name, variants)]
+    if model.background is not None:
+        (directory / BACKGROUND).write_bytes(save({"rows": model.background.contiguous()}))
+        names.append(BACKGROUND)
     write_json(directory / CARD, model.card)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
@@ -76,7 +83,8 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
         config, card = document["config"], read_json(directory / CARD)
         model = KINDS[str(config.task)].from_json(config, {**document}, card)
         variants = [_read_variant(v, model, directory, device) for v in document["variants"]]
-        return model.with_variants({variant.prune: variant for variant in variants})
+        model = model.with_variants({variant.prune: variant for variant in variants})
+        return _with_background(model, directory) if BACKGROUND in files else model
     except CorruptArtifact:
         raise
     except _UNREADABLE as error:
@@ -195,6 +203,21 @@ def _read_variant(
     check_state(state, model.network, model.likelihood)
     fields: dict[str, Any] = {**document, "state": state.to(device)}
     return Variant(**fields)
+
+
+def _with_background(model: TrainedModel, directory: Path) -> TrainedModel:
+    """
+    Raises:
+        CorruptArtifact: if these are no rows that the model has encoded.
+    """
+    path = directory / BACKGROUND
+    _check_header(path)
+    rows, width = load_file(path)["rows"], model.blank(1).shape[-1]
+    fits = rows.ndim == 2 and rows.shape[1] == width and MIN_ROWS <= len(rows) <= MAX_ROWS
+    if not fits or rows.dtype != torch.float32 or not rows.isfinite().all():
+        message = f"must be {MIN_ROWS} to {MAX_ROWS} rows of {width} finite float32 numbers"
+        raise CorruptArtifact(message, f"/{BACKGROUND}")
+    return replace(model, background=rows)
 
 
 def _check_header(path: Path) -> None:

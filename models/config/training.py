@@ -57,6 +57,9 @@ class TrainingConfig:
     held-out lines, training returns to the best weights with a quarter of the learning rate. The
     rate rises over the first `warmup_steps`. With `averaging_steps` the exponential average of the
     weights over so many steps is scored and kept.
+
+    `background` encoded training rows are stored with the model, to explain its predictions; with
+    fewer than 16 it explains none.
     """
 
     __pydantic_config__ = STRICT
@@ -81,3 +84,4 @@ class TrainingConfig:
     refit: bool | None = None
     seed: Annotated[int, Interval(ge=0, le=2**31 - 1)] = 0
     device: Annotated[str, Len(1, 16)] = "auto"
+    background: Annotated[int, Interval(ge=0, le=256)] = 64  # means err by 1/8 of a deviation

@@ -134,6 +134,13 @@ class FeatureEncoder:
         return feature_of(self._forms)
 
     @cached_property
+    def feature_of_compact(self) -> Int[np.ndarray, "compact"]:
+        """The number of the feature of each column of an encoded row; −1 for a mark."""
+        widths = [form.compact_width for form in self._forms]
+        features = np.repeat(np.arange(len(widths)), widths)
+        return np.append(features, np.full(len(self._marked), -1, features.dtype))
+
+    @cached_property
     def expand(self) -> Expansion:
         """The function from encoded rows to network inputs."""
         return Expansion.of(self._forms)

@@ -113,7 +113,8 @@ class Forecaster(TabularModel):
     @property
     def unknown_options(self) -> Mapping[str, str]:
         others = super().unknown_options
-        return {name: message for name, message in others.items() if name != "horizon"}
+        own = {name: message for name, message in others.items() if name != "horizon"}
+        return own | {"explain": "forecasts are not explained: only models of rows are"}
 
     @property
     def horizon(self) -> int:

@@ -94,6 +94,7 @@ class BayesianLanguageModel(TrainedModel):
             "abstain_above": "a language model does not abstain: leave it out",
             "return_mc_errors": "a language model states no such errors: leave it out",
             "target_mc_error": "a language model has no mean with an mc_error: leave it out",
+            "explain": "texts are not explained: only models of rows are",
             **not_answered(self.task),
         }
 

@@ -96,11 +96,19 @@ class BatchOptions:
         Len(0, 16),
         Field(description="thresholds: the probability that the target is above each"),
     ] = ()
+    explain: Annotated[
+        bool,
+        Field(
+            description="add `contributions`: what each feature contributes to the mean (of "
+            "classes to the probabilities) and to the aleatoric and epistemic uncertainty; a row "
+            "then takes the work of several hundred",
+        ),
+    ] = False
 
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
-        return (self.exceeds,)
+        return (self.exceeds, self.explain)
 
 
 @dataclass(frozen=True, kw_only=True)

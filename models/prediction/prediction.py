@@ -7,6 +7,8 @@ from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, ClassCalibration
@@ -150,6 +152,15 @@ class RowPrediction(Prediction):
         """Per row: total standard deviation in target units, or total entropy in nats."""
         return np.sqrt(self.variance["total"]) if self.entropy is None else self.entropy["total"]
 
+    @property
+    def moments(self) -> np.ndarray:
+        """Rows × quantities, as `moments` of a mixture."""
+        if self.entropy is None:
+            parts = [self.mean, self.variance["aleatoric"], self.variance["epistemic"]]
+        else:
+            parts = [*self.mean.T, self.entropy["aleatoric"], self.entropy["epistemic"]]
+        return np.stack(parts, axis=-1)
+
     def abstaining(self, above: float | None) -> "RowPrediction":
         """A copy that marks the rows with an uncertainty above the bound; None removes the marks.
 
@@ -290,6 +301,20 @@ def summarise(
         if wants_errors(options):
             summary |= all_errors(mixture, raw, _quantities(summary, options), even=even)
     return {name: value.cpu().numpy() for name, value in summary.items()}
+
+
+def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, "rows quantities"]:
+    """The calibrated mean, aleatoric and epistemic variance.
+
+    Of classes: all probabilities, expected entropy and mutual information.
+    """
+    if calibration is not None:
+        mixture = calibration.apply(mixture)
+    if isinstance(mixture, CategoricalMixture):
+        parts = (*mixture.mean().T, mixture.expected_entropy(), mixture.mutual_information())
+    else:
+        parts = (mixture.mean(), mixture.aleatoric(), mixture.epistemic())
+    return torch.stack(parts, dim=-1)
 
 
 def wants_errors(options: BatchOptions) -> bool:

@@ -28,6 +28,8 @@ from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
+from models.explanation.background import can_be_explained
+from models.explanation.explainer import Explainer
 from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
 from models.features.readings import with_readings
@@ -44,6 +46,7 @@ from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.answers.questions import not_answered
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
@@ -63,6 +66,7 @@ from models.prediction.prediction import (
     ClassName,
     RowPrediction,
     concatenate,
+    moments,
     summarise,
     to_prediction,
 )
@@ -209,7 +213,39 @@ class TabularModel(TrainedModel):
             calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
             answer = replace(answer, draws=draws)
+        if options.explain:
+            contributions = self._explain(fitted, x, used, answer)
+            answer = replace(answer, answers={**answer.answers, CONTRIBUTIONS: contributions})
         return answer
+
+    @cached_property
+    def explainer(self) -> Explainer | None:
+        """Explains predictions in terms of features; None without background rows."""
+        if self.background is None:
+            return None
+        columns = torch.from_numpy(self.encoder.feature_of_compact)
+        return Explainer(self.background, columns, len(self.features))
+
+    def _explain(
+        self, fitted: Ready, x: Tensor, options: ResolvedOptions, answer: RowPrediction
+    ) -> Contributions:
+        """The contributions of the features to these answers, by the same noise."""
+        explainer, calibration = self.explainer, self._calibration_of(options.prune)
+        assert explainer is not None, "resolve refuses it"
+
+        def of(rows: Tensor) -> Tensor:
+            mixtures = self.engine.mixtures(
+                fitted, rows, options.sampler, options.seed, options.samples
+            )
+            return torch.cat([moments(mixture, calibration) for _, mixture in mixtures])
+
+        with threads_for(fitted.operations * explainer.evaluations * len(x) * options.samples):
+            end = torch.from_numpy(answer.moments).to(x.device)
+            found, mean = explainer.explain(x, of, end, options.seed)
+        label = None if self.classes is None else answer.mean.argmax(1)
+        names = tuple(feature.name for feature in self.features)
+        values, errors, base = (part.cpu().numpy() for part in (found.values, found.errors, mean))
+        return Contributions.of(names, values, errors, base, label)
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
         """Metrics of the rows that have a target, weighted if the columns have the weight's.
@@ -363,7 +399,10 @@ class TabularModel(TrainedModel):
         return 8 * (2 * self.encoder.width + 10 * len(self.classes or (1,)))
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        return len(self.classes or (1,)) if options.return_draws else 1
+        """Values of a row's draws, and the rows that explain it."""
+        values = len(self.classes or (1,)) if options.return_draws else 1
+        evaluations = self.explainer.evaluations if options.explain and self.explainer else 0
+        return values + evaluations
 
     def blank(self, size: int) -> Encoded:
         """Rows that lack all values and rows that lack none, in turn."""
@@ -387,6 +426,8 @@ class TabularModel(TrainedModel):
     def _check(self, options: BatchOptions) -> None:
         """Also refuse a request for conformal intervals only, if the version has none."""
         super()._check(options)
+        if options.explain and self.explainer is None:
+            raise InvalidInput(self._not_explained, "/explain")
         only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
         calibration = self.variant(options.prune).calibration
         if only_conformal and (calibration is None or not calibration.has_intervals):
@@ -395,6 +436,16 @@ class TabularModel(TrainedModel):
                 "forecasts have them; request credible ones",
                 "/interval_kinds",
             )
+
+    @property
+    def _not_explained(self) -> str:
+        """Why the model does not explain its predictions."""
+        if not can_be_explained(self.encoder):
+            return "this version reads a tensor: only columns of a table are explained"
+        return (
+            "this version has no background rows to compare rows with: train it again, with "
+            "`training.background` above 0 and at most 4,096 encoded values per row"
+        )
 
     def _calibration_of(self, prune: float) -> Calibration | None:
         """The calibration of rows; None for paths, whose calibration is not of single windows."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
+from models.explanation.background import can_be_explained, choose_background
 from models.features.columns import Columns
 from models.features.folds import Folds
 from models.features.rows import Rows
@@ -116,7 +117,16 @@ class RowProblem:
             variants_by_prune=scored,
             recommended_variant=recommended,
             notes=(*model.notes, *notes, *note),
+            background=self._background(),
         )
+
+    def _background(self) -> Tensor | None:
+        """Rows that explanations compare with; none for forecasts, which are not explained."""
+        model = self.model
+        if not model.has_independent_rows or not can_be_explained(model.encoder):
+            return None
+        training = model.config.training
+        return choose_background(self.rows, training.seed, training.background)
 
 
 def _recommend(

@@ -15,6 +15,7 @@ import numpy as np
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from models.features.columns import level_text
+from models.prediction.answers.contributions import CONTRIBUTIONS, TENSORS
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
@@ -59,6 +60,9 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
         for question in QUESTIONS
         if task in question.tasks
         for name, shape in question.tensors.items()
+    }
+    found |= {
+        name: _answer("explain", name, shape, CONTRIBUTIONS) for name, shape in TENSORS.items()
     }
     return dict(sorted(found.items(), key=lambda item: item[1].on_request))
 
@@ -133,13 +137,16 @@ def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
 
 
-def _answer(option: str, name: str, shape: tuple[int, ...]) -> TensorOutput:
-    """A tensor of an answer that an option asks for."""
+def _answer(
+    option: str, name: str, shape: tuple[int, ...], answer: str | None = None
+) -> TensorOutput:
+    """A tensor of an answer that an option asks for; by default the answer has its name."""
+    answer = answer or option
 
     def of(prediction: RowPrediction) -> np.ndarray:
-        if option not in prediction.answers:
+        if answer not in prediction.answers:
             raise Invalid([(f"/parameters/{option}", f"the output {name!r} needs it: give it")])
-        return prediction.answers[option].tensors()[name]
+        return prediction.answers[answer].tensors()[name]
 
     return TensorOutput(shape, of, on_request=True)
 

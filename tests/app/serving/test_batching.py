@@ -272,9 +272,25 @@ def test_what_costs_otherwise_has_a_speed_of_its_own() -> None:
         PredictOptions(prune=0.5),
         PredictOptions(sampler="moments"),
         PredictOptions(return_draws=True),
+        PredictOptions(explain=True),
     )
-    assert len({speed_key("a", o) for o in options} | {speed_key("b", options[0])}) == 5
+    assert len({speed_key("a", o) for o in options} | {speed_key("b", options[0])}) == 6
     assert speed_key("a", PredictOptions(sampler="sobol", seed=3)) == SPEED
+
+
+def test_the_first_explanation_is_of_one_row_alone_since_its_time_is_not_known(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    throughput = Throughput()
+    throughput.observe(SPEED, 64, 100, 0.001)
+    first, second = (entry(loop, 5, explain=True) for _ in range(2))
+    batch = take([first, second], 0.0, throughput).batch
+    assert batch is not None
+    assert (list(batch.entries), batch.slice_rows) == ([first], 1)
+    throughput.observe(first.speed_key, 1, 100, 0.03)
+    batch = take([first, second], 0.0, throughput).batch
+    assert batch is not None
+    assert (list(batch.entries), batch.slice_rows) == ([first], 2)  # two rows take 0.06 s
 
 
 def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted() -> None:

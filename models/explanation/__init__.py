@@ -1,0 +1,1 @@
+"""Why a prediction is what it is: Shapley values of the features, and their importance."""

@@ -1,0 +1,212 @@
+"""Explanations of trained models: what adds up, what they compare with, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from models.artifact.files import BACKGROUND, examine_artifact, read_model, write_model
+from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.exceptions import CorruptArtifact, InvalidInput
+from models.explanation.background import choose_background
+from models.features.columns import ColumnProfile
+from models.features.rows import Rows
+from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
+from models.tabular.model import TabularModel
+from models.training.recipe import resolve
+from models.training.train import train
+
+Columns = dict[str, np.ndarray]
+TRAINING = TrainingConfig(epochs=20, batch_size=64, learning_rate=0.02, fine_tune_epochs=0)
+
+
+def table(rows: int = 400) -> Columns:
+    """y rises with a and depends on the level; its noise grows with b; `constant` does nothing."""
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, rows))
+    level = random.choice(np.array(["x", "y", "z"], object), rows)
+    noise = np.exp(b) * random.normal(size=rows)
+    y = 3 * a + 2 * (level == "x") + 0.3 * noise
+    days = np.datetime64("2026-01-01") + random.integers(0, 300, rows).astype("timedelta64[D]")
+    kind = np.where(y > 0, "high", "low").astype(object)
+    constant = np.ones(rows)
+    columns = {"a": a, "b": b, "level": level, "day": days.astype("datetime64[us]")}
+    return columns | {"constant": constant, "y": y, "kind": kind}
+
+
+def profiles(columns: Columns) -> list[ColumnProfile]:
+    found = []
+    for name, values in columns.items():
+        if values.dtype == object:
+            levels = tuple(sorted(set(values.tolist())))
+            found.append(ColumnProfile(name=name, type="category", levels=levels))
+        elif values.dtype.kind == "M":
+            found.append(ColumnProfile(name=name, type="datetime"))
+        else:
+            low, high = float(values.min()), float(values.max())
+            found.append(ColumnProfile(name=name, type="number", min=low, max=high))
+    return found
+
+
+def fit(target: str, **training: Any) -> TabularModel:
+    other = {"y": "kind", "kind": "y"}[target]
+    columns = {name: values for name, values in table().items() if name != other}
+    found = profiles(columns)
+    wanted = ModelConfig(
+        target=target,
+        network=MLPConfig(hidden=(16,)),
+        training=replace(TRAINING, **training),
+        pruning=(0.5,),
+    )
+    config = resolve(wanted, found, len(columns[target]))
+    model = train(columns, {p.name: p.type for p in found}, config)
+    assert isinstance(model, TabularModel)
+    return model
+
+
+@pytest.fixture(scope="module")
+def regression() -> TabularModel:
+    return fit("y")
+
+
+@pytest.fixture(scope="module")
+def classifier() -> TabularModel:
+    return fit("kind")
+
+
+def some(rows: int = 5) -> Columns:
+    return {name: values[:rows] for name, values in table().items()}
+
+
+def explained(model: TabularModel, columns: Columns, **options: Any) -> RowPrediction:
+    return model.predict(columns, PredictOptions(explain=True, samples=32, **options))
+
+
+def contributions(prediction: RowPrediction) -> Contributions:
+    found = prediction.answers[CONTRIBUTIONS]
+    assert isinstance(found, Contributions)
+    return found
+
+
+def test_base_and_contributions_add_up_to_mean_and_variances(regression: TabularModel) -> None:
+    for options in ({}, {"prune": 0.5}, {"sampler": "moments"}, {"sampler": "monte_carlo"}):
+        prediction = explained(regression, some(), **options)
+        found = contributions(prediction)
+        assert found.features == ("a", "b", "level", "day", "constant")
+        for part, value in (
+            ("mean", prediction.mean),
+            ("aleatoric", prediction.variance["aleatoric"]),
+            ("epistemic", prediction.variance["epistemic"]),
+        ):
+            total = found.base[part] + getattr(found, part).sum(1)
+            np.testing.assert_allclose(total, value, rtol=1e-9, atol=1e-9)
+
+
+def test_those_of_classes_add_up_to_probabilities_and_entropies(classifier: TabularModel) -> None:
+    prediction = explained(classifier, some())
+    found, entropy = contributions(prediction), prediction.entropy
+    assert entropy is not None
+    assert found.mean.shape == (5, 5, 2)
+    np.testing.assert_allclose(found.base["mean"] + found.mean.sum(1), prediction.mean, atol=1e-9)
+    np.testing.assert_allclose(found.mean.sum(2), 0, atol=1e-9)  # what one class gains others lose
+    for part in ("aleatoric", "epistemic"):
+        total = found.base[part] + getattr(found, part).sum(1)
+        np.testing.assert_allclose(total, entropy[part], atol=1e-9)
+
+
+def test_the_column_that_makes_the_noise_explains_it(regression: TabularModel) -> None:
+    found = contributions(explained(regression, some(40)))
+    by_feature = dict(zip(found.features, np.abs(found.aleatoric).mean(0), strict=True))
+    assert max(by_feature, key=by_feature.__getitem__) == "b"
+    means = dict(zip(found.features, np.abs(found.mean).mean(0), strict=True))
+    assert max(means, key=means.__getitem__) == "a"
+    assert by_feature["constant"] == means["constant"] == 0
+
+
+def test_explaining_changes_no_other_answer_and_rows_are_explained_apart(
+    regression: TabularModel,
+) -> None:
+    columns = some()
+    plain = regression.predict(columns, PredictOptions(samples=32))
+    whole = explained(regression, columns)
+    np.testing.assert_allclose(plain.mean, whole.mean, rtol=1e-12)
+    one = explained(regression, {name: values[2:3] for name, values in columns.items()})
+    np.testing.assert_allclose(
+        contributions(one).mean[0], contributions(whole).mean[2], rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_array_equal(
+        contributions(whole.select(2, 3, PredictOptions())).mean, contributions(whole).mean[2:3]
+    )
+
+
+def test_tables_and_tensors_have_the_predicted_class(classifier: TabularModel) -> None:
+    prediction = explained(classifier, some())
+    found, columns = contributions(prediction), prediction.columns()
+    label = prediction.mean.argmax(1)
+    expected = found.mean[np.arange(5), 0, label]
+    np.testing.assert_array_equal(columns["contribution_a"], expected)
+    np.testing.assert_array_equal(columns["epistemic_contribution_b"], found.epistemic[:, 1])
+    assert {"aleatoric_contribution_level", "standard_error_contribution_day"} <= columns.keys()
+    np.testing.assert_array_equal(found.tensors()["contributions"][:, 0], expected)
+
+
+def test_background_rows_are_stored_and_read_back(regression: TabularModel, tmp_path: Path) -> None:
+    assert regression.background is not None
+    assert len(regression.background) == 64
+    write_model(regression, tmp_path)
+    assert (tmp_path / BACKGROUND).stat().st_size < 2**18
+    again = examine_artifact(tmp_path)
+    assert again.background is not None
+    torch.testing.assert_close(again.background, regression.background, rtol=0, atol=0)
+    columns = some()
+    expected = contributions(explained(regression, columns))
+    assert isinstance(again, TabularModel)
+    np.testing.assert_allclose(
+        contributions(explained(again, columns)).mean, expected.mean, rtol=1e-5, atol=1e-5
+    )
+
+
+def test_background_rows_that_do_not_fit_are_refused(
+    regression: TabularModel, tmp_path: Path
+) -> None:
+    assert regression.background is not None
+    write_model(replace(regression, background=regression.background[:, 1:]), tmp_path)
+    with pytest.raises(CorruptArtifact, match="must be 16 to 256 rows of"):
+        read_model(tmp_path)
+
+
+def test_a_model_without_background_rows_says_what_to_do(regression: TabularModel) -> None:
+    old = fit("y", epochs=1, background=0)
+    assert old.background is None
+    with pytest.raises(InvalidInput, match="train it again") as raised:
+        explained(old, some())
+    assert raised.value.path == "/explain"
+
+
+def test_background_rows_are_drawn_by_weight_and_fit_into_a_quarter_of_a_megabyte() -> None:
+    inputs = torch.arange(1_000.0).unsqueeze(1)
+    weights = (inputs[:, 0] < 10).float() + 1e-9
+    drawn = choose_background(Rows(inputs, inputs[:, 0], weights), 0, 64)
+    assert drawn is not None
+    assert len(drawn) == 64
+    assert (drawn < 10).all()
+    wide = torch.zeros(100, 2_048)
+    found = choose_background(Rows(wide, wide[:, 0]), 0, 64)
+    assert found is not None
+    assert len(found) == 32
+    wider = torch.zeros(100, 10_000)
+    assert choose_background(Rows(wider, wider[:, 0]), 0, 64) is None
+
+
+def test_an_explained_row_counts_as_all_rows_that_are_predicted_for_it(
+    regression: TabularModel,
+) -> None:
+    plain = regression.resolve(PredictOptions())
+    assert regression.values_per_sample(plain) == 1
+    explain = regression.resolve(PredictOptions(explain=True))
+    assert regression.values_per_sample(explain) == 1 + 2 * 64 * 3  # `constant` has no input
