@@ -247,6 +247,33 @@ class Selection(TypedDict):
     note: str
 
 
+class SharedImportance(TypedDict):
+    """A feature that shares importance with another, and their association."""
+
+    name: str
+    value: float
+
+
+class FeatureImportance(TypedDict):
+    """The mean size of a feature's contributions, with standard errors over rows."""
+
+    name: str
+    mean: float
+    mean_error: float
+    aleatoric: float
+    aleatoric_error: float
+    epistemic: float
+    epistemic_error: float
+    correlated_with: list[SharedImportance]
+
+
+class Importance(TypedDict):
+    """The importance of features on held-out rows; without rows, nothing was measured."""
+
+    rows: int
+    features: list[FeatureImportance]
+
+
 class Version(TypedDict):
     """One immutable version of a model."""
 
@@ -267,6 +294,7 @@ class Version(TypedDict):
     baselines: list[Baseline]
     recommended_variant: float
     selection: Selection
+    importance: Importance
     notes: list[str]
     imported: NotRequired[Json]
     dataset: str
@@ -295,6 +323,7 @@ class Card(TypedDict):
     baselines: list[Baseline]
     recommended_variant: float
     selection: Selection
+    importance: Importance
     signal_to_noise: Json | None
     out_of_distribution: list[Json]
     limits: list[str]

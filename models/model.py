@@ -150,6 +150,7 @@ class TrainedModel(ABC):
             "baselines": [asdict(baseline) for baseline in self.baselines],
             "recommended_variant": self.recommended_variant,
             "selection": self.selection,
+            "importance": self.card.get("importance", {}),
             "notes": list(self.notes),
         }
 

@@ -8,6 +8,7 @@ from app.schemas.common import Json, Response, is_none
 from app.schemas.models import (
     BaselineResponse,
     FeatureResponse,
+    ImportanceResponse,
     Label,
     SelectionResponse,
     VariantResponse,
@@ -125,6 +126,7 @@ class CardResponse(Response):
     baselines: list[BaselineResponse]
     recommended_variant: float
     selection: SelectionResponse
+    importance: ImportanceResponse = ImportanceResponse()
     signal_to_noise: SignalToNoise | None
     out_of_distribution: list[CardDetector]
     limits: list[str]

@@ -85,6 +85,35 @@ class SelectionResponse(Response):
     note: str = ""
 
 
+class SharedResponse(Response):
+    """A feature that shares importance with another, and their association, above 0.7."""
+
+    name: str
+    value: float = Field(description="|r|, Cramér's V, or the correlation ratio")
+
+
+class FeatureImportance(Response):
+    """The mean size of a feature's contributions to each part, with standard errors over rows."""
+
+    name: str
+    mean: float = Field(
+        description="in units of the target; of classes the probability that the feature moves"
+    )
+    mean_error: float
+    aleatoric: float = Field(description="in squared units of the target; of classes in nats")
+    aleatoric_error: float
+    epistemic: float = Field(description="as aleatoric")
+    epistemic_error: float
+    correlated_with: list[SharedResponse]
+
+
+class ImportanceResponse(Response):
+    """The importance of features on held-out rows, the greatest for the mean first."""
+
+    rows: int = Field(default=0, description="that were explained; 0 if none were")
+    features: list[FeatureImportance] = Field(default=[], description="50 at most")
+
+
 class OriginResponse(Response):
     """The version that was exported, as its archive describes it."""
 
@@ -141,6 +170,7 @@ class VersionResponse(_OfVersion):
         0.0, description="the `prune` of the variant with the clearly best score, else 0"
     )
     selection: SelectionResponse = SelectionResponse()
+    importance: ImportanceResponse = ImportanceResponse()
     notes: list[str]
     imported: ImportedResponse | None = Field(None, exclude_if=is_none)
     dataset: str

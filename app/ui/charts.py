@@ -149,6 +149,29 @@ def dot_chart(
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
 
 
+def error_chart(  # noqa: PLR0917 - a title and an axis
+    name: str,
+    title: str,
+    reading: str,
+    x_title: str,
+    values: Sequence[tuple[str, float, float]],
+    role: str,
+) -> Chart:
+    """A bar with its standard error for each named value, the first one on top."""
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "meta": role,
+        "x": [value for _, value, _ in values],
+        "y": list(range(len(values))),
+        "error_x": {"type": "data", "array": [error for _, _, error in values]},
+        "hovertemplate": "%{x:.3g}<extra></extra>",
+    }
+    layout = _labelled(x_title, [label for label, _, _ in values]) | {"bargap": 0.25}
+    table = Table(title, ("feature", x_title, "standard error"), [list(row) for row in values])
+    return Chart(name, title, reading, {"data": [bars], "layout": layout}, table)
+
+
 def _labelled(x_title: str, labels: Sequence[str]) -> Json:
     """A layout with a labelled row at each of y = 0, 1, 2, …, the first one on top."""
     rows = {"tickvals": list(range(len(labels))), "ticktext": [plain(label) for label in labels]}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.ui.card import classes, comparisons, posterior, quality, training
+from app.ui.card import classes, comparisons, importance, posterior, quality, training
 from app.ui.charts import Chart, Table
 from app.ui.pages import templates
 from app.ui.scores import headline
@@ -13,6 +13,7 @@ BUILDERS = {  # in the order of the page; the words of each section are in secti
     "scores": quality.scores,
     "baselines": comparisons.baselines,
     "classes": classes.classes,
+    "importance": importance.importance,
     "calibration": quality.calibration,
     "coverage": quality.coverage,
     "risk": quality.risk,

@@ -20,6 +20,9 @@ const roles = {
   "epistemic line": ({ epistemic }) => ({ line: { color: epistemic, width: 2 } }),
   dots: ({ series }) => ({ marker: { color: series[0], size: 9 } }),
   "best dots": ({ series }) => ({ marker: { color: series[1], size: 12, symbol: "diamond" } }),
+  "bars of mean": ({ series, ink }) => bars(series[0], ink),
+  "bars of aleatoric": ({ aleatoric, ink }) => bars(aleatoric, ink),
+  "bars of epistemic": ({ epistemic, ink }) => bars(epistemic, ink),
   history: ({ muted }) => ({ line: { color: muted, width: 2 } }),
   "heat of means": ({ surface, series }) => heat(surface, series[0]),
   "heat of epistemic": ({ surface, epistemic }) => heat(surface, epistemic),
@@ -27,6 +30,13 @@ const roles = {
 /** @param {string} colour
  * @param {string} ground */
 const band = (colour, ground) => ({ mode: "lines", fill: "tonexty", fillcolor: between(ground, colour, 0.5), line: { width: 0, color: colour } });
+/** @param {string} colour
+ * @param {string} ink */
+const bars = (colour, ink) => ({ marker: { color: colour }, error_x: { color: ink, thickness: 1 } });
+/** A trace with the style of its role; error bars keep their lengths.
+ * @param {any} trace
+ * @param {any} style */
+const styled = (trace, style) => ({ ...trace, ...style, ...(trace.error_x && { error_x: { ...trace.error_x, ...style?.error_x } }) });
 /** @param {string} from
  * @param {string} to */
 const heat = (from, to) => ({ colorscale: [[0, from], [1, to]] });
@@ -47,7 +57,7 @@ function between(from, to, share) {
  * @param {Colours} colours
  * @returns {Figure} */
 function coloured(figure, colours) {
-  const data = figure.data.map((trace) => ({ ...trace, ...roles[trace.meta]?.(colours) }));
+  const data = figure.data.map((trace) => styled(trace, roles[trace.meta]?.(colours)));
   const axis = (/** @type {object} */ own) => ({
     ...own,
     gridcolor: colours.grid,

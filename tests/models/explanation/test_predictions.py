@@ -9,74 +9,14 @@ import pytest
 import torch
 
 from models.artifact.files import BACKGROUND, examine_artifact, read_model, write_model
-from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.exceptions import CorruptArtifact, InvalidInput
 from models.explanation.background import choose_background
-from models.features.columns import ColumnProfile
 from models.features.rows import Rows
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.training.recipe import resolve
-from models.training.train import train
-
-Columns = dict[str, np.ndarray]
-TRAINING = TrainingConfig(epochs=20, batch_size=64, learning_rate=0.02, fine_tune_epochs=0)
-
-
-def table(rows: int = 400) -> Columns:
-    """y rises with a and depends on the level; its noise grows with b; `constant` does nothing."""
-    random = np.random.default_rng(0)
-    a, b = random.normal(size=(2, rows))
-    level = random.choice(np.array(["x", "y", "z"], object), rows)
-    noise = np.exp(b) * random.normal(size=rows)
-    y = 3 * a + 2 * (level == "x") + 0.3 * noise
-    days = np.datetime64("2026-01-01") + random.integers(0, 300, rows).astype("timedelta64[D]")
-    kind = np.where(y > 0, "high", "low").astype(object)
-    constant = np.ones(rows)
-    columns = {"a": a, "b": b, "level": level, "day": days.astype("datetime64[us]")}
-    return columns | {"constant": constant, "y": y, "kind": kind}
-
-
-def profiles(columns: Columns) -> list[ColumnProfile]:
-    found = []
-    for name, values in columns.items():
-        if values.dtype == object:
-            levels = tuple(sorted(set(values.tolist())))
-            found.append(ColumnProfile(name=name, type="category", levels=levels))
-        elif values.dtype.kind == "M":
-            found.append(ColumnProfile(name=name, type="datetime"))
-        else:
-            low, high = float(values.min()), float(values.max())
-            found.append(ColumnProfile(name=name, type="number", min=low, max=high))
-    return found
-
-
-def fit(target: str, **training: Any) -> TabularModel:
-    other = {"y": "kind", "kind": "y"}[target]
-    columns = {name: values for name, values in table().items() if name != other}
-    found = profiles(columns)
-    wanted = ModelConfig(
-        target=target,
-        network=MLPConfig(hidden=(16,)),
-        training=replace(TRAINING, **training),
-        pruning=(0.5,),
-    )
-    config = resolve(wanted, found, len(columns[target]))
-    model = train(columns, {p.name: p.type for p in found}, config)
-    assert isinstance(model, TabularModel)
-    return model
-
-
-@pytest.fixture(scope="module")
-def regression() -> TabularModel:
-    return fit("y")
-
-
-@pytest.fixture(scope="module")
-def classifier() -> TabularModel:
-    return fit("kind")
+from tests.models.explanation.fitting import Columns, fit, table
 
 
 def some(rows: int = 5) -> Columns:
