@@ -17,9 +17,11 @@ from core.process.devices import service_device
 from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
 from models.model import TrainedModel
+from models.prediction.options import BatchOptions
 
 BLOCK_BYTES = 2**25  # of inputs and predictions in memory at a time
 MAX_BLOCK_ROWS = 2**13  # between two calls of `should_stop`
+MAX_EXPLAINED_ROWS = 2**6  # each is some hundred rows of work
 
 
 def run_chunk(
@@ -48,7 +50,7 @@ def _tables(
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
     options = model.resolve(spec)
-    step = max(1, block_rows(model) // model.values_per_sample(options))
+    step = block_rows(model, options)
     for start in range(spec.start, spec.stop, step):
         if should_stop():
             raise Stopped
@@ -58,9 +60,12 @@ def _tables(
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
 
 
-def block_rows(model: TrainedModel) -> int:
+def block_rows(model: TrainedModel, options: BatchOptions) -> int:
     """The rows that fit into a block with their encoding and their predictions."""
-    return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // model.bytes_per_row))
+    points = 0 if options.density is None else options.density.points
+    asked = len(options.exceeds) + len(options.quantiles) + 2 * points
+    most = MAX_EXPLAINED_ROWS if options.explain else MAX_BLOCK_ROWS
+    return max(1, min(most, BLOCK_BYTES // (model.bytes_per_row + 8 * asked)))
 
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:

@@ -58,12 +58,15 @@ def _spec(
     check_independent_rows(model)
     options = model.resolve(request)
     check_inputs(model.inputs, dataset.columns)
-    work_per_row = options.samples * model.values_per_sample(options)
     resolved = {
         "version": version.version,
         "samples": options.samples,
         "seed": options.seed,
         "sampler": options.sampler,
-        "chunk_rows": plan_chunk_rows(dataset.rows, work_per_row, request.chunk_rows),
+        "chunk_rows": plan_chunk_rows(
+            dataset.rows,
+            options.samples * model.values_per_sample(options),
+            request.chunk_rows,
+        ),
     }
     return PredictSpec.model_validate(request.model_dump() | resolved)

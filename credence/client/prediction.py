@@ -12,16 +12,14 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
 
+LOWER = ("lower_", "conformal_lower_")
+
+
 class Interval(NamedTuple):
     """Bounds per row; NaN where a conformal one is unbounded."""
 
     lower: "ndarray"
     upper: "ndarray"
-
-
-def is_bound(column: str) -> bool:
-    """Whether a column has the lower bounds of intervals."""
-    return column.startswith(("lower_", "conformal_lower_"))
 
 
 class Contributions(NamedTuple):
@@ -208,7 +206,9 @@ class Prediction:
         """
         prefix = "" if kind == "credible" else f"{kind}_"
         if f"{prefix}lower_{level}" not in self.table.column_names:
-            there = [n.partition("lower_")[::2] for n in self.table.column_names if is_bound(n)]
+            there = [
+                n.partition("lower_")[::2] for n in self.table.column_names if n.startswith(LOWER)
+            ]
             known = ", ".join(f"{at} ({k.rstrip('_') or 'credible'})" for k, at in there) or "none"
             hint = f"predict with intervals=[{level}]"
             raise ValueError(f"no {kind} interval of level {level}, there are: {known}; {hint}")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from credence.client.prediction import is_bound
 from credence.rendering import print_table
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ PARTS = {
     "aleatoric_contribution_": "noise",
     "epistemic_contribution_": "ignorance",
 }
+LOWER = ("lower_", "conformal_lower_")
 STRONGEST = 3  # features in a cell
 CLASSES = {
     "label": "label",
@@ -65,7 +65,7 @@ def _numbers(table: "Table") -> Columns:
         columns["median"] = table.to_pylist("median")
     for kind in ("aleatoric", "epistemic"):
         columns[f"{kind}\ndeviation"] = list(map(sqrt, table.to_pylist(f"{kind}_variance")))
-    for name in filter(is_bound, table.column_names):
+    for name in (name for name in table.column_names if name.startswith(LOWER)):
         kind, _, level = name.partition("lower_")
         bounds = zip(
             table.to_pylist(name), table.to_pylist(name.replace("lower", "upper")), strict=True
