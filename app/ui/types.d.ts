@@ -120,6 +120,23 @@ interface TextAnswer extends AnyAnswer {
   entropy: Parts;
 }
 
+/** Rows × features; of the mean of classes rows × features × classes. */
+interface ContributionParts {
+  mean: (number | number[])[][];
+  aleatoric: number[][];
+  epistemic: number[][];
+}
+interface Contributions extends ContributionParts {
+  features: string[];
+  standard_error: ContributionParts;
+}
+/** With `explain`. */
+interface ExplainedAnswer {
+  labels?: Value[];
+  classes?: Value[];
+  contributions?: Contributions;
+}
+
 /** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. */
 interface Digest {
   isUnreliable?: boolean | null;

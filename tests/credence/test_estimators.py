@@ -51,6 +51,14 @@ def fitted() -> BayesianRegressor:
     return BayesianRegressor(**QUICK).fit(frame(), target(frame()))
 
 
+def test_contributions_add_up_to_the_prediction(fitted: BayesianRegressor) -> None:
+    found = fitted.explain(frame(5))
+    assert found.features == tuple(frame().columns)
+    total = found.base["mean"] + found.mean.sum(1)
+    np.testing.assert_allclose(total, fitted.predict(frame(5)), rtol=1e-6)
+    assert np.abs(found.mean).mean(0).argmax() == 0  # size
+
+
 CHECKS = f"""
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 from credence.estimators import BayesianClassifier, BayesianRegressor

@@ -7,6 +7,7 @@ import { asError, byId, findInput, inputById } from "./dom.js";
 import { document_, element, pointer, table, formatValue, variantName } from "./parts.js";
 import { isMany, positionOf, read, samplesAt } from "./question.js";
 import { showSnippets } from "./snippets.js";
+import { showWhy } from "./why.js";
 
 const WAIT = 150; // milliseconds between a change and its request
 const TYPING = 400; // the same for text fields
@@ -45,6 +46,7 @@ async function ask(sent) {
     preview(request, []);
     showCost(answer);
     show(result, inputById("only-flagged").checked);
+    showWhy(answer);
     setStale(false);
     if (sent) byId("answer-title").focus();
   } catch (error) {
@@ -124,7 +126,7 @@ function changed(event) {
   showSettings();
   if (target.matches("[name=mode]")) switchMode();
   if (isMany() && !inputById("pasted").value.trim()) return cancel();
-  soon(target.matches("textarea, input:not([type=range], [type=radio])") ? TYPING : WAIT);
+  soon(target.matches("textarea, input:not([type=range], [type=radio], [type=checkbox])") ? TYPING : WAIT);
 }
 
 function switchMode() {

@@ -23,6 +23,7 @@ export function read(question) {
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
+  if (findInput("explain")?.checked && !isMany()) body.explain = true;
   return { body, leftOut };
 }
 

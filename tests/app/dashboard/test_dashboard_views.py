@@ -147,6 +147,22 @@ def test_more_samples_cost_more_and_err_less(own: Service, visit: Visit) -> None
     assert facts(page, "#facts")["Monte-Carlo error"] == "not known"
 
 
+def test_a_row_is_explained_by_bars(own: Service, visit: Visit) -> None:
+    page = visit.go(f"{own.url}/ui/predict?model=price")
+    expect(page.locator("#why")).to_be_hidden()
+    page.get_by_label("Explain the row").check()
+    expect(page.locator("#why")).to_be_visible()
+    row = {name: page.locator(f"#f{i}").input_value() for i, name in enumerate(HEADER.split(","))}
+    asked = {**row, "size": float(row["size"]), "wet": row["wet"] == "true"}
+    found = ask(own, model="price", inputs=[asked], explain=True)["contributions"]
+    for part in ("mean", "aleatoric", "epistemic"):
+        (bars,) = plotted(page, f"#why-{part}")
+        expected = sorted(found[part][0], key=lambda value: -abs(value))
+        assert bars["x"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    page.get_by_label("Explain the row").uncheck()
+    expect(page.locator("#why")).to_be_hidden()
+
+
 def test_names_are_text(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=awkward")
     page.get_by_role("radio", name="Paste or drop many rows").check()

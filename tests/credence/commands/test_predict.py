@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from credence.client.arrow import Column, from_stream, to_stream
+from credence.client.prediction import Prediction
 from credence.commands.prediction_files import write_csv
 from credence.commands.prediction_table import print_prediction
 from credence.types import Version
@@ -94,6 +95,47 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
     shown = " ".join(capsys.readouterr().out.split())
     assert "unbounded" in shown
     assert "0.5 to 3.5" in shown
+
+
+def test_contributions_are_columns_and_the_strongest_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = {"": (0.1, -3.0, 0.0, 1.5, 2.0), "aleatoric_": (0.2,) * 5, "epistemic_": (0.0,) * 5}
+    numbers = {
+        "mean": 2.0, "aleatoric_variance": 0.5, "epistemic_variance": 0.5,
+        **{
+            f"{error}{part}contribution_{name}": value
+            for error in ("", "standard_error_")
+            for part, values in parts.items()
+            for name, value in zip(("a", "b", "lower_limit", "d", "e"), values, strict=True)
+        },
+    }  # fmt: skip
+    columns = {name: Column("number", [value]) for name, value in numbers.items()}
+    columns["out_of_distribution"] = Column("boolean", [False])
+    table = from_stream(to_stream(columns))
+    table.metadata |= {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
+    print_prediction(table, 1)
+    shown = capsys.readouterr().out
+    assert [line.split()[line.split().index(name) + 1] for name, line in (
+        (name, next(line for line in shown.splitlines() if f" {name} " in line))
+        for name in ("b", "e", "d")
+    )] == ["-3", "+2", "+1.5"]  # fmt: skip
+    found = Prediction(table, None, lambda table: table).contributions
+    assert found.features == ("a", "b", "lower_limit", "d", "e")
+    assert found.mean.tolist() == [[0.1, -3.0, 0.0, 1.5, 2.0]]
+    assert found.aleatoric_error.tolist() == [[0.2] * 5]
+    with pytest.raises(ValueError, match="explain=True"):
+        _ = Prediction(from_stream(to_stream({"mean": columns["mean"]})), None, str).contributions
+
+
+def test_an_explained_file_has_a_column_per_feature_and_part(service: Service) -> None:
+    done = credence("predict", "small", "--explain", url=service.url, stdin=ROWS)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    features = ("kind", "x0", "x1")
+    bases = [float(r["mean"]) - sum(float(r[f"contribution_{f}"]) for f in features) for r in rows]
+    assert bases == pytest.approx([bases[0]] * 3, rel=1e-6, abs=1e-6)
+    assert all(float(r["standard_error_epistemic_contribution_x0"]) > 0 for r in rows)
 
 
 def test_a_bad_cell_is_wrong_use_and_is_named(service: Service) -> None:
