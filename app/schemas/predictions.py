@@ -82,16 +82,16 @@ class ContributionParts(Response):
     """Rows × features; of a classifier's mean rows × features × classes."""
 
     mean: list[list[Any]]
-    aleatoric: list[list[float]]
-    epistemic: list[list[float]]
+    aleatoric: list[list[float | None]]
+    epistemic: list[list[float | None]]
 
 
 class BaseResponse(Response):
     """The mean of each part over the background rows; of a classifier's mean one per class."""
 
-    mean: float | list[float]
-    aleatoric: float
-    epistemic: float
+    mean: float | list[float] | None
+    aleatoric: float | None
+    epistemic: float | None
 
 
 class ContributionsResponse(ContributionParts):

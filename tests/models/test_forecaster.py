@@ -374,6 +374,9 @@ def test_a_horizon_is_for_forecasts_and_rows_for_tables(forecaster: Forecaster) 
         forecaster.predict(sales(), PredictOptions(sampler="moments"))
     with pytest.raises(InvalidInput, match="no conformal intervals"):
         forecaster.resolve(PredictOptions(interval_kinds=("conformal",)))
+    with pytest.raises(InvalidInput, match="forecasts are not explained"):
+        forecaster.resolve(PredictOptions(explain=True))
+    assert forecaster.background is None
     assert forecaster.resolve(PredictOptions()).horizon == 12
     far = {"month": months(30) + np.timedelta64(2_900_000, "D"), "sales": sales(30)["sales"]}
     with pytest.raises(InvalidInput, match="after the year 9999"):

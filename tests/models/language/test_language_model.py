@@ -270,6 +270,7 @@ def test_every_variant_has_a_perplexity_of_the_lines_that_were_held_out(
         (PredictOptions(horizon=3), "/horizon"),
         (PredictOptions(target_mc_error=0.1), "/target_mc_error"),
         (PredictOptions(prune=0.9), "/prune"),
+        (PredictOptions(explain=True), "/explain"),
     ],
 )
 def test_options_that_texts_have_not_are_refused(
