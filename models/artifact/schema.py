@@ -30,6 +30,7 @@ from models.features.texts import TextEncoder
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.language.vocabulary import Vocabulary
+from models.out_of_distribution.columns import SeenColumns
 
 _MAX_TENSOR = 2**26  # numbers per row
 
@@ -96,6 +97,7 @@ class ModelDocument(TypedDict):
     config: ModelConfig
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
+    seen: NotRequired[SeenColumns | None]
     target: NotRequired[Target]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
@@ -145,6 +147,10 @@ def _check_encoders(document: ModelDocument) -> None:
     if len(document["stored"]) != len(document["encoders"]):
         message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
         raise CorruptArtifact(message, "/encoders")
+    seen = document.get("seen")
+    if seen is not None and len(seen.columns) != len(document["encoders"]):
+        message = f"has {len(seen.columns)} columns for {len(document['encoders'])} encoders"
+        raise CorruptArtifact(message, "/seen/columns")
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
 
