@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from models.features.columns import level_text
+from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction
 
 
@@ -44,6 +46,8 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
         return _labels(values, classes)
     if name == "draws":
         return _lists(np.moveaxis(values, 0, 1))
+    if name == REASONS:
+        return pa.array([[_reason(one) for one in row] for row in values], _reasons_type())
     if values.dtype == bool:
         return pa.array(values, pa.bool_())
     if np.issubdtype(values.dtype, np.datetime64):
@@ -63,6 +67,32 @@ def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[
 def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
     """Whether a class is beyond 64 bits. Whole numbers may be: float32 goes to 1e38."""
     return any(not isinstance(c, str) and abs(c) >= 2**63 for c in classes)
+
+
+def _reasons_type() -> pa.DataType:
+    """The type of all reasons. Values are texts, because columns have several types."""
+    seen = pa.struct(
+        {
+            "lowest": pa.string(),
+            "highest": pa.string(),
+            "levels": pa.list_(pa.string()),
+            "count": pa.int64(),
+        }
+    )
+    texts = {name: pa.string() for name in ("column", "code", "value")}
+    return pa.list_(pa.struct({**texts, "seen": seen, "text": pa.string()}))
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    row = reason.document()
+    seen: dict[str, Any] = row["seen"] or {}
+    texts = {end: _text(seen[end]) for end in ("lowest", "highest") if end in seen}
+    levels = {"levels": [_text(level) for level in seen["levels"]]} if "levels" in seen else {}
+    return row | {"value": _text(row["value"]), "seen": seen and seen | texts | levels or None}
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else level_text(value)
 
 
 def _floats(values: np.ndarray) -> "pa.Array[Any]":

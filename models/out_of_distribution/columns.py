@@ -42,8 +42,8 @@ class SeenColumn:
 
     Args:
         kind: the type that the column is read as.
-        lowest, highest: of numbers, of dates in microseconds since 1970, and of the elements of
-            tensors, without stray values (`models.out_of_distribution.robust_range`); None of other
+        lowest, highest: of numbers, and of dates in microseconds since 1970, without stray values
+            (`models.out_of_distribution.robust_range`); of all elements of tensors; None of other
             columns, and if all values are missing.
         missing: whether a value was missing.
         levels: of categories and booleans: the most frequent ones.
@@ -80,7 +80,9 @@ class SeenColumn:
                 return cls(kind, missing=absent, levels=levels, num_levels=len(levels), new_level=1)
             case "text":
                 return cls(kind, missing=absent)
-        lowest, highest = robust_range(as_numbers(kind, values).reshape(-1))
+        if kind == "tensor":
+            return cls(kind, float(values.min()), float(values.max()))
+        lowest, highest = robust_range(as_numbers(kind, values), weights)
         return cls(kind, lowest, highest, missing=absent)
 
     @classmethod

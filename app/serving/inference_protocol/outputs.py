@@ -16,6 +16,7 @@ from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from models.features.columns import level_text
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.answers.reasons import REASONS
 from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
@@ -54,6 +55,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
             QUANTILES: bounds(_quantiles("credible")),
             CONFORMAL: bounds(_quantiles("conformal")),
         }
+    found[REASONS] = TensorOutput((-1,), _reasons, "BYTES", on_request=True)
     found |= {
         name: _answer(question.name, name, shape)
         for question in QUESTIONS
@@ -99,7 +101,8 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
         names += [] if rows.abstained is None else [ABSTAINED]
-        names += [name for answer in rows.answers.values() for name in answer.tensors()]
+        asked = [answer for name, answer in rows.answers.items() if name != REASONS]
+        names += [name for answer in asked for name in answer.tensors()]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
@@ -142,6 +145,14 @@ def _answer(option: str, name: str, shape: tuple[int, ...]) -> TensorOutput:
         return prediction.answers[option].tensors()[name]
 
     return TensorOutput(shape, of, on_request=True)
+
+
+def _reasons(prediction: RowPrediction) -> np.ndarray:
+    """The reasons of each row as JSON."""
+    if REASONS not in prediction.answers:
+        message = "this version gives no reasons: it was trained by an earlier release"
+        raise Invalid([("/outputs", message)])
+    return prediction.answers[REASONS].tensors()[REASONS]
 
 
 def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:
