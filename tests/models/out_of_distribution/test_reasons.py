@@ -20,7 +20,13 @@ from models.training.train import train
 pytestmark = pytest.mark.training
 
 JOBS = ("baker", "nurse", "pilot")
-TYPES = {"age": "number", "hours": "number", "job": "category", "gains": "number", "day": "datetime"}
+TYPES = {
+    "age": "number",
+    "hours": "number",
+    "job": "category",
+    "gains": "number",
+    "day": "datetime",
+}
 OPTIONS = PredictOptions(samples=8)
 
 
