@@ -44,10 +44,8 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
         return _labels(values, classes)
-    if name == REASONS:
-        return pa.array([[_reason(one) for one in row] for row in values], _reasons_type())
-    if isinstance(values, list):  # of texts
-        return pa.array(values, pa.string())
+    if isinstance(values, list):
+        return _reasons(values) if name == REASONS else pa.array(values, pa.string())
     if values.ndim > 1:
         return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
     if values.dtype == bool:
@@ -71,8 +69,8 @@ def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
     return any(not isinstance(c, str) and abs(c) >= 2**63 for c in classes)
 
 
-def _reasons_type() -> pa.DataType:
-    """The type of all reasons. Values are texts, because columns have several types."""
+def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
+    """Lists of structs. Values are texts, because columns have several types."""
     seen = pa.struct(
         {
             "lowest": pa.string(),
@@ -82,7 +80,8 @@ def _reasons_type() -> pa.DataType:
         }
     )
     texts = {name: pa.string() for name in ("column", "code", "value")}
-    return pa.list_(pa.struct({**texts, "seen": seen, "text": pa.string()}))
+    type_ = pa.list_(pa.struct({**texts, "seen": seen, "text": pa.string()}))
+    return pa.array([[_reason(one) for one in row] for row in rows], type_)
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
