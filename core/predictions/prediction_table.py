@@ -71,16 +71,19 @@ def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
 
 def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
     """Lists of structs. Values are texts, because columns have several types."""
+    text = pa.string()
     seen = pa.struct(
-        {
-            "lowest": pa.string(),
-            "highest": pa.string(),
-            "levels": pa.list_(pa.string()),
-            "count": pa.int64(),
-        }
+        [
+            ("lowest", text),
+            ("highest", text),
+            ("levels", pa.list_(text)),
+            ("count", pa.int64()),
+        ]
     )
-    texts = {name: pa.string() for name in ("column", "code", "value")}
-    type_ = pa.list_(pa.struct({**texts, "seen": seen, "text": pa.string()}))
+    reason = pa.struct(
+        [("column", text), ("code", text), ("value", text), ("seen", seen), ("text", text)]
+    )
+    type_ = pa.list_(reason)
     return pa.array([[_reason(one) for one in row] for row in rows], type_)
 
 
