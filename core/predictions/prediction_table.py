@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from models.prediction.answers.answer import Names
 from models.prediction.prediction import ClassName, Prediction
 
 
@@ -42,6 +43,8 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
         return _labels(values, classes)
+    if isinstance(values, Names):
+        return _labels(values.values, values.known)
     if name == "draws":
         return _lists(np.moveaxis(values, 0, 1))
     if values.dtype == bool:

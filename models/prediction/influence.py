@@ -16,7 +16,7 @@ from torch.special import entr
 
 from models.prediction.number_mixture import NumberMixture, PerRow
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.standard_error import even_error, standard_error
+from models.prediction.standard_error import Members, even_error, standard_error
 
 ERROR = "error of "  # begins the names of errors in a summary
 
@@ -47,8 +47,15 @@ def all_errors(
     else:
         assert isinstance(raw, NumberMixture)
         parts = of_numbers(mixture, raw, bounds)
+    return errors_from(parts, mixture.member, even=even)
+
+
+def errors_from(
+    parts: Mapping[str, Influence], member: Members, *, even: bool
+) -> dict[str, Tensor]:
+    """The standard error of each output by its name, which begins with `ERROR`."""
     error = even_error if even else standard_error
-    return {f"{ERROR}{name}": error(values, mixture.member) for name, values in parts.items()}
+    return {f"{ERROR}{name}": error(values, member) for name, values in parts.items()}
 
 
 def of_means(mixture: Mixture) -> Influence | None:

@@ -1,14 +1,19 @@
 """All questions that predictive mixtures answer, in the order of a response."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import exceeds
+from models.prediction.answers import decisions, exceeds
 from models.prediction.answers.answer import Answer, Arrays, Classes, Question
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
-QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION,)
+A = TypeVar("A")
+
+QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION, decisions.QUESTION)
 
 
 def of_mixture(
@@ -24,15 +29,45 @@ def of_mixture(
 
 
 def answers(summary: Arrays, options: ResolvedOptions, classes: Classes) -> dict[str, Answer]:
-    """The answers by name, from the summary of a prediction."""
+    """The answers by their names in JSON, from the summary of a prediction."""
     return {
-        question.name: question.answer(_of_question(question, summary), options, classes)
+        question.member or question.name: question.answer(
+            _of_question(question, summary), options, classes
+        )
         for question in QUESTIONS
         if question.is_asked(options)
     }
 
 
-def _of_question(question: Question, summary: Arrays) -> Arrays:
+def check(options: BatchOptions, classes: Classes) -> None:
+    """Raise `InvalidInput` for options that a model of these classes cannot answer."""
+    for question in QUESTIONS:
+        if question.check is not None and question.is_asked(options):
+            question.check(options, classes)
+
+
+def influences(
+    mixture: Mixture, options: BatchOptions, summary: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """What each sample adds to the answers, by the names of their columns in tables."""
+    found: dict[str, Tensor] = {}
+    for question in QUESTIONS:
+        if question.influence is not None and question.is_asked(options):
+            found |= question.influence(mixture, options, _of_question(question, summary))
+    return found
+
+
+def quantiles(options: BatchOptions, summary: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The answers that are quantiles, by the names of their columns in tables."""
+    return {
+        name: summary[question.key(name)]
+        for question in QUESTIONS
+        if question.is_asked(options)
+        for name in question.quantiles
+    }
+
+
+def _of_question(question: Question, summary: Mapping[str, A]) -> dict[str, A]:
     prefix = question.key("")
     return {k.removeprefix(prefix): v for k, v in summary.items() if k.startswith(prefix)}
 
