@@ -333,6 +333,26 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+class Costs(TypedDict, total=False):
+    """What errors cost: a `matrix` of actions and classes, or `over` and `under` of numbers."""
+
+    matrix: Sequence[Sequence[float]]
+    actions: Sequence[str]
+    over: float
+    under: float
+    abstain: float
+
+
+class Decisions(TypedDict):
+    """The action with the least expected cost, per row, in the unit of the costs."""
+
+    action: list[Any]
+    expected_cost: list[float | None]
+    abstain: NotRequired[list[bool]]
+    value_of_information: list[float | None]
+    value_of_model_information: NotRequired[list[float | None]]
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -344,6 +364,7 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    costs: Costs
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -373,6 +394,7 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

@@ -21,7 +21,7 @@ from models.evaluation.metrics import COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
 from models.forecasting.rollout import Paths
 from models.prediction.answers import decisions, number_costs
-from models.prediction.influence import errors_from
+from models.prediction.influence import ERROR
 from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import Arrays, bound_name, bounds, wants_errors
 from models.prediction.predictive import GaussianMixture
@@ -137,7 +137,7 @@ class Forecast:
             quantiles["action"] = decided["action"]
         if wants_errors(options) and self.num_samples > 1:
             parts |= self._influences(quantiles)
-            summary |= errors_from(parts, None, even=False)
+            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in parts.items()}
         if "conformal" in options.interval_kinds and self.calibration is not None:
             found = self.conformal(options.intervals)
             for level, ends in zip(options.intervals, found, strict=True):

@@ -16,7 +16,7 @@ from torch.special import entr
 
 from models.prediction.number_mixture import NumberMixture, PerRow
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.standard_error import Members, even_error, standard_error
+from models.prediction.standard_error import even_error, standard_error
 
 ERROR = "error of "  # begins the names of errors in a summary
 
@@ -47,15 +47,8 @@ def all_errors(
     else:
         assert isinstance(raw, NumberMixture)
         parts = of_numbers(mixture, raw, bounds)
-    return errors_from(parts, mixture.member, even=even)
-
-
-def errors_from(
-    parts: Mapping[str, Influence], member: Members, *, even: bool
-) -> dict[str, Tensor]:
-    """The standard error of each output by its name, which begins with `ERROR`."""
     error = even_error if even else standard_error
-    return {f"{ERROR}{name}": error(values, member) for name, values in parts.items()}
+    return {f"{ERROR}{name}": error(values, mixture.member) for name, values in parts.items()}
 
 
 def of_means(mixture: Mixture) -> Influence | None:
@@ -101,17 +94,17 @@ def of_numbers(
     mean = nothing if mean is None else mean
     noise, between = mixture.expected_noise(), mixture.epistemic_parts()
     found = {"mean": mean, **dict(zip(VARIANCES, (noise, between, noise + between), strict=True))}
-    shift = _shift(mixture, raw)
+    moved = shift(mixture, raw)
     for name, value in bounds.items():
         if name.startswith("conformal") and isinstance(mixture, GaussianMixture):
             distance = (value - mixture.mean()) / (2 * mixture.total())
             found[name] = mean + distance * (noise + between)
         else:
-            found[name] = mixture.quantile_parts(value) + shift
+            found[name] = mixture.quantile_parts(value) + moved
     return found
 
 
-def _shift(mixture: NumberMixture, raw: NumberMixture) -> Influence | float:
+def shift(mixture: NumberMixture, raw: NumberMixture) -> Influence | float:
     """Calibration scales a Gaussian's samples about their mean, with which all of them move."""
     if not (isinstance(mixture, GaussianMixture) and isinstance(raw, GaussianMixture)):
         return 0.0

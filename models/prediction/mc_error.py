@@ -22,7 +22,6 @@ _PILOT = 64  # samples of the first run
 _MARGIN = 1.1  # factor on the number of samples that the first run suggests
 _ROUNDING = 1e-6  # errors below this share of an output's spread over the rows may be rounding
 
-_OTHER_UNITS = ("_variance", "_entropy", "_information", "_cost")  # ends of names
 LEVEL = 0.9  # of the interval whose bounds the ratio is measured for
 # Outputs that the ratio is measured for, and their names in a summary.
 MEASURED = {
@@ -107,7 +106,8 @@ def worst_error(summary: Arrays) -> float:
 
 
 def _is_in_unit(name: str) -> bool:
-    return name.startswith(ERROR) and not name.endswith(_OTHER_UNITS)
+    others = ("_variance", "_entropy", "_information", "_cost")
+    return name.startswith(ERROR) and not name.endswith(others)
 
 
 def until_accurate(

@@ -14,7 +14,7 @@ from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
 from models.prediction.answers import questions
 from models.prediction.answers.answer import Answer
-from models.prediction.influence import ERROR, all_errors, error_of_mean, errors_from
+from models.prediction.influence import ERROR, all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (
     KINDS,
@@ -26,6 +26,7 @@ from models.prediction.options import (
 )
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
+from models.prediction.standard_error import even_error, standard_error
 
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
@@ -289,9 +290,20 @@ def summarise(
         summary["mc_error"] = error_of_mean(mixture, raw, even=even)
         if wants_errors(options):
             summary |= all_errors(mixture, raw, _quantities(summary, options), even=even)
-            others = questions.influences(mixture, options, summary)
-            summary |= errors_from(others, mixture.member, even=even)
+            summary |= _errors_of_answers(mixture, raw, summary, options)
     return {name: value.cpu().numpy() for name, value in summary.items()}
+
+
+def _errors_of_answers(
+    mixture: Mixture, raw: Mixture, summary: Mapping[str, Tensor], options: BatchOptions
+) -> dict[str, Tensor]:
+    of_mean = even_error if options.sampler == "sobol" else standard_error
+
+    def error(parts: Tensor) -> Tensor:
+        return of_mean(parts, mixture.member)
+
+    found = questions.errors_of(mixture, raw, summary, options, error)
+    return {f"{ERROR}{name}": values for name, values in found.items()}
 
 
 def wants_errors(options: BatchOptions) -> bool:
@@ -301,13 +313,13 @@ def wants_errors(options: BatchOptions) -> bool:
 
 
 def _quantities(summary: Mapping[str, Tensor], options: BatchOptions) -> dict[str, Tensor]:
-    """Median, bounds of intervals and other quantiles in a summary, by their names in tables."""
+    """The median and the bounds of intervals that a summary has, by their names in tables."""
     found = {"median": summary["median"]} if "median" in summary else {}
     for kind, level in requested_intervals(options):
         for end in ("lower", "upper"):
             if f"{kind} {end} {level}" in summary:
                 found[bound_name(kind, end, level)] = summary[f"{kind} {end} {level}"]
-    return found | (questions.quantiles(options, summary) if "median" in summary else {})
+    return found
 
 
 def _summarise_numbers(

@@ -14,8 +14,9 @@ from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
 Arrays = Mapping[str, np.ndarray]
+TensorsByName = Mapping[str, Tensor]
+ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds, samples × rows: its standard error
 Classes = tuple[str | float | bool, ...] | None
-Influence = Callable[[Mixture, BatchOptions, Mapping[str, Tensor]], dict[str, Tensor]]
 A = TypeVar("A", bound="Answer")
 
 
@@ -80,12 +81,11 @@ class Question:
         answer: the answer from these arrays of all rows; the last argument are the classes.
         tasks: of models that answer it.
         tensors: the shape of each output tensor; a size of −1 depends on the request.
+        errors: standard errors by name, from the calibrated and the raw mixture and the arrays of
+            `of_mixture`; None if it has none.
         texts, flags: the tensors of texts, by task, and those of true or false.
         member: the answer's name in JSON; by default the option's.
         check: raises `InvalidInput` for an option that a model of these classes cannot answer.
-        influence: what each sample adds to arrays (`models.prediction.influence`), by the arrays'
-            names in tables; given the mixture, the options, and the arrays of `of_mixture`.
-        quantiles: arrays that are quantiles of numbers, whose errors are known without `influence`.
     """
 
     name: str
@@ -93,12 +93,13 @@ class Question:
     answer: Callable[[Arrays, ResolvedOptions, Classes], Answer]
     tasks: tuple[str, ...]
     tensors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    errors: (
+        Callable[[Mixture, Mixture, TensorsByName, BatchOptions, ErrorOf], dict[str, Tensor]] | None
+    ) = None
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     member: str = ""
     check: Callable[[BatchOptions, Classes], None] | None = None
-    influence: Influence | None = None
-    quantiles: tuple[str, ...] = ()
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""

@@ -5,7 +5,6 @@ information: Raiffa and Schlaifer 1961, Applied Statistical Decision Theory, §4
 weights alone, the expected value of perfect parameter information.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,17 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration
 from models.exceptions import InvalidInput
 from models.prediction.answers import class_costs, number_costs
-from models.prediction.answers.answer import Answer, Arrays, Classes, Names, Question
+from models.prediction.answers.answer import (
+    Answer,
+    Arrays,
+    Classes,
+    ErrorOf,
+    Names,
+    Question,
+    TensorsByName,
+)
+from models.prediction.influence import shift
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs, ResolvedOptions
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -80,18 +89,22 @@ def of_mixture(
     return number_costs.decide(mixture, *per_unit(costs))
 
 
-def influence(
-    mixture: Mixture, options: BatchOptions, found: Mapping[str, Tensor]
+def errors(
+    mixture: Mixture, raw: Mixture, arrays: TensorsByName, options: BatchOptions, error: ErrorOf
 ) -> dict[str, Tensor]:
-    """What each sample adds to the expected cost and its parts, with the same actions.
+    """Of the costs with the same actions, and of a number to act on.
 
-    The choice of the action adds nothing: the expected cost has a minimum there (the envelope
-    theorem).
+    The choice of the action adds nothing to the first order: the expected cost has a minimum there
+    (the envelope theorem). Nor does calibration, which moves an action with its distribution.
     """
-    costs = _costs(options)
+    costs, action = _costs(options), arrays["action"]
     if isinstance(mixture, CategoricalMixture):
-        return class_costs.influence(mixture, _matrix(costs, mixture.mean()), found["action"])
-    return number_costs.influence(mixture, *per_unit(costs), found["action"])
+        parts = class_costs.influence(mixture, _matrix(costs, mixture.mean()), action)
+    else:
+        assert isinstance(raw, NumberMixture)
+        parts = number_costs.influence(mixture, *per_unit(costs), action)
+        parts["action"] = mixture.quantile_parts(action) + shift(mixture, raw)
+    return {name: error(values) for name, values in parts.items()}
 
 
 def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> Decisions:
@@ -182,6 +195,5 @@ QUESTION = Question(
     flags=("ask",),
     member="decisions",
     check=check,
-    influence=influence,
-    quantiles=("action",),
+    errors=errors,
 )

@@ -3,15 +3,23 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
+import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers import decisions, exceeds
-from models.prediction.answers.answer import Answer, Arrays, Classes, Question
+from models.prediction.answers.answer import (
+    Answer,
+    Arrays,
+    Classes,
+    ErrorOf,
+    Question,
+    TensorsByName,
+)
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
-A = TypeVar("A")
+V = TypeVar("V", Tensor, np.ndarray)
 
 QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION, decisions.QUESTION)
 
@@ -25,6 +33,25 @@ def of_mixture(
         for question in QUESTIONS
         if question.is_asked(options)
         for name, values in question.of_mixture(mixture, options, calibration).items()
+    }
+
+
+def errors_of(
+    mixture: Mixture, raw: Mixture, summary: TensorsByName, options: BatchOptions, error: ErrorOf
+) -> dict[str, Tensor]:
+    """The standard errors of all questions that are asked, by name.
+
+    Args:
+        mixture, raw: after and before calibration.
+        error: the standard error of a mean over samples, given what each of them adds.
+    """
+    return {
+        name: values
+        for question in QUESTIONS
+        if question.errors is not None and question.is_asked(options)
+        for name, values in question.errors(
+            mixture, raw, _of_question(question, summary), options, error
+        ).items()
     }
 
 
@@ -46,28 +73,7 @@ def check(options: BatchOptions, classes: Classes) -> None:
             question.check(options, classes)
 
 
-def influences(
-    mixture: Mixture, options: BatchOptions, summary: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """What each sample adds to the answers, by the names of their columns in tables."""
-    found: dict[str, Tensor] = {}
-    for question in QUESTIONS:
-        if question.influence is not None and question.is_asked(options):
-            found |= question.influence(mixture, options, _of_question(question, summary))
-    return found
-
-
-def quantiles(options: BatchOptions, summary: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The answers that are quantiles, by the names of their columns in tables."""
-    return {
-        name: summary[question.key(name)]
-        for question in QUESTIONS
-        if question.is_asked(options)
-        for name in question.quantiles
-    }
-
-
-def _of_question(question: Question, summary: Mapping[str, A]) -> dict[str, A]:
+def _of_question(question: Question, summary: Mapping[str, V]) -> dict[str, V]:
     prefix = question.key("")
     return {k.removeprefix(prefix): v for k, v in summary.items() if k.startswith(prefix)}
 
