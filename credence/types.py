@@ -142,7 +142,7 @@ class Job(TypedDict):
 
     id: str
     parent: NotRequired[str]
-    kind: Literal["train", "evaluate", "predict", "compare"]
+    kind: Literal["train", "evaluate", "acquire", "predict", "compare"]
     status: JobStatus
     model: str
     version: int | None
@@ -343,6 +343,7 @@ class Costs(TypedDict, total=False):
     abstain: float
 
 
+@final
 class Decisions(TypedDict):
     """The action with the least expected cost, per row, in the unit of the costs."""
 
@@ -351,6 +352,16 @@ class Decisions(TypedDict):
     abstain: NotRequired[list[bool]]
     value_of_information: list[float | None]
     value_of_model_information: NotRequired[list[float | None]]
+
+
+@final
+class RowsToLabel(TypedDict):
+    """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
+
+    rows: list[int]
+    information: list[float]
+    joint_information: float
+    candidates: int
 
 
 class PredictSettings(ReadingOptions, total=False):
