@@ -45,8 +45,10 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
         return _labels(values, classes)
     if isinstance(values, Names):
         return _labels(values.values, values.known)
-    if name == "draws":
-        return _lists(np.moveaxis(values, 0, 1))
+    if isinstance(values, list):  # of texts
+        return pa.array(values, pa.string())
+    if values.ndim > 1:
+        return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
     if values.dtype == bool:
         return pa.array(values, pa.bool_())
     if np.issubdtype(values.dtype, np.datetime64):

@@ -165,7 +165,9 @@ class RowPrediction(Prediction):
 
     @property
     def num_values(self) -> int:
-        return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
+        arrays = (v for answer in self.answers.values() for v in answer.per_row().values())
+        asked = sum(v.size for v in arrays if isinstance(v, np.ndarray))
+        return 8 * self.mean.size + asked + (0 if self.draws is None else self.draws.size)
 
     def columns(self) -> dict[str, Any]:
         """The columns, whose names depend only on the model and the options."""
@@ -190,9 +192,13 @@ class RowPrediction(Prediction):
         return columns
 
     def _errors(self) -> Arrays:
-        """A column for the error of each column of numbers, named after it."""
+        """A column for the error of each column of numbers, named after it; none per class."""
         found = self.mc_errors or {}
-        return {f"{name}_mc_error": values for name, values in found.items() if values.ndim == 1}
+        return {
+            f"{name}_mc_error": values
+            for name, values in found.items()
+            if values.ndim == 1 or self.classes is None
+        }
 
     def _per_class(self, output: Output, values: np.ndarray) -> Arrays:
         names = [f"{output.name}_{level_text(name)}" for name in self.classes or ()]

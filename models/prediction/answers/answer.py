@@ -86,6 +86,7 @@ class Question:
         texts, flags: the tensors of texts, by task, and those of true or false.
         member: the answer's name in JSON; by default the option's.
         check: raises `InvalidInput` for an option that a model of these classes cannot answer.
+        instead: by task, what models that do not answer it have.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Question:
     flags: tuple[str, ...] = ()
     member: str = ""
     check: Callable[[BatchOptions, Classes], None] | None = None
+    instead: Mapping[str, str] = field(default_factory=dict)
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""

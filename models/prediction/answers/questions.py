@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import decisions, exceeds
+from models.prediction.answers import decisions, density, exceeds, quantiles
 from models.prediction.answers.answer import (
     Answer,
     Arrays,
@@ -21,7 +21,12 @@ from models.prediction.predictive import Mixture
 
 V = TypeVar("V", Tensor, np.ndarray)
 
-QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION, decisions.QUESTION)
+QUESTIONS: tuple[Question, ...] = (
+    exceeds.QUESTION,
+    quantiles.QUESTION,
+    density.QUESTION,
+    decisions.QUESTION,
+)
 
 
 def of_mixture(
@@ -80,9 +85,10 @@ def _of_question(question: Question, summary: Mapping[str, V]) -> dict[str, V]:
 
 def not_answered(task: str) -> dict[str, str]:
     """Options that models of a task do not have, each with its error message."""
-    return {
-        one.name: f"a model for {task.replace('_', ' ')} does not answer it: "
-        f"{' and '.join(one.tasks)} do"
-        for one in QUESTIONS
-        if task not in one.tasks
-    }
+    return {one.name: _refusal(one, task) for one in QUESTIONS if task not in one.tasks}
+
+
+def _refusal(question: Question, task: str) -> str:
+    tasks = " and ".join(question.tasks).replace("_", " ")
+    message = f"a model for {task.replace('_', ' ')} does not answer it: those for {tasks} do"
+    return f"{message}; {question.instead[task]}" if task in question.instead else message
