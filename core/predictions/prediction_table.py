@@ -42,7 +42,7 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
-        return _labels(values, classes)
+        values = Names(values, tuple(classes))
     if isinstance(values, Names):
         return _labels(values.values, values.known)
     if isinstance(values, list):  # of texts

@@ -147,7 +147,7 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
-        others, of_costs = replace(options, costs=None), {}
+        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)

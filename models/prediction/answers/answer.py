@@ -83,10 +83,10 @@ class Question:
         tensors: the shape of each output tensor; a size of −1 depends on the request.
         errors: standard errors by name, from the calibrated and the raw mixture and the arrays of
             `of_mixture`; None if it has none.
+        instead: by task, what models that do not answer it have.
         texts, flags: the tensors of texts, by task, and those of true or false.
         member: the answer's name in JSON; by default the option's.
         check: raises `InvalidInput` for an option that a model of these classes cannot answer.
-        instead: by task, what models that do not answer it have.
     """
 
     name: str
@@ -97,11 +97,11 @@ class Question:
     errors: (
         Callable[[Mixture, Mixture, TensorsByName, BatchOptions, ErrorOf], dict[str, Tensor]] | None
     ) = None
+    instead: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     member: str = ""
     check: Callable[[BatchOptions, Classes], None] | None = None
-    instead: Mapping[str, str] = field(default_factory=dict)
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""
