@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.features.columns import level_text
+from models.prediction.answers.answer import Names
 from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction
 
@@ -43,7 +44,9 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
-        return _labels(values, classes)
+        values = Names(values, tuple(classes))
+    if isinstance(values, Names):
+        return _labels(values.values, values.known)
     if isinstance(values, list):
         return _reasons(values) if name == REASONS else pa.array(values, pa.string())
     if values.ndim > 1:
