@@ -362,6 +362,27 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+class Costs(TypedDict, total=False):
+    """What errors cost: a `matrix` of actions and classes, or `over` and `under` of numbers."""
+
+    matrix: Sequence[Sequence[float]]
+    actions: Sequence[str]
+    over: float
+    under: float
+    abstain: float
+
+
+@final
+class Decisions(TypedDict):
+    """The action with the least expected cost, per row, in the unit of the costs."""
+
+    action: list[Any]
+    expected_cost: list[float | None]
+    abstain: NotRequired[list[bool]]
+    value_of_information: list[float | None]
+    value_of_model_information: NotRequired[list[float | None]]
+
+
 @final
 class ContributionParts(TypedDict):
     """Rows × features; of a classifier's mean rows × features × classes."""
@@ -414,12 +435,32 @@ class PredictSettings(ReadingOptions, total=False):
     abstain_above: float
     exceeds: Sequence[float]
     explain: bool
+    costs: Costs
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
     deadline_ms: float
     horizon: int
     store: bool
+
+
+class Seen(TypedDict):
+    """What training saw in a column: the range of numbers and dates, or up to ten levels."""
+
+    lowest: NotRequired[float | str | None]
+    highest: NotRequired[float | str | None]
+    levels: NotRequired[list[str | bool]]
+    count: NotRequired[int]
+
+
+class Reason(TypedDict):
+    """Why a row is unlike those of training; without a column it is the row as a whole."""
+
+    column: str | None
+    code: Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+    value: float | str | bool | None
+    seen: Seen | None
+    text: str
 
 
 @final
@@ -440,10 +481,12 @@ class PredictionAnswer(TypedDict):
     mc_errors: NotRequired[dict[str, list[Any]]]
     out_of_distribution: list[bool]
     ood_score: list[float | None]
+    reasons: NotRequired[list[list[Reason]]]
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
     contributions: NotRequired[Contributions]
+    decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

@@ -25,6 +25,7 @@ from credence.commands.options import (
     Sheet,
     Skip,
     Url,
+    json_object,
     reading_options,
 )
 from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
@@ -69,6 +70,15 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Add what each feature contributes.")
     ] = False,
+    costs: Annotated[
+        dict[str, Any] | None,
+        typer.Option(
+            parser=json_object,
+            metavar="JSON|FILE",
+            help="What errors cost: the cheapest action. A matrix of actions × classes, or the "
+            "costs per unit over and under a number.",
+        ),
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -107,6 +117,8 @@ def predict(
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
+    `credence predict sales rows.csv --costs '{"over": 1, "under": 4}'`
+
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
 
     `echo "the cat sat on" | credence predict lines`
@@ -119,6 +131,7 @@ def predict(
         "abstain_above": abstain_above,
         "exceeds": exceeds,
         "explain": explain or None,
+        "costs": costs,
         "horizon": horizon,
         "top": top,
     }

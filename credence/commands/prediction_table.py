@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from credence.rendering import print_table
+from credence.rendering import output, print_line, print_table
 
 if TYPE_CHECKING:
     from credence.client.arrow import Table
 
 UNUSUAL = "bold yellow"  # rows unlike those of training, and rows to abstain from
-MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained"}
+MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained", "ask": "ask"}
+DECISIONS = {"action": "action", "expected_cost": "expected\ncost"}
 PARTS = {
     "contribution_": "mean",
     "aleatoric_contribution_": "noise",
@@ -49,9 +50,20 @@ def print_prediction(table: "Table", first_row: int) -> None:
     else:
         columns |= _classes(table) if "label" in table.column_names else _numbers(table)
         columns |= _contributions(table)
+        columns |= _named(table, DECISIONS) if "action" in table.column_names else {}
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
+    if "reasons" in table.column_names:
+        _print_reasons(table.to_pylist("reasons"), first_row)
+
+
+def _print_reasons(reasons: Sequence[Sequence[dict[str, Any]]], first_row: int) -> None:
+    """Print a line for each row that says why it is unlike those of training."""
+    for number, row in enumerate(reasons, first_row):
+        if row:
+            words = "; ".join(reason["text"] for reason in row)
+            print_line(f"row {number}: {words}", output, UNUSUAL)
 
 
 def _numbers(table: "Table") -> Columns:

@@ -22,9 +22,11 @@ Function = Callable[[Float[Tensor, "rows compact"]], Float[Tensor, "rows quantit
 class Explainer:
     """Explains rows in terms of features, each of some columns of an encoded row.
 
+    Further columns of the rows are not read.
+
     Args:
         background: a sample of the training rows, encoded.
-        feature_of: the number of the feature of each column; −1 for columns of none.
+        feature_of: the number of the feature of each column.
         num_features: features without a column contribute nothing.
     """
 
@@ -35,8 +37,7 @@ class Explainer:
     @cached_property
     def players(self) -> Int[Tensor, "players"]:
         """The numbers of the features that have columns."""
-        found = self.feature_of.unique()
-        return found[found >= 0]
+        return self.feature_of.unique()
 
     @property
     def pairs(self) -> int:
@@ -65,6 +66,7 @@ class Explainer:
             end: its values at `x`.
             seed: of the orders of the features.
         """
+        x = x[:, : len(self.feature_of)]
         walks = Walks.draw(self.pairs, len(self.players), seed)
         start = of(self.background[: self.pairs].to(x)).to(end)
         masks = self._masks(walks).to(x.device)
@@ -80,8 +82,7 @@ class Explainer:
         """Which columns are those of x, for each evaluation of a row."""
         place = torch.zeros(self.num_features, dtype=torch.long)
         place[self.players] = torch.arange(len(self.players))
-        columns = place[self.feature_of.clamp_min(0)]
-        return walks.changed.flatten(0, 2)[:, columns] | (self.feature_of < 0)
+        return walks.changed.flatten(0, 2)[:, place[self.feature_of]]
 
     def _between(
         self, x: Tensor, of: Function, masks: Tensor, end: Tensor

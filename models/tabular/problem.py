@@ -126,7 +126,9 @@ class RowProblem:
         if not model.has_independent_rows or not can_be_explained(model.encoder):
             return None
         training = model.config.training
-        return choose_background(self.rows, training.seed, training.background)
+        read = self.rows.inputs[:, : len(model.encoder.feature_of_compact)]
+        rows = replace(self.rows, inputs=read)
+        return choose_background(rows, training.seed, training.background)
 
 
 def _recommend(

@@ -1,6 +1,7 @@
 // The request of the prediction form: its rows and options.
 
 import { readColumns, readRows, value } from "./cells.js";
+import { readCosts } from "./costs.js";
 import { byId, findInput, inputById } from "./dom.js";
 
 /** A number of samples from 1 to `most`, on a logarithmic scale.
@@ -24,6 +25,8 @@ export function read(question) {
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
   if (findInput("explain")?.checked && !isMany()) body.explain = true;
+  const costs = readCosts(question);
+  if (costs) body.costs = costs;
   return { body, leftOut };
 }
 
