@@ -227,6 +227,11 @@ class TrainedModel(ABC):
         return True
 
     @property
+    def num_explained(self) -> int:
+        """How many columns of an encoded row explanations read; 0 if it explains nothing."""
+        return 0
+
+    @property
     @abstractmethod
     def bytes_per_row(self) -> int:
         """About the memory that an encoded row and its prediction take."""

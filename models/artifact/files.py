@@ -212,9 +212,7 @@ def _with_background(model: TrainedModel, directory: Path) -> TrainedModel:
     """
     path = directory / BACKGROUND
     _check_header(path)
-    if not isinstance(model, TabularModel):
-        raise CorruptArtifact("only models of rows have it", f"/{BACKGROUND}")
-    rows, width = load_file(path)["rows"], len(model.encoder.feature_of_compact)
+    rows, width = load_file(path)["rows"], model.num_explained
     fits = rows.ndim == 2 and rows.shape[1] == width and MIN_ROWS <= len(rows) <= MAX_ROWS
     if not fits or rows.dtype != torch.float32 or not rows.isfinite().all():
         message = f"must be {MIN_ROWS} to {MAX_ROWS} rows of {width} finite float32 numbers"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from models.config import ModelConfig, TrainingConfig
+from models.config import Json, ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.targets import present
@@ -57,6 +57,10 @@ class TextProblem:
             whole = {"rows": len(self.scores), **metrics, **variant.metrics}
             scored[fraction] = replace(variant, metrics=whole)
         return replace(model, variants_by_prune=scored)
+
+    def importance(self, model: Any) -> Json:
+        """Nothing: texts have no features."""
+        return {}
 
 
 def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProblem:

@@ -224,6 +224,10 @@ class TabularModel(TrainedModel):
             answer = replace(answer, answers={**answer.answers, CONTRIBUTIONS: contributions})
         return answer
 
+    @property
+    def num_explained(self) -> int:
+        return len(self.encoder.feature_of_compact)
+
     @cached_property
     def explainer(self) -> Explainer | None:
         """Explains predictions in terms of features; None without background rows."""

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.explanation.background import can_be_explained, choose_background
+from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.features.folds import Folds
 from models.features.rows import Rows
@@ -119,6 +121,10 @@ class RowProblem:
             notes=(*model.notes, *notes, *note),
             background=self._background(),
         )
+
+    def importance(self, model: Any) -> Json:
+        """`measure_importance` on the rows for the metrics."""
+        return measure_importance(model, self.scores.inputs, self.columns)
 
     def _background(self) -> Tensor | None:
         """Rows that explanations compare with; none for forecasts, which are not explained."""

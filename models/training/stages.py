@@ -11,6 +11,7 @@ from models.config import (
     ChainConfig,
     CyclicalSGLDConfig,
     EnsembleConfig,
+    Json,
     LaplaceConfig,
     MetropolisConfig,
     ModelConfig,
@@ -77,6 +78,10 @@ class Problem(Protocol):
 
     def finish(self, model: TrainedModel) -> TrainedModel:
         """The model with all posteriors, calibrated and scored on held-out data."""
+        ...
+
+    def importance(self, model: Any) -> Json:
+        """What held-out data say of the features of a finished model; empty without features."""
         ...
 
 

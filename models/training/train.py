@@ -5,18 +5,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from models.config import ChainConfig, Json, ModelConfig
+from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
-from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.forecasting.preparation import prepare_series
 from models.forecasting.problem import SeriesProblem
 from models.language.problem import text_problem
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.tabular.problem import RowProblem
 from models.tabular.race import Race
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
@@ -83,14 +80,7 @@ def train(
         return model
     model = problem.finish(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
-    return replace(model, card=card | {"importance": _importance(model, problem)})
-
-
-def _importance(model: TrainedModel, problem: Problem) -> Json:
-    """What held-out rows say of the features; empty for models that explain nothing."""
-    if not isinstance(model, TabularModel) or not isinstance(problem, RowProblem):
-        return {}
-    return measure_importance(model, problem.scores.inputs, problem.columns)
+    return replace(model, card=card | {"importance": problem.importance(model)})
 
 
 def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
