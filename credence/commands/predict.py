@@ -66,6 +66,13 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(help="Probability: the value that the target is below with it; repeatable."),
+    ] = None,
+    density: Annotated[
+        int | None, typer.Option(help="Points of the density of each row, from 2 to 512.")
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -104,6 +111,8 @@ def predict(
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
+    `credence predict concrete rows.csv --exceeds 40 --exceeds 60 --quantile 0.1`
+
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
 
     `echo "the cat sat on" | credence predict lines`
@@ -115,6 +124,8 @@ def predict(
         "intervals": interval,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "quantiles": quantile,
+        "density": None if density is None else {"points": density},
         "horizon": horizon,
         "top": top,
     }
