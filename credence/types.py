@@ -333,6 +333,27 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+class Costs(TypedDict, total=False):
+    """What errors cost: a `matrix` of actions and classes, or `over` and `under` of numbers."""
+
+    matrix: Sequence[Sequence[float]]
+    actions: Sequence[str]
+    over: float
+    under: float
+    abstain: float
+
+
+@final
+class Decisions(TypedDict):
+    """The action with the least expected cost, per row, in the unit of the costs."""
+
+    action: list[Any]
+    expected_cost: list[float | None]
+    abstain: NotRequired[list[bool]]
+    value_of_information: list[float | None]
+    value_of_model_information: NotRequired[list[float | None]]
+
+
 @final
 class RowsToLabel(TypedDict):
     """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
@@ -392,6 +413,7 @@ class PredictSettings(ReadingOptions, total=False):
     exceeds: Sequence[float]
     quantiles: Sequence[float]
     density: DensityOptions
+    costs: Costs
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -423,6 +445,7 @@ class PredictionAnswer(TypedDict):
     exceeds: NotRequired[list[Exceedance]]
     quantiles: NotRequired[list[Quantile]]
     density: NotRequired[PredictedDensity]
+    decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

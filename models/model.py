@@ -23,6 +23,7 @@ from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
+from models.prediction.answers import questions
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,
@@ -264,6 +265,7 @@ class TrainedModel(ABC):
             value = getattr(options, name, None)
             if value is not None and value is not False and value != ():
                 raise InvalidInput(message, f"/{name}")
+        questions.check(options, self.classes)
 
     def _defaults(self, options: BatchOptions) -> Json:
         defaults = {

@@ -104,6 +104,27 @@ class DensityResponse(Response):
     atoms: list[AtomResponse] = Field(description="values that occur with a probability")
 
 
+class DecisionsResponse(Response):
+    """What to do in each row, in the unit of the costs."""
+
+    action: list[Any] = Field(
+        description="with the least expected cost, of equal ones the first: the name of a row of "
+        "the matrix, or a number in the target's unit; null if it has no limit"
+    )
+    expected_cost: list[float | None] = Field(description="of the action")
+    abstain: list[bool] | None = Field(
+        None, description="with the cost of asking a person: whether that is less"
+    )
+    value_of_information: list[float | None] = Field(
+        description="by how much the expected cost falls if the truth is known first"
+    )
+    value_of_model_information: list[float | None] | None = Field(
+        None,
+        description="by how much it falls if the weights are known first: what more training data "
+        "can save; not for forecasts",
+    )
+
+
 class TimingsResponse(Response):
     """Milliseconds in the queue, in the engine, and in total."""
 
@@ -154,6 +175,9 @@ class PredictResponse(Response):
         None, description="with quantiles: one per probability, in the order of the request"
     )
     density: DensityResponse | None = Field(None, description="with density")
+    decisions: DecisionsResponse | None = Field(
+        None, description="with costs: the action with the least expected cost"
+    )
     abstained: list[bool] | None = Field(
         None, description="with abstain_above: rows for a human to decide; they keep their values"
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from models.prediction.answers.answer import Names
 from models.prediction.prediction import ClassName, Prediction
 
 
@@ -41,7 +42,9 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
-        return _labels(values, classes)
+        values = Names(values, tuple(classes))
+    if isinstance(values, Names):
+        return _labels(values.values, values.known)
     if isinstance(values, list):  # of texts
         return pa.array(values, pa.string())
     if values.ndim > 1:

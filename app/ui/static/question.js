@@ -1,6 +1,7 @@
 // The request of the prediction form: its rows and options.
 
 import { readColumns, readRows, value } from "./cells.js";
+import { readCosts } from "./costs.js";
 import { byId, findInput, inputById } from "./dom.js";
 
 const POINTS = 128; // of the density of a single row
@@ -28,6 +29,8 @@ export function read(question) {
   if (question.task === "regression" && body.inputs.length === 1) body.density = { points: POINTS };
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
+  const costs = readCosts(question);
+  if (costs) body.costs = costs;
   return { body, leftOut };
 }
 
