@@ -422,6 +422,25 @@ class PredictSettings(ReadingOptions, total=False):
     store: bool
 
 
+class Seen(TypedDict):
+    """What training saw in a column: the range of numbers and dates, or up to ten levels."""
+
+    lowest: NotRequired[float | str | None]
+    highest: NotRequired[float | str | None]
+    levels: NotRequired[list[str | bool]]
+    count: NotRequired[int]
+
+
+class Reason(TypedDict):
+    """Why a row is unlike those of training; without a column it is the row as a whole."""
+
+    column: str | None
+    code: Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+    value: float | str | bool | None
+    seen: Seen | None
+    text: str
+
+
 @final
 class PredictionAnswer(TypedDict):
     """Arrays in row order; for a classifier `mean` and the variances are rows × classes."""
@@ -440,6 +459,7 @@ class PredictionAnswer(TypedDict):
     mc_errors: NotRequired[dict[str, list[Any]]]
     out_of_distribution: list[bool]
     ood_score: list[float | None]
+    reasons: NotRequired[list[list[Reason]]]
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
