@@ -364,6 +364,42 @@ class RowsToLabel(TypedDict):
     candidates: int
 
 
+@final
+class Quantile(TypedDict):
+    """The value that the target is at most with probability `p`, per row."""
+
+    p: float
+    values: list[float | None]
+
+
+@final
+class Atom(TypedDict):
+    """A value with a probability of its own, which a density does not count."""
+
+    value: float
+    probability: list[float]
+
+
+@final
+class PredictedDensity(TypedDict):
+    """The predictive density per row: rows × points, at increasing values.
+
+    With the kind `probability` only whole numbers occur, and these are the probabilities of
+    `values`.
+    """
+
+    kind: Literal["density", "probability"]
+    values: list[list[float]]
+    density: list[list[float]]
+    atoms: list[Atom]
+
+
+class DensityOptions(TypedDict, total=False):
+    """On how many values each row's density is drawn, from 2 to 512."""
+
+    points: int
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -375,6 +411,8 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    quantiles: Sequence[float]
+    density: DensityOptions
     costs: Costs
     return_draws: bool
     return_mc_errors: bool
@@ -425,6 +463,8 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    quantiles: NotRequired[list[Quantile]]
+    density: NotRequired[PredictedDensity]
     decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
