@@ -329,6 +329,14 @@ class TrainedModel(ABC):
     def predict_rows(self, x: Encoded, options: BatchOptions) -> Any:
         """The prediction for encoded inputs. Blocking, stateless, bounded in memory."""
 
+    def with_reasons(self, prediction: Any, columns: Columns) -> Any:
+        """A prediction that says why rows are unlike those of training, where the model knows it.
+
+        Args:
+            columns: what was given to `read`, with all rows.
+        """
+        return prediction
+
     @abstractmethod
     def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
         """Metrics of labelled data.

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.schemas.common import DatasetId, Json, ModelName, Reference, Response
+from models.prediction.answers.reasons import Code
 from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
 
 MAX_DEADLINE_MS = 600_000  # longer than any client keeps a connection
@@ -76,6 +77,27 @@ class ExceedanceResponse(Response):
 
     threshold: float
     probability: list[float]
+
+
+class SeenResponse(Response):
+    """What training saw in a column: the range of numbers and dates, or levels."""
+
+    lowest: float | str | None = Field(None, description="without stray values")
+    highest: float | str | None = None
+    levels: list[str | bool] | None = Field(None, description="at most ten, the frequent ones")
+    count: int | None = Field(None, description="how many levels there were")
+
+
+class ReasonResponse(Response):
+    """Why a row is unlike those of training."""
+
+    column: str | None = Field(description="null if no single column explains it")
+    code: Code
+    value: float | str | bool | None = Field(
+        description="the row's value, null if it is missing; of a tensor its farthest element"
+    )
+    seen: SeenResponse | None
+    text: str = Field(description="the reason in words: `Age is 900; training saw 17 to 90`")
 
 
 class QuantileResponse(Response):
@@ -166,7 +188,13 @@ class PredictResponse(Response):
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
-        description="a row is out of distribution if this is above the variant's threshold"
+        description="a row is out of distribution if this is above the variant's threshold, or if "
+        "a value is unlike those of its column"
+    )
+    reasons: list[list[ReasonResponse]] | None = Field(
+        None,
+        description="of each flagged row, the strongest first, at most five; usual rows have none. "
+        "Models of earlier releases give no reasons",
     )
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"

@@ -80,6 +80,8 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  exceeds?: Value[];
+  density?: { points: number };
   costs?: Costs;
   [option: string]: unknown;
 }
@@ -117,6 +119,8 @@ interface RegressionAnswer extends AnyAnswer {
   variance: Parts;
   intervals: Interval[];
   mc_error: (number | null)[] | null;
+  exceeds?: { threshold: number; probability: number[] }[];
+  density?: { kind: "density" | "probability"; values: number[][]; density: number[][]; atoms: { value: number; probability: number[] }[] };
 }
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
@@ -137,7 +141,7 @@ interface TextAnswer extends AnyAnswer {
   entropy: Parts;
 }
 
-/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. */
+/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. `isSeries`: its picture is part of the page. */
 interface Digest {
   isUnreliable?: boolean | null;
   portrait?: HTMLElement | null;
@@ -147,6 +151,7 @@ interface Digest {
   legend?: string[];
   facts: Fact[];
   summary: string;
+  isSeries?: boolean;
   draw?: () => void;
   file: string;
 }

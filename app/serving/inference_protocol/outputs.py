@@ -17,6 +17,7 @@ from core.exceptions import Invalid
 from models.features.columns import level_text
 from models.prediction.answers.answer import Question
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.answers.reasons import REASONS
 from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
@@ -55,6 +56,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
             QUANTILES: bounds(_quantiles("credible")),
             CONFORMAL: bounds(_quantiles("conformal")),
         }
+    found[REASONS] = TensorOutput((-1,), _reasons, "BYTES", on_request=True)
     found |= {
         name: _answer(question, name, shape, task)
         for question in QUESTIONS
@@ -100,7 +102,8 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
         names += [] if rows.abstained is None else [ABSTAINED]
-        names += [name for answer in rows.answers.values() for name in answer.tensors()]
+        asked = [answer for name, answer in rows.answers.items() if name != REASONS]
+        names += [name for answer in asked for name in answer.tensors()]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
@@ -152,6 +155,14 @@ def _answer(question: Question, name: str, shape: tuple[int, ...], task: str) ->
 
 def _texts(values: Iterable[str | float | bool]) -> np.ndarray:
     return np.array([level_text(value) for value in values], dtype=object)
+
+
+def _reasons(prediction: RowPrediction) -> np.ndarray:
+    """The reasons of each row as JSON."""
+    if REASONS not in prediction.answers:
+        message = "this version gives no reasons: it was trained by an earlier release"
+        raise Invalid([("/outputs", message)])
+    return prediction.answers[REASONS].tensors()[REASONS]
 
 
 def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:
