@@ -333,6 +333,19 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+@final
+class ClassSet(TypedDict):
+    """A set of classes per row, the most probable class first; never empty.
+
+    Credible ones have the predicted probability `level` or more. Conformal ones contain the true
+    class with that probability for rows like those of calibration.
+    """
+
+    level: float
+    kind: Literal["credible", "conformal"]
+    classes: list[list[str | int | float | bool]]
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -344,6 +357,7 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    set_level: float
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -373,6 +387,7 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    sets: NotRequired[list[ClassSet]]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

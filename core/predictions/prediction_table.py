@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from models.prediction.answers.answer import ListsOfClasses
 from models.prediction.prediction import ClassName, Prediction
 
 
@@ -44,6 +45,8 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
         return _labels(values, classes)
     if name == "draws":
         return _lists(np.moveaxis(values, 0, 1))
+    if isinstance(values, ListsOfClasses):
+        return _lists_of_classes(values)
     if values.dtype == bool:
         return pa.array(values, pa.bool_())
     if np.issubdtype(values.dtype, np.datetime64):
@@ -58,6 +61,12 @@ def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[
         if kinds == {kind} and not _exceeds_int64(classes):
             return pa.array(labels, type_)
     return pa.array([float(label) for label in labels], pa.float64())
+
+
+def _lists_of_classes(lists: ListsOfClasses) -> "pa.Array[Any]":
+    offsets = np.concatenate([[0], np.cumsum(lists.sizes)])
+    names = _labels(list(lists.names), lists.names).take(pa.array(lists.numbers))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names)
 
 
 def _exceeds_int64(classes: Sequence[ClassName]) -> bool:

@@ -66,6 +66,10 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    set_level: Annotated[
+        float | None,
+        typer.Option(help="Classes: the smallest sets that contain the true one so often."),
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -115,6 +119,7 @@ def predict(
         "intervals": interval,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "set_level": set_level,
         "horizon": horizon,
         "top": top,
     }

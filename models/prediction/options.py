@@ -96,11 +96,19 @@ class BatchOptions:
         Len(0, 16),
         Field(description="thresholds: the probability that the target is above each"),
     ] = ()
+    set_level: Annotated[
+        Level | None,
+        Field(
+            description="classification only: the smallest sets of classes that contain the true "
+            "one with this probability, in `sets`; `interval_kinds` says which kinds",
+        ),
+    ] = None
 
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
-        return (self.exceeds,)
+        sets = None if self.set_level is None else (self.set_level, frozenset(self.interval_kinds))
+        return (self.exceeds, sets)
 
 
 @dataclass(frozen=True, kw_only=True)

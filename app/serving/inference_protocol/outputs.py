@@ -15,12 +15,14 @@ import numpy as np
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from models.features.columns import level_text
+from models.prediction.answers.answer import Question
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
 
 DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
+OF_KIND = {"credible": {QUANTILES, "set"}, "conformal": {CONFORMAL, "conformal_set"}}
 ABSTAINED = "abstained"
 DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # by unit; else FP64
 
@@ -55,7 +57,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
             CONFORMAL: bounds(_quantiles("conformal")),
         }
     found |= {
-        name: _answer(question.name, name, shape)
+        name: _answer(question, name, shape)
         for question in QUESTIONS
         if task in question.tasks
         for name, shape in question.tensors.items()
@@ -133,15 +135,22 @@ def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
 
 
-def _answer(option: str, name: str, shape: tuple[int, ...]) -> TensorOutput:
+def _answer(question: Question, name: str, shape: tuple[int, ...]) -> TensorOutput:
     """A tensor of an answer that an option asks for."""
+    option, member = question.name, question.member or question.name
 
     def of(prediction: RowPrediction) -> np.ndarray:
-        if option not in prediction.answers:
+        if member not in prediction.answers:
             raise Invalid([(f"/parameters/{option}", f"the output {name!r} needs it: give it")])
-        return prediction.answers[option].tensors()[name]
+        tensors = prediction.answers[member].tensors()
+        if name not in tensors:
+            there = ", ".join(tensors)
+            message = f"there is no {name!r} of this version and interval_kinds, only {there}"
+            raise Invalid([("/outputs", message)])
+        return tensors[name]
 
-    return TensorOutput(shape, of, on_request=True)
+    datatype: Datatype = "BOOL" if name in question.flags else "FP64"
+    return TensorOutput(shape, of, datatype, on_request=True)
 
 
 def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:

@@ -18,6 +18,21 @@ Classes = tuple[str | float | bool, ...] | None
 A = TypeVar("A", bound="Answer")
 
 
+@dataclass(frozen=True)
+class ListsOfClasses:
+    """A table column with a list of classes in each row.
+
+    Args:
+        numbers: of the classes, of all rows one after the other.
+        sizes: how many each row has.
+        names: of all classes.
+    """
+
+    numbers: np.ndarray
+    sizes: np.ndarray
+    names: tuple[str | float | bool, ...]
+
+
 class Answer(ABC):
     """An answer for every row: a frozen dataclass.
 
@@ -48,7 +63,7 @@ class Answer(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """Table columns by name: an array or list with a value per row."""
+        """Table columns by name: an array, a list or `ListsOfClasses`, with a value per row."""
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Output tensors of the Open Inference Protocol by name: those of its `Question`."""
@@ -66,11 +81,13 @@ class Question:
     """A question that predictive mixtures answer.
 
     Args:
-        name: of the option that asks it, and of the answer's member in JSON.
+        name: of the option that asks it.
         of_mixture: arrays by name, with a row each, from the calibrated mixture of some rows.
         answer: the answer from these arrays of all rows; the last argument are the classes.
         tasks: of models that answer it.
         tensors: the shape of each output tensor; a size of −1 depends on the request.
+        flags: the tensors of true or false.
+        member: the answer's name in JSON; by default the option's.
     """
 
     name: str
@@ -78,6 +95,8 @@ class Question:
     answer: Callable[[Arrays, ResolvedOptions, Classes], Answer]
     tasks: tuple[str, ...]
     tensors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    member: str = ""
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""

@@ -3,12 +3,12 @@
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import exceeds
+from models.prediction.answers import class_sets, exceeds
 from models.prediction.answers.answer import Answer, Arrays, Classes, Question
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
-QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION,)
+QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION, class_sets.QUESTION)
 
 
 def of_mixture(
@@ -24,11 +24,11 @@ def of_mixture(
 
 
 def answers(summary: Arrays, options: ResolvedOptions, classes: Classes) -> dict[str, Answer]:
-    """The answers by name, from the summary of a prediction."""
+    """The answers by their names in JSON, from the summary of a prediction."""
+    asked = [question for question in QUESTIONS if question.is_asked(options)]
     return {
-        question.name: question.answer(_of_question(question, summary), options, classes)
-        for question in QUESTIONS
-        if question.is_asked(options)
+        one.member or one.name: one.answer(_of_question(one, summary), options, classes)
+        for one in asked
     }
 
 
