@@ -72,6 +72,7 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  set_level?: number;
   [option: string]: unknown;
 }
 
@@ -80,6 +81,12 @@ interface Interval {
   level: number;
   lower: (number | null)[];
   upper: (number | null)[];
+}
+/** A set per row, the most probable class first. */
+interface ClassSets {
+  kind: "credible" | "conformal";
+  level: number;
+  classes: Value[][];
 }
 interface Parts {
   aleatoric: number[];
@@ -104,6 +111,7 @@ interface RegressionAnswer extends AnyAnswer {
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
   classes: Value[];
+  sets: ClassSets[];
   probabilities: number[][];
   entropy: Parts;
   variance: { epistemic: number[][] };

@@ -84,9 +84,11 @@ def _parquet_writer() -> Iterator[Write]:
 
 
 def _cell(value: Any) -> Any:
-    """Booleans as JSON and most readers of CSV write them, times as RFC 3339."""
+    """Booleans as JSON and most readers of CSV write them, times as RFC 3339, lists as JSON."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
     return _time(value) if hasattr(value, "isoformat") else value
 
 

@@ -21,6 +21,8 @@ export function read(question) {
   const [prune, level] = [findInput("prune"), findInput("level")];
   if (prune) body.prune = question.variants[Number(prune.value)].prune;
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
+  const setLevel = findInput("set-level");
+  if (setLevel) body.set_level = Number(setLevel.value);
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
   return { body, leftOut };
