@@ -142,7 +142,7 @@ class Job(TypedDict):
 
     id: str
     parent: NotRequired[str]
-    kind: Literal["train", "evaluate", "predict", "compare"]
+    kind: Literal["train", "evaluate", "acquire", "predict", "compare"]
     status: JobStatus
     model: str
     version: int | None
@@ -344,6 +344,16 @@ class ClassSet(TypedDict):
     level: float
     kind: Literal["credible", "conformal"]
     classes: list[list[str | int | float | bool]]
+
+
+@final
+class RowsToLabel(TypedDict):
+    """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
+
+    rows: list[int]
+    information: list[float]
+    joint_information: float
+    candidates: int
 
 
 class PredictSettings(ReadingOptions, total=False):

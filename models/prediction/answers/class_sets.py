@@ -109,5 +109,8 @@ def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> ClassS
 
 TENSORS = {"set": (-1, -1), "conformal_set": (-1, -1)}
 QUESTION = Question(
-    "set_level", of_mixture, answer, ("classification",), TENSORS, tuple(TENSORS), "sets"
+    *("set_level", of_mixture, answer, ("classification",), TENSORS),
+    flags=tuple(TENSORS),
+    member="sets",
+    instead=dict.fromkeys(("regression", "forecasting"), "for numbers there are `intervals`"),
 )
