@@ -70,6 +70,17 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Add what each feature contributes.")
     ] = False,
+    set_level: Annotated[
+        float | None,
+        typer.Option(help="Classes: the smallest sets that contain the true one so often."),
+    ] = None,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(help="Probability: the value that the target is below with it; repeatable."),
+    ] = None,
+    density: Annotated[
+        int | None, typer.Option(help="Points of the density of each row, from 2 to 512.")
+    ] = None,
     costs: Annotated[
         dict[str, Any] | None,
         typer.Option(
@@ -117,6 +128,8 @@ def predict(
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
+    `credence predict concrete rows.csv --exceeds 40 --exceeds 60 --quantile 0.1`
+
     `credence predict sales rows.csv --costs '{"over": 1, "under": 4}'`
 
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
@@ -131,6 +144,9 @@ def predict(
         "abstain_above": abstain_above,
         "exceeds": exceeds,
         "explain": explain or None,
+        "set_level": set_level,
+        "quantiles": quantile,
+        "density": None if density is None else {"points": density},
         "costs": costs,
         "horizon": horizon,
         "top": top,
