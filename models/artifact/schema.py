@@ -24,6 +24,7 @@ from models.features.categories import CategoryEncoder
 from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
+from models.features.groups import Groups
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
@@ -97,6 +98,7 @@ class ModelDocument(TypedDict):
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     target: NotRequired[Target]
+    groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
     default_seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)]

@@ -7,24 +7,23 @@ residuals in units of a predicted deviation). Those of targets with a shape lie 
 the predicted distribution, so that they keep its support and skew (Chernozhukov, Wüthrich and Zhu
 2021, arXiv 1909.07889).
 
-A row of weight w counts as w rows. Weights that are density ratios make the guarantee one for rows
-of the other distribution (Tibshirani, Barber, Candès and Ramdas 2019, arXiv 1904.06019), where a
-new row's own weight counts as 1, the mean of such weights.
+The order statistics that bound new scores: `models.evaluation.order_statistics`.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, ClassVar
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from annotated_types import Len
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
+from models.evaluation.cells import Cells, fit_cells, fit_sizes
+from models.evaluation.order_statistics import MAX_RESIDUALS, order_statistics, ranked
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -36,20 +35,25 @@ _BOUND = 10.0  # of |log c|, far above that of any useful fit
 _TOLERANCE = 1e-4  # of log c, a hundredth of its standard error from 20,000 rows
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
-MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
-
 
 @dataclass(frozen=True)
 class LabelledMixture:
     """The predictive mixture of some rows, their targets in the target's units, their weights.
 
     `start` is the first row's number among all rows.
+
+    Args:
+        groups: the number of each row's group; −1 if it is unknown. None without groups.
+        only_groups: whether the rows are there for their groups' quantiles alone: more rows of
+            groups that have few among evenly spread rows.
     """
 
     mixture: Mixture
     targets: Shaped[Tensor, "rows"]
     weights: Float[Tensor, "rows"] | None
     start: int = 0
+    groups: Int[Tensor, "rows"] | None = None
+    only_groups: bool = False
 
     def log_likelihood(self, mixture: Mixture) -> float:
         """Σ w_i log p(y_i); a row of weight 2 counts as two rows."""
@@ -57,40 +61,8 @@ class LabelledMixture:
         return float((log_prob if self.weights is None else log_prob * self.weights).sum())
 
 
-def conformal_rank(num_rows: int, level: float) -> int:
-    """k = ⌈(n + 1) · level⌉, at least 1.
-
-    The score of a new, exchangeable row is at most the k-th smallest of n scores, with a
-    probability of `level` or more (Vovk et al. 2005, §2.2). If k is n + 1, there is no such score.
-    """
-    return max(1, math.ceil((num_rows + 1) * level - 1e-9))  # rounding must not raise an integer
-
-
 Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
-
-
-def weighted_place(weights: Float[np.ndarray, "rows"], level: float) -> int:
-    """The place, from 0, of the smallest score r with Σ_{score_i ≤ r} w_i ≥ level · (Σ w_i + 1).
-
-    The new row has weight 1. For whole weights this is the place of the ⌈(n + 1) · level⌉-th of the
-    repeated rows. If no score is large enough, it is the number of rows.
-
-    Args:
-        weights: in the order of the increasing scores.
-    """
-    below = np.cumsum(weights)
-    wanted = level * (below[-1] + 1) if len(below) else level
-    return int(np.searchsorted(below, wanted - 1e-9 * max(1.0, wanted)))
-
-
-def _ranked(
-    scores: Sequence[float], weights: Sequence[float], level: float, beyond: float
-) -> float:
-    if weights:
-        place = weighted_place(np.asarray(weights), level)
-    else:
-        place = conformal_rank(len(scores), level) - 1
-    return scores[place] if place < len(scores) else beyond
+Groups = Int[Tensor, "rows"] | None
 
 
 class ScalesVariance:
@@ -98,6 +70,7 @@ class ScalesVariance:
 
     variance_scale: float
     rows: int
+    cells: Cells | None
     has_intervals: ClassVar[bool] = True  # conformal ones
 
     def apply(self, mixture: Mixture) -> NumberMixture:
@@ -106,7 +79,30 @@ class ScalesVariance:
         return mixture.scaled(self.variance_scale)
 
     def describe(self) -> Json:
-        return {"variance_scale": self.variance_scale, "rows": self.rows}
+        described = {"variance_scale": self.variance_scale, "rows": self.rows}
+        if self.cells is None:
+            return described
+        kind = "size" if self.cells.edges else "group"
+        return described | {"conditional_on": kind, "rows_by_cell": list(self.cells.rows)}
+
+    def _in_cells(
+        self,
+        mixture: NumberMixture,
+        groups: Groups,
+        bounds: Sequence[float],
+        levels: Sequence[float],
+    ) -> Float[Tensor, "levels rows"]:
+        """The bound on each row's score, of each level.
+
+        Args:
+            bounds: of each level, for all rows.
+        """
+        means = mixture.mean()
+        if self.cells is None:
+            return means.new_tensor(bounds).unsqueeze(1).expand(-1, len(means))
+        pairs = zip(levels, bounds, strict=True)
+        each = [[*self.cells.quantiles(level, bound), bound] for level, bound in pairs]
+        return means.new_tensor(each)[:, self.cells.of(means, groups)]  # −1 is the last one
 
 
 @dataclass(frozen=True)
@@ -118,12 +114,14 @@ class NumberCalibration(ScalesVariance):
             rows only evenly spread order statistics.
         rows: number of calibration rows.
         weights: of the residuals; () if each is 1.
+        cells: the residuals by group or size, for quantiles of their own.
     """
 
     variance_scale: Positive
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
+    cells: Cells | None = None
 
     def half_width(self, level: float) -> float:
         """Half the width of a conformal interval, in predictive standard deviations.
@@ -132,13 +130,19 @@ class NumberCalibration(ScalesVariance):
         exchangeable with the calibration rows the interval contains the target with a probability
         of `level` or more. With weights n is their sum.
         """
-        return _ranked(self.residuals, self.weights, level, math.inf)
+        return ranked(self.residuals, self.weights, level, math.inf)
 
-    def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
-        """The conformal interval of each level; `mixture` is calibrated."""
+    def intervals(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated.
+
+        Args:
+            groups: the number of each row's group; −1 or None if it is unknown.
+        """
         mean, deviation = mixture.mean(), mixture.total().sqrt()
-        halves = [self.half_width(level) * deviation for level in levels]
-        return [(mean - half, mean + half) for half in halves]
+        bounds = self._in_cells(mixture, groups, [*map(self.half_width, levels)], levels)
+        return [(mean - half * deviation, mean + half * deviation) for half in bounds]
 
 
 @dataclass(frozen=True)
@@ -150,12 +154,14 @@ class ShapeCalibration(ScalesVariance):
             rows only evenly spread order statistics.
         rows: number of calibration rows.
         weights: of the conformities; () if each is 1.
+        cells: the conformities by group or size, for quantiles of their own.
     """
 
     variance_scale: Positive
     conformity: Annotated[tuple[Probability, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
+    cells: Cells | None = None
 
     def probability(self, level: float) -> float:
         """The probability of the central interval that is the conformal one.
@@ -164,13 +170,29 @@ class ShapeCalibration(ScalesVariance):
         interval is the whole support. For rows exchangeable with the calibration rows the interval
         contains the target with a probability of `level` or more. With weights n is their sum.
         """
-        return _ranked(self.conformity, self.weights, level, 1.0)
+        return ranked(self.conformity, self.weights, level, 1.0)
 
-    def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
-        """The conformal interval of each level; `mixture` is calibrated."""
-        tails = [0.5 * (1 - self.probability(level)) for level in levels]
-        quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
-        return list(zip(quantiles, quantiles[len(tails) :], strict=False))
+    def intervals(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated.
+
+        Args:
+            groups: the number of each row's group; −1 or None if it is unknown.
+        """
+        bounds = self._in_cells(mixture, groups, [*map(self.probability, levels)], levels)
+        ends = bounds.new_empty(2, *bounds.shape)
+        if self.cells is None:
+            each, cell = bounds[:, :1], torch.zeros_like(bounds[0], dtype=torch.long)
+        else:
+            each, cell = bounds.unique(dim=1, return_inverse=True)
+        for number, probabilities in enumerate(each.T):
+            own = torch.nonzero(cell == number).squeeze(1)
+            part = mixture if len(own) == len(cell) else mixture.of_rows(own)
+            tails = (0.5 * (1 - probabilities)).tolist()
+            quantiles = part.quantiles([*tails, *(1 - tail for tail in tails)])
+            ends[:, :, own] = quantiles.view(2, len(tails), -1)
+        return list(zip(*ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -194,28 +216,63 @@ Calibration = AnyNumberCalibration | ClassCalibration
 
 
 def fit_calibration(
-    some: Sequence[LabelledMixture], rows: Iterable[LabelledMixture], *, shaped: bool = False
+    some: Sequence[LabelledMixture],
+    rows: Iterable[LabelledMixture],
+    *,
+    shaped: bool = False,
+    groups: int = 0,
 ) -> Calibration:
     """Fit the scale to some rows, and rank the residuals or conformities of all rows.
+
+    With groups each has quantiles of its own. Without them low, middle and high predictions have,
+    if one quantile does not cover them alike (`models.evaluation.cells`).
 
     Args:
         some: rows whose mixtures are in memory together.
         rows: all rows, read once.
         shaped: whether conformal intervals lie between quantiles.
+        groups: the number of groups; 0 without them.
     """
     scale = fit_scale(some)
     if isinstance(some[0].mixture, CategoricalMixture):
         return ClassCalibration(scale, sum(len(one.targets) for one in some))
-    rank = conformity if shaped else residuals
-    ranked, weights = [], []
-    for one in rows:
-        if isinstance(one.mixture, NumberMixture):
-            ranked.append(rank(one.mixture.scaled(scale), one.targets, one.start))
-            weights += [] if one.weights is None else [one.weights]
-    values = torch.cat(ranked)
-    kept, kept_weights = order_statistics(values, torch.cat(weights) if weights else None)
+    score = conformity if shaped else residuals
+    every = [(one.only_groups, _Scored.of(one, scale, score)) for one in rows]
+    common = _Scored.joined([found for only_groups, found in every if not only_groups])
+    kept, weights = order_statistics(common.scores, common.weights)
+    if groups:
+        whole = _Scored.joined([found for _, found in every])
+        assert whole.groups is not None
+        cells: Cells | None = fit_cells(whole.scores, whole.groups, groups, whole.weights)
+    else:
+        cells = fit_sizes(common.scores, common.means, common.weights)
     kind = ShapeCalibration if shaped else NumberCalibration
-    return kind(scale, kept, len(values), kept_weights)
+    return kind(scale, kept, len(common.scores), weights, cells)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The scores of some calibration rows, and what says which cell each is in."""
+
+    scores: Float[Tensor, "rows"]
+    means: Float[Tensor, "rows"]
+    weights: Float[Tensor, "rows"] | None
+    groups: Groups
+
+    @classmethod
+    def of(cls, one: LabelledMixture, scale: float, score: Callable[..., Tensor]) -> "_Scored":
+        assert isinstance(one.mixture, NumberMixture)
+        mixture = one.mixture.scaled(scale)
+        scores = score(mixture, one.targets, one.start)
+        return cls(scores, mixture.mean(), one.weights, one.groups)
+
+    @classmethod
+    def joined(cls, parts: Sequence["_Scored"]) -> "_Scored":
+        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
+        joined: dict[str, Any] = {
+            name: None if each[0] is None else torch.cat(each) for name, each in columns.items()
+        }
+        return cls(**joined)
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
@@ -268,39 +325,3 @@ def conformity(
     probability. They would cover the level on average, but too little where numbers are large.
     """
     return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)
-
-
-def order_statistics(
-    values: Float[Tensor, "rows"], weights: Float[Tensor, "rows"] | None = None
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The values in increasing order, at most `MAX_RESIDUALS` of them, evenly spread; weights.
-
-    The k-th of m kept values is the ⌈k (n + 1) / (m + 1)⌉-th of all n. A quantile of the kept
-    values is therefore never below that of all values. The weights are () if each is 1.
-    """
-    if weights is not None:
-        return _weighted_statistics(values.cpu().numpy(), weights.double().cpu().numpy())
-    ordered = np.sort(values.cpu().numpy())
-    n, m = len(ordered), min(len(ordered), MAX_RESIDUALS)
-    ranks = -(-np.arange(1, m + 1) * (n + 1) // (m + 1))
-    return tuple(ordered[ranks - 1].tolist()), ()
-
-
-def _weighted_statistics(
-    values: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """All values that count, with their weights; of too many m, each with the weight v.
-
-    The k-th is the smallest up to which the weights are at least k v (W + 1) / (m v + 1), where W
-    is the sum of all weights and v = min(1, W/m). For whole weights this is the rule for rows.
-    """
-    counts = weights > 0
-    order = np.argsort(values[counts], kind="stable")
-    values, weights = values[counts][order], weights[counts][order]
-    m, below = MAX_RESIDUALS, np.cumsum(weights)
-    if len(values) <= m:
-        return tuple(values.tolist()), tuple(weights.tolist())
-    each = min(1.0, below[-1] / m)
-    wanted = np.arange(1, m + 1) * each * (below[-1] + 1) / (m * each + 1)
-    places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(values) - 1)
-    return tuple(values[places].tolist()), () if each == 1 else (each,) * m

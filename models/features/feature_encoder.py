@@ -121,7 +121,7 @@ class FeatureEncoder:
         """Whether encoded rows have a level that no training row had, in a marked category."""
         if not self._marked:
             return torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
-        return rows[:, -len(self._marked) :].any(1)
+        return rows[:, self._num_read : self.compact_width].any(1)
 
     @cached_property
     def plain_columns(self) -> Int[np.ndarray, "plain"]:

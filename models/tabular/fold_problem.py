@@ -15,12 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.evaluation.calibration import (
-    MAX_RESIDUALS,
-    Calibration,
-    LabelledMixture,
-    fit_calibration,
-)
+from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
+from models.evaluation.cells import MAX_SCORES
+from models.evaluation.order_statistics import MAX_RESIDUALS
 from models.features.folds import Folds
 from models.features.rows import evenly_spread
 from models.inference.bbb import BBBState
@@ -104,16 +101,30 @@ class FoldProblem(RowProblem):
             for one in self._labelled(state, fold, self._some(fold, _SCALING_ROWS))
         ]
         shaped = isinstance(self.model.likelihood, ShapedLikelihood)
-        return fit_calibration(some, self._all_labelled(state), shaped=shaped)
+        groups = self.model.num_groups
+        return fit_calibration(some, self._all_labelled(state), shaped=shaped, groups=groups)
 
     def _all_labelled(self, state: State) -> Iterator[LabelledMixture]:
-        """At most `MAX_RESIDUALS` rows: of more a calibration keeps no more."""
+        """At most `MAX_RESIDUALS` rows, and more of small groups: a calibration keeps no more."""
         start = 0
         for fold in range(self.folds.count):
-            rows = self._some(fold, MAX_RESIDUALS)
-            for one in self._labelled(state, fold, rows):
-                yield replace(one, start=start + one.start)
-            start += len(rows)
+            common = self._some(fold, MAX_RESIDUALS)
+            for rows, only_groups in ((common, False), (self._more_of_groups(fold, common), True)):
+                for one in self._labelled(state, fold, rows):
+                    yield replace(one, start=start + one.start, only_groups=only_groups)
+                start += len(rows)
+
+    def _more_of_groups(self, fold: int, common: Int[Tensor, "some"]) -> Int[Tensor, "more"]:
+        """Rows of a fold beside `common`: each group has up to `MAX_SCORES` in all folds."""
+        rows, groups = self.folds.rows(fold), self.model.engine.groups(self.rows.inputs)
+        if groups is None or len(common) == len(rows):
+            return common[:0]
+        wanted = [
+            own[evenly_spread(len(own), MAX_SCORES // self.folds.count)]
+            for own in (rows[groups[rows] == group] for group in range(self.model.num_groups))
+        ]
+        found = torch.cat(wanted)
+        return found[~torch.isin(found, common)]
 
     def _some(self, fold: int, most: int) -> Int[Tensor, "some"]:
         """Rows of a fold, evenly spread; those of all folds are at most `most`."""

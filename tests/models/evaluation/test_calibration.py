@@ -21,15 +21,14 @@ from models.config import (
     TrainingConfig,
 )
 from models.evaluation.calibration import (
-    MAX_RESIDUALS,
     PENALTY_SCALE,
     ClassCalibration,
     LabelledMixture,
     NumberCalibration,
     fit_scale,
-    order_statistics,
     residuals,
 )
+from models.evaluation.order_statistics import MAX_RESIDUALS, order_statistics
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
