@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from models.config import FeatureConfig, Json, ModelConfig
+from models.evaluation.acquisition import Informed
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
@@ -341,6 +342,14 @@ class TrainedModel(ABC):
             InvalidInput: for a model that does not take labels.
         """
         raise InvalidInput(f"a {self.task} takes no labels", "/model")
+
+    def informed(self, x: Encoded, options: PredictOptions) -> Informed:
+        """What the label of each row would tell, for `models.evaluation.acquisition`.
+
+        Raises:
+            InvalidInput: for a model that does not predict rows.
+        """
+        raise InvalidInput(f"a {self.task.replace('_', ' ')} takes no labels of rows", "/model")
 
     def ood_score(self, x: Encoded, samples: int = 100, prune: float = 0.0) -> np.ndarray:
         """The variant's out-of-distribution score of each row.

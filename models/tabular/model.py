@@ -19,6 +19,7 @@ from models.config import (
     ModelConfig,
     OutOfDistributionConfig,
 )
+from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ScalesVariance
 from models.evaluation.cells import Cells
@@ -373,6 +374,16 @@ class TabularModel(TrainedModel):
         usual = np.where(self.encoder.has_new_level(rows.inputs).cpu().numpy(), np.inf, scores)
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
         return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate, weights)
+
+    def informed(
+        self, x: Float[Tensor, "rows inputs"], options: PredictOptions
+    ) -> Float[Tensor, "rows values draws"]:
+        """What the label of each row would tell about the weights."""
+        answer = self.predict_rows(x, replace(options, return_draws=True))
+        assert answer.draws is not None
+        if self.classes is not None:
+            return acquisition.of_classes(answer.draws)
+        return acquisition.of_numbers(answer.draws, answer.variance["aleatoric"])
 
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
