@@ -311,7 +311,10 @@ class TrainedModel(ABC):
         return 1
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """How many numbers each sample of a row takes in memory or in the answer."""
+        """How many numbers each sample of a row takes in memory or in the answer.
+
+        Quantiles, thresholds and densities count by their work (`models.prediction.work`).
+        """
         return 1
 
     def size(self, x: Encoded) -> int:
