@@ -48,9 +48,11 @@ class BayesianEstimator(BaseEstimator):
     """Settings are named as in `POST /train`; None means the recommended value.
 
     All checks of scikit-learn pass but two. `class_weight` (of classifiers) is "balanced" or None,
-    no dictionary. `groups` (of regressors) names a column of X, in each group of which conformal
-    intervals are right. A row of weight 2 counts as two rows in the objective, but two rows are shuffled
+    no dictionary. A row of weight 2 counts as two rows in the objective, but two rows are shuffled
     and held out separately, so that the fits differ.
+
+    `groups` (of regressors) names a column of X, in each group of which conformal intervals are
+    right.
     """
 
     task: ClassVar[str]
