@@ -55,6 +55,7 @@ interface Question {
   version: number;
   task: "regression" | "classification" | "forecasting" | "language_model";
   target: string;
+  classes: Value[] | null;
   features: Feature[];
   variants: Variant[];
   max_samples: number;
@@ -64,6 +65,13 @@ interface Question {
 
 /** Records, columns by name, or texts. */
 type Inputs = Row[] | Record<string, Value[]> | string[];
+/** What errors cost; a text is refused by the service at its field. */
+interface Costs {
+  matrix?: Value[][];
+  over?: Value;
+  under?: Value;
+  abstain?: Value;
+}
 interface PredictBody {
   model: string;
   version: string;
@@ -72,6 +80,10 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  set_level?: number;
+  exceeds?: Value[];
+  density?: { points: number };
+  costs?: Costs;
   [option: string]: unknown;
 }
 
@@ -81,10 +93,23 @@ interface Interval {
   lower: (number | null)[];
   upper: (number | null)[];
 }
+/** A set per row, the most probable class first. */
+interface ClassSets {
+  kind: "credible" | "conformal";
+  level: number;
+  classes: Value[][];
+}
 interface Parts {
   aleatoric: number[];
   epistemic: number[];
   total: number[];
+}
+interface Decisions {
+  action: Value[];
+  expected_cost: (number | null)[];
+  abstain?: boolean[];
+  value_of_information: (number | null)[];
+  value_of_model_information?: (number | null)[];
 }
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
@@ -93,6 +118,7 @@ interface AnyAnswer {
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;
   abstained?: boolean[] | null;
+  decisions?: Decisions | null;
 }
 interface RegressionAnswer extends AnyAnswer {
   mean: number[];
@@ -100,10 +126,13 @@ interface RegressionAnswer extends AnyAnswer {
   variance: Parts;
   intervals: Interval[];
   mc_error: (number | null)[] | null;
+  exceeds?: { threshold: number; probability: number[] }[];
+  density?: { kind: "density" | "probability"; values: number[][]; density: number[][]; atoms: { value: number; probability: number[] }[] };
 }
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
   classes: Value[];
+  sets: ClassSets[];
   probabilities: number[][];
   entropy: Parts;
   variance: { epistemic: number[][] };
@@ -120,7 +149,7 @@ interface TextAnswer extends AnyAnswer {
   entropy: Parts;
 }
 
-/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. */
+/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. `isSeries`: its picture is part of the page. */
 interface Digest {
   isUnreliable?: boolean | null;
   portrait?: HTMLElement | null;
@@ -130,6 +159,7 @@ interface Digest {
   legend?: string[];
   facts: Fact[];
   summary: string;
+  isSeries?: boolean;
   draw?: () => void;
   file: string;
 }

@@ -24,7 +24,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.evaluation.calibration import NumberCalibration
-from models.evaluation.order_statistics import order_statistics
+from models.evaluation.conformal_rank import order_statistics
 from models.features.columns import ColumnProfile, Columns
 from models.features.rows import Rows
 from models.prediction.options import PredictOptions

@@ -31,6 +31,7 @@ from models.features.texts import TextEncoder
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.language.vocabulary import Vocabulary
+from models.out_of_distribution.columns import SeenColumns
 
 _MAX_TENSOR = 2**26  # numbers per row
 
@@ -97,6 +98,7 @@ class ModelDocument(TypedDict):
     config: ModelConfig
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
+    seen: NotRequired[SeenColumns | None]
     target: NotRequired[Target]
     groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
@@ -124,6 +126,7 @@ def parse_document(data: Json) -> ModelDocument:
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
     if "encoders" in document:
         _check_encoders(document)
+        _check_seen(document)
     _check_variants(document)
     return document
 
@@ -149,6 +152,14 @@ def _check_encoders(document: ModelDocument) -> None:
         raise CorruptArtifact(message, "/encoders")
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
+
+
+def _check_seen(document: ModelDocument) -> None:
+    """What training saw is of the columns that are encoded."""
+    seen, encoders = document.get("seen"), document["encoders"]
+    if seen is not None and len(seen.columns) != len(encoders):
+        message = f"has {len(seen.columns)} columns for {len(encoders)} encoders"
+        raise CorruptArtifact(message, "/seen/columns")
 
 
 def _check_quantiles(encoder: NumberEncoder, path: str) -> None:
@@ -228,8 +239,11 @@ def _check_variants(document: ModelDocument) -> None:
         if detector and detector.score not in scores:
             message = f"is not a score of this task, which has {sorted(scores)}"
             raise CorruptArtifact(message, f"/variants/{i}/detector/score")
-        residuals = getattr(calibration, "residuals", ())
-        if list(residuals) != sorted(residuals):
-            raise CorruptArtifact(
-                "must be in increasing order", f"/variants/{i}/calibration/residuals"
-            )
+        sets = getattr(calibration, "sets", None)
+        for name, values in (
+            ("residuals", getattr(calibration, "residuals", ())),
+            ("sets/scores", () if sets is None else sets.scores),
+        ):
+            if list(values) != sorted(values):
+                path = f"/variants/{i}/calibration/{name}"
+                raise CorruptArtifact("must be in increasing order", path)

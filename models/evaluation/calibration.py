@@ -7,12 +7,12 @@ residuals in units of a predicted deviation). Those of targets with a shape lie 
 the predicted distribution, so that they keep its support and skew (Chernozhukov, Wüthrich and Zhu
 2021, arXiv 1909.07889).
 
-The order statistics that bound new scores: `models.evaluation.order_statistics`.
+The order statistics that bound new scores: `models.evaluation.conformal_rank`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -23,7 +23,8 @@ from torch import Tensor
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
 from models.evaluation.cells import Cells, fit_cells, fit_sizes
-from models.evaluation.order_statistics import MAX_RESIDUALS, order_statistics, ranked
+from models.evaluation.class_sets import LabelledClasses, SetCalibration, fit_sets
+from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics, score_at
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -130,7 +131,7 @@ class NumberCalibration(ScalesVariance):
         exchangeable with the calibration rows the interval contains the target with a probability
         of `level` or more. With weights n is their sum.
         """
-        return ranked(self.residuals, self.weights, level, math.inf)
+        return score_at(self.residuals, self.weights, level, math.inf)
 
     def intervals(
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
@@ -170,7 +171,7 @@ class ShapeCalibration(ScalesVariance):
         interval is the whole support. For rows exchangeable with the calibration rows the interval
         contains the target with a probability of `level` or more. With weights n is their sum.
         """
-        return ranked(self.conformity, self.weights, level, 1.0)
+        return score_at(self.conformity, self.weights, level, 1.0)
 
     def intervals(
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
@@ -197,10 +198,16 @@ class ShapeCalibration(ScalesVariance):
 
 @dataclass(frozen=True)
 class ClassCalibration:
-    """A temperature T: logits are divided by it, and probabilities are proportional to p^(1/T)."""
+    """A temperature T: logits are divided by it, and probabilities are proportional to p^(1/T).
+
+    Args:
+        rows: to which T was fitted.
+        sets: the scores of conformal sets; None in versions of before there were any.
+    """
 
     temperature: Positive
     rows: Count
+    sets: SetCalibration | None = None
     has_intervals: ClassVar[bool] = False
 
     def apply(self, mixture: Mixture) -> CategoricalMixture:
@@ -208,7 +215,8 @@ class ClassCalibration:
         return mixture.tempered(self.temperature)
 
     def describe(self) -> Json:
-        return asdict(self)
+        described: Json = {"temperature": self.temperature, "rows": self.rows}
+        return described if self.sets is None else described | {"sets": self.sets.describe()}
 
 
 AnyNumberCalibration = NumberCalibration | ShapeCalibration
@@ -222,7 +230,7 @@ def fit_calibration(
     shaped: bool = False,
     groups: int = 0,
 ) -> Calibration:
-    """Fit the scale to some rows, and rank the residuals or conformities of all rows.
+    """Fit the scale to some rows, and rank the residuals, conformities or sets of all rows.
 
     With groups each has quantiles of its own. Without them low, middle and high predictions have,
     if one quantile does not cover them alike (`models.evaluation.cells`).
@@ -235,7 +243,8 @@ def fit_calibration(
     """
     scale = fit_scale(some)
     if isinstance(some[0].mixture, CategoricalMixture):
-        return ClassCalibration(scale, sum(len(one.targets) for one in some))
+        sets = fit_sets(_probabilities(rows, scale))
+        return ClassCalibration(scale, sum(len(one.targets) for one in some), sets)
     score = conformity if shaped else residuals
     every = [(one.only_groups, _Scored.of(one, scale, score)) for one in rows]
     common = _Scored.joined([found for only_groups, found in every if not only_groups])
@@ -273,6 +282,15 @@ class _Scored:
             name: None if each[0] is None else torch.cat(each) for name, each in columns.items()
         }
         return cls(**joined)
+
+
+def _probabilities(
+    rows: Iterable[LabelledMixture], temperature: float
+) -> Iterator[LabelledClasses]:
+    for one in rows:
+        assert isinstance(one.mixture, CategoricalMixture)
+        probabilities = one.mixture.tempered(temperature).mean()
+        yield LabelledClasses(probabilities, one.targets, one.weights)
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:

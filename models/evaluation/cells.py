@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config.ranges import Count, NotNegative, Number, Positive
-from models.evaluation.order_statistics import order_statistics, ranked
+from models.evaluation.conformal_rank import order_statistics, score_at
 
 MAX_CELLS = 100
 MAX_SCORES = 999  # of a cell: 20 · 50 − 1, so that the usual levels are exact
@@ -66,7 +66,7 @@ class Cells:
         """
         weights = self.weights or ((),) * len(self.scores)
         return [
-            ranked(scores, each, level, max(marginal, *scores[-1:], 0.0))
+            score_at(scores, each, level, max(marginal, *scores[-1:], 0.0))
             for scores, each in zip(self.scores, weights, strict=True)
         ]
 
@@ -113,7 +113,7 @@ def fit_sizes(
     if len(set(edges)) < len(ends) or int(torch.bincount(cells, minlength=SIZES).min()) < _LEAST:
         return None
     values, own = order_statistics(scores, weights)
-    below = scores <= ranked(values, own, _LEVEL, math.inf)
+    below = scores <= score_at(values, own, _LEVEL, math.inf)
     if _p_alike(below.cpu().numpy(), cells.cpu().numpy()) > _ERROR:
         return None
     return fit_cells(scores, cells, SIZES, weights, edges)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
-from models.evaluation.order_statistics import MAX_RESIDUALS
+from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.folds import Folds
 from models.features.rows import evenly_spread
 from models.inference.bbb import BBBState
@@ -95,21 +95,24 @@ class FoldProblem(RowProblem):
 
     def _calibrate(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
-        some = [
-            one
-            for fold in range(self.folds.count)
-            for one in self._labelled(state, fold, self._some(fold, _SCALING_ROWS))
-        ]
+        some = list(self._out_of_fold(state, _SCALING_ROWS))
+        largest = max(len(self.folds.rows(fold)) for fold in range(self.folds.count))
+        is_all = largest <= _SCALING_ROWS // self.folds.count
         shaped = isinstance(self.model.likelihood, ShapedLikelihood)
         groups = self.model.num_groups
-        return fit_calibration(some, self._all_labelled(state), shaped=shaped, groups=groups)
+        ranked = some if is_all else self._out_of_fold(state, MAX_RESIDUALS)
+        return fit_calibration(some, ranked, shaped=shaped, groups=groups)
 
-    def _all_labelled(self, state: State) -> Iterator[LabelledMixture]:
-        """At most `MAX_RESIDUALS` rows, and more of small groups: a calibration keeps no more."""
+    def _out_of_fold(self, state: State, most: int) -> Iterator[LabelledMixture]:
+        """At most so many rows, and of `MAX_RESIDUALS` more of small groups.
+
+        Of more rows a calibration keeps no more.
+        """
         start = 0
         for fold in range(self.folds.count):
-            common = self._some(fold, MAX_RESIDUALS)
-            for rows, only_groups in ((common, False), (self._more_of_groups(fold, common), True)):
+            common = self._some(fold, most)
+            more = self._more_of_groups(fold, common) if most == MAX_RESIDUALS else common[:0]
+            for rows, only_groups in ((common, False), (more, True)):
                 for one in self._labelled(state, fold, rows):
                     yield replace(one, start=start + one.start, only_groups=only_groups)
                 start += len(rows)

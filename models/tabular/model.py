@@ -1,5 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -21,14 +22,15 @@ from models.config import (
 )
 from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import Calibration, ScalesVariance
+from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
 from models.evaluation.cells import Cells
 from models.evaluation.class_scores import class_metrics
 from models.evaluation.group_coverage import coverage_by_group, coverage_by_size, uncovered
-from models.evaluation.metrics import PerRowScores
+from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
+from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
@@ -48,7 +50,9 @@ from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers.questions import not_answered
+from models.prediction.answers.reasons import REASONS
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -177,6 +181,7 @@ class TabularModel(TrainedModel):
         return {
             "stored": list(self.encoder.stored),
             "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
+            "seen": None if self.encoder.seen is None else asdict(self.encoder.seen),
             "target": asdict(self.target),
             **({} if self.groups is None else {"groups": asdict(self.groups)}),
         }
@@ -184,7 +189,7 @@ class TabularModel(TrainedModel):
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
         stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
-        encoder = FeatureEncoder(config.features or (), stored, encoders)
+        encoder = FeatureEncoder(config.features or (), stored, encoders, data.get("seen"))
         groups = data.get("groups")
         return {"encoder": encoder, "target": data["target"], "groups": groups, "tuned": True}
 
@@ -195,7 +200,7 @@ class TabularModel(TrainedModel):
             InvalidInput: for a sampler this model does not have, or missing columns.
             UnknownVariant: for a pruning fraction that is not stored.
         """
-        return self.predict_rows(self.encode(columns), options)
+        return self.with_reasons(self.predict_rows(self.encode(columns), options), columns)
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -227,8 +232,8 @@ class TabularModel(TrainedModel):
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used = replace(options, samples=samples)
         answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
-        is_new = self.encoder.has_new_level(x).cpu().numpy()
-        answer = replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
+        outside = self.detector(options.prune).flags_columns(self._column_score(x))
+        answer = replace(answer, out_of_distribution=answer.out_of_distribution | outside)
         if options.return_draws:
             calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
@@ -262,8 +267,14 @@ class TabularModel(TrainedModel):
         metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
         if self.groups is not None:
             metrics |= coverage_by_group(scores, self.groups.column, self.groups.names)
-        by_class, errors = class_metrics(scores, self.classes or ())
-        return metrics | by_class | {"standard_errors": metrics["standard_errors"] | errors}
+        classes = self.classes or ()
+        by_class, errors = class_metrics(scores, classes)
+        sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
+        covered = set_coverage_by_class(scores, COVERAGE_LEVELS, len(classes))
+        for scored, coverage in zip(by_class.get("by_class", ()), covered, strict=False):
+            scored.update(coverage)
+        errors = metrics["standard_errors"] | errors | of_sets
+        return metrics | by_class | sets | {"standard_errors": errors}
 
     def row_scores(
         self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
@@ -362,19 +373,35 @@ class TabularModel(TrainedModel):
 
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
-        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
+        nothing = Detector(DEFAULT_SCORES[self.task], column_threshold=math.inf)
+        return self.variant(prune).detector or nothing
 
     def fit_detector(self, prune: float, rows: Rows) -> Detector:
         """Fit the configured false-alarm rate to rows that no weight was fitted to.
 
-        Rows with a new level are flagged whatever their score, and count as above any threshold, so
-        that the rate is that of both reasons together.
+        Half of the rate is for the columns. Rows that these flag are flagged whatever their other
+        score, and count as above any threshold, so that the rate is that of both reasons together.
         """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
-        scores = self.ood_score(rows.inputs, prune=prune)
-        usual = np.where(self.encoder.has_new_level(rows.inputs).cpu().numpy(), np.inf, scores)
+        scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
-        return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate, weights)
+        outside, rate = self._column_score(rows.inputs), config.false_alarm_rate
+        columns = Detector.fit(name, outside, rate / 2, weights).threshold
+        usual = np.where(outside > columns, np.inf, scores)
+        return replace(Detector.fit(name, usual, rate, weights), column_threshold=columns)
+
+    def _column_score(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
+        return self.encoder.column_score(x).cpu().numpy()
+
+    def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
+        """Say of each flagged row which of its values are unlike those of training.
+
+        Versions of releases that did not keep what training saw give no reasons.
+        """
+        if self.encoder.seen is None:
+            return prediction
+        reasons = find_reasons(self.encoder, columns, prediction.out_of_distribution)
+        return replace(prediction, answers={**prediction.answers, REASONS: reasons})
 
     def informed(
         self, x: Float[Tensor, "rows inputs"], options: PredictOptions
@@ -453,6 +480,8 @@ class TabularModel(TrainedModel):
         """Encoded rows with the number of each row's group as last column, if there are groups."""
         if self.groups is None:
             return x
+        missing = self.encoder.compact_width - x.shape[1]  # 1 of learned rows, which have no score
+        x = torch.nn.functional.pad(x, (0, missing))
         return torch.cat([x, self.groups.numbers(columns).unsqueeze(1)], dim=1)
 
     @property
@@ -461,11 +490,19 @@ class TabularModel(TrainedModel):
         return 0 if self.groups is None else len(self.groups.names)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse a request for conformal intervals only, if the version has none."""
+        """Also refuse a request for conformal answers only, if the version has none."""
         super()._check(options)
-        only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
+        if set(options.interval_kinds) != {"conformal"}:
+            return
         calibration = self.variant(options.prune).calibration
-        if only_conformal and (calibration is None or not calibration.has_intervals):
+        if options.set_level is not None:
+            if not isinstance(calibration, ClassCalibration) or calibration.sets is None:
+                raise InvalidInput(
+                    "this version has no conformal sets: no rows were held out for its "
+                    "calibration, or it is older than they are; request credible ones",
+                    "/interval_kinds",
+                )
+        elif options.intervals and (calibration is None or not calibration.has_intervals):
             raise InvalidInput(
                 "this version has no conformal intervals: only calibrated regressions and "
                 "forecasts have them; request credible ones",

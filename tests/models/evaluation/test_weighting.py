@@ -16,8 +16,8 @@ from models.evaluation.calibration import (
     NumberCalibration,
     fit_calibration,
 )
+from models.evaluation.conformal_rank import order_statistics
 from models.evaluation.metrics import PerRowScores, auroc, row_scores, summarise
-from models.evaluation.order_statistics import order_statistics
 from models.evaluation.out_of_distribution import Detector
 from models.evaluation.paired import paired
 from models.evaluation.ranking import recommend_variant

@@ -1,8 +1,6 @@
-"""Ranks of conformity scores: which of them bounds a new one with a given probability.
+"""Ranks of conformal prediction: the score that a new row's does not exceed at a level.
 
-A row of weight w counts as w rows. Weights that are density ratios make the guarantee one for rows
-of the other distribution (Tibshirani, Barber, Candès and Ramdas 2019, arXiv 1904.06019), where a
-new row's own weight counts as 1, the mean of such weights.
+Scores are kept as order statistics, a few thousand of any number of rows, with the rows' weights.
 """
 
 import math
@@ -38,12 +36,15 @@ def weighted_place(weights: Float[np.ndarray, "rows"], level: float) -> int:
     return int(np.searchsorted(below, wanted - 1e-9 * max(1.0, wanted)))
 
 
-def ranked(scores: Sequence[float], weights: Sequence[float], level: float, beyond: float) -> float:
-    """The ⌈(n + 1) · level⌉-th smallest of n scores; `beyond` if n is too small.
+def score_at(
+    scores: Sequence[float], weights: Sequence[float], level: float, beyond: float
+) -> float:
+    """The score that an exchangeable row's does not exceed with a probability of `level` or more.
 
     Args:
         scores: in increasing order.
-        weights: of the scores, whose sum then is n; () if each is 1.
+        weights: of the scores; none if each is 1.
+        beyond: the answer if there are too few scores.
     """
     if weights:
         place = weighted_place(np.asarray(weights), level)
