@@ -80,6 +80,7 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  set_level?: number;
   exceeds?: Value[];
   density?: { points: number };
   costs?: Costs;
@@ -91,6 +92,12 @@ interface Interval {
   level: number;
   lower: (number | null)[];
   upper: (number | null)[];
+}
+/** A set per row, the most probable class first. */
+interface ClassSets {
+  kind: "credible" | "conformal";
+  level: number;
+  classes: Value[][];
 }
 interface Parts {
   aleatoric: number[];
@@ -125,6 +132,7 @@ interface RegressionAnswer extends AnyAnswer {
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
   classes: Value[];
+  sets: ClassSets[];
   probabilities: number[][];
   entropy: Parts;
   variance: { epistemic: number[][] };

@@ -217,6 +217,13 @@ def test_a_loaded_classifier_knows_its_classes(tmp_path: Path) -> None:
     assert again.classes_.tolist() == ["down", "up"]
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
     assert (again.predict(X) == model.predict(X)).all()
+    members, probabilities = model.predict_set(X), model.predict_proba(X)
+    assert ((members * probabilities).sum(1) >= 0.9).all()
+    assert members[np.arange(60), probabilities.argmax(1)].all()
+    with pytest.raises(ValueError, match="no conformal sets: no rows were held out"):
+        model.predict_set(X, 0.9, "conformal")
+    with pytest.raises(ValueError, match="level 90 is not between 0 and 1"):
+        model.predict_set(X, 90)
     with pytest.raises(ValueError, match="task is classification, not regression"):
         BayesianRegressor.load(tmp_path / "model.tar")
     (tmp_path / "other.tar").write_bytes(b"no archive")
