@@ -173,7 +173,9 @@ def draw(file: Path) -> None:
         for axes in (left, right):
             axes.axvline(STOCK, color="black", linestyle="--", linewidth=1)
             axes.set_xlim(0, 160)
-        left.set(title="how likely each demand is", xlabel="demand, pieces", yticks=[], ylim=(0, None))
+        left.set(
+            title="how likely each demand is", xlabel="demand, pieces", yticks=[], ylim=(0, None)
+        )
         right.set(title="P(demand > stock), %", xlabel="stock, pieces", ylim=(0, 100))
         left.legend()
 
