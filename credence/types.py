@@ -142,7 +142,7 @@ class Job(TypedDict):
 
     id: str
     parent: NotRequired[str]
-    kind: Literal["train", "evaluate", "predict", "compare"]
+    kind: Literal["train", "evaluate", "acquire", "predict", "compare"]
     status: JobStatus
     model: str
     version: int | None
@@ -333,6 +333,16 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+@final
+class RowsToLabel(TypedDict):
+    """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
+
+    rows: list[int]
+    information: list[float]
+    joint_information: float
+    candidates: int
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -350,6 +360,25 @@ class PredictSettings(ReadingOptions, total=False):
     deadline_ms: float
     horizon: int
     store: bool
+
+
+class Seen(TypedDict):
+    """What training saw in a column: the range of numbers and dates, or up to ten levels."""
+
+    lowest: NotRequired[float | str | None]
+    highest: NotRequired[float | str | None]
+    levels: NotRequired[list[str | bool]]
+    count: NotRequired[int]
+
+
+class Reason(TypedDict):
+    """Why a row is unlike those of training; without a column it is the row as a whole."""
+
+    column: str | None
+    code: Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+    value: float | str | bool | None
+    seen: Seen | None
+    text: str
 
 
 @final
@@ -370,6 +399,7 @@ class PredictionAnswer(TypedDict):
     mc_errors: NotRequired[dict[str, list[Any]]]
     out_of_distribution: list[bool]
     ood_score: list[float | None]
+    reasons: NotRequired[list[list[Reason]]]
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
+from models.evaluation.acquisition import Informed
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
@@ -372,6 +373,14 @@ class TrainedModel(ABC):
             InvalidInput: for a model without one.
         """
         raise InvalidInput(f"a {self.task} has no out-of-distribution score", "/model")
+
+    def informed(self, x: Encoded, options: PredictOptions) -> Informed:
+        """What the label of each row would tell, for `models.evaluation.acquisition`.
+
+        Raises:
+            InvalidInput: for a model that does not predict rows.
+        """
+        raise InvalidInput(f"a {self.task.replace('_', ' ')} takes no labels of rows", "/model")
 
     def ood_score(self, x: Encoded, samples: int = 100, prune: float = 0.0) -> np.ndarray:
         """The variant's out-of-distribution score of each row.

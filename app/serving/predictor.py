@@ -107,9 +107,7 @@ class Predictor:
                         version.artifact_key, model, x, options, deadline, joint_work=joint_work
                     )
                     computed = await self._compute(entry, rows)
-        prediction = await off_loop(
-            num_bytes, model.with_reasons, computed.prediction, columns
-        )
+        prediction = await off_loop(num_bytes, model.with_reasons, computed.prediction, columns)
         stored = None if known is None else known.id
         if packed is not None:  # before the response, so that its id exists
             again, left = with_samples(options, prediction), deadline - perf_counter()

@@ -12,7 +12,8 @@ from models.prediction.options import BatchOptions, Prune, Sampler, Seed
 
 MAX_METADATA_BYTES = 16_384
 
-JobKind = Literal["train", "evaluate", "predict", "chunk", "compare"]
+JobKind = Literal["train", "evaluate", "acquire", "predict", "chunk", "compare"]
+MAX_ACQUIRED = 1000  # rows of one batch: choosing them takes time in proportion to their number
 
 MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
 _NOT_REQUESTED = {"config", "notes"}
@@ -107,6 +108,21 @@ class EvaluateSpec(Spec, frozen=True):
     kind: ClassVar[JobKind] = "evaluate"
 
     version: Annotated[int, Field(ge=1)]
+    prune: Prune = 0.0
+
+
+class AcquireSpec(Spec, frozen=True):
+    """Choose the `k` rows of a data set whose labels would teach a stored version most.
+
+    Args:
+        batch: whether rows are chosen for what their labels tell together.
+    """
+
+    kind: ClassVar[JobKind] = "acquire"
+
+    version: Annotated[int, Field(ge=1)]
+    k: Annotated[int, Field(ge=1, le=MAX_ACQUIRED)]
+    batch: bool = True
     prune: Prune = 0.0
 
 

@@ -88,7 +88,7 @@ def _reason(reason: Reason) -> dict[str, Any]:
     seen: dict[str, Any] = row["seen"] or {}
     texts = {end: _text(seen[end]) for end in ("lowest", "highest") if end in seen}
     levels = {"levels": [_text(level) for level in seen["levels"]]} if "levels" in seen else {}
-    return row | {"value": _text(row["value"]), "seen": seen and seen | texts | levels or None}
+    return row | {"value": _text(row["value"]), "seen": (seen and seen | texts | levels) or None}
 
 
 def _text(value: Value) -> str | None:

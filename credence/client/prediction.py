@@ -142,6 +142,17 @@ class Prediction:
         return self["ood_score"]
 
     @property
+    def reasons(self) -> list[list[dict[str, Any]]]:
+        """Why each row is unlike those of training, the strongest reason first; usual rows have [].
+
+        `column`, `code`, `value`, `seen` and `text`; numbers and dates are texts here, as the
+        columns of a row have several types. Empty for every row of a model of an earlier release.
+        """
+        if "reasons" not in self.table.column_names:
+            return [[] for _ in range(len(self))]
+        return [row or [] for row in self.table.to_pylist("reasons")]
+
+    @property
     def abstained(self) -> "ndarray":
         """With `abstain_above`: True for rows that a person should decide."""
         return self["abstained"]

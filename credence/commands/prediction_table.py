@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from credence.rendering import print_table
+from credence.rendering import output, print_line, print_table
 
 if TYPE_CHECKING:
     from credence.client.arrow import Table
@@ -44,6 +44,16 @@ def print_prediction(table: "Table", first_row: int) -> None:
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
+    if "reasons" in table.column_names:
+        _print_reasons(table.to_pylist("reasons"), first_row)
+
+
+def _print_reasons(reasons: Sequence[Sequence[dict[str, Any]]], first_row: int) -> None:
+    """Print a line for each row that says why it is unlike those of training."""
+    for number, row in enumerate(reasons, first_row):
+        if row:
+            words = "; ".join(reason["text"] for reason in row)
+            print_line(f"row {number}: {words}", output, UNUSUAL)
 
 
 def _numbers(table: "Table") -> Columns:

@@ -124,6 +124,7 @@ def parse_document(data: Json) -> ModelDocument:
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
     if "encoders" in document:
         _check_encoders(document)
+        _check_seen(document)
     _check_variants(document)
     return document
 
@@ -147,12 +148,16 @@ def _check_encoders(document: ModelDocument) -> None:
     if len(document["stored"]) != len(document["encoders"]):
         message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
         raise CorruptArtifact(message, "/encoders")
-    seen = document.get("seen")
-    if seen is not None and len(seen.columns) != len(document["encoders"]):
-        message = f"has {len(seen.columns)} columns for {len(document['encoders'])} encoders"
-        raise CorruptArtifact(message, "/seen/columns")
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
+
+
+def _check_seen(document: ModelDocument) -> None:
+    """What training saw is of the columns that are encoded."""
+    seen, encoders = document.get("seen"), document["encoders"]
+    if seen is not None and len(seen.columns) != len(encoders):
+        message = f"has {len(seen.columns)} columns for {len(encoders)} encoders"
+        raise CorruptArtifact(message, "/seen/columns")
 
 
 def _check_quantiles(encoder: NumberEncoder, path: str) -> None:

@@ -19,6 +19,7 @@ from models.config import (
     ModelConfig,
     OutOfDistributionConfig,
 )
+from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration
 from models.evaluation.class_scores import class_metrics
@@ -376,6 +377,16 @@ class TabularModel(TrainedModel):
         known = None if unlike is None else contributions
         reasons = find_reasons(self.encoder, columns, flagged, known)
         return replace(prediction, answers={**prediction.answers, REASONS: reasons})
+
+    def informed(
+        self, x: Float[Tensor, "rows inputs"], options: PredictOptions
+    ) -> Float[Tensor, "rows values draws"]:
+        """What the label of each row would tell about the weights."""
+        answer = self.predict_rows(x, replace(options, return_draws=True))
+        assert answer.draws is not None
+        if self.classes is not None:
+            return acquisition.of_classes(answer.draws)
+        return acquisition.of_numbers(answer.draws, answer.variance["aleatoric"])
 
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
