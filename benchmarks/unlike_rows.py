@@ -58,9 +58,13 @@ class Source:
         column = self.train[name]
         return float(column.max() - column.min())
 
-    def in_one(self, rows: pd.DataFrame, change: Callable[[str, pd.Series], Any]) -> pd.DataFrame:
+    def in_one(
+        self, rows: pd.DataFrame, change: Callable[[str, pd.Series], Any]
+    ) -> pd.DataFrame | None:
         """Change one number of each row, of a column that is chosen by chance."""
         changed, names = rows.copy(), self.numbers
+        if not names:
+            return None
         chosen = self.random.integers(len(names), size=len(rows))
         for i, name in enumerate(names):
             column = rows[name].astype(float)
@@ -68,7 +72,7 @@ class Source:
         return changed
 
 
-def ten_ranges(source: Source, rows: pd.DataFrame) -> pd.DataFrame:
+def ten_ranges(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     """One number ten ranges away."""
     sign = source.random.choice([-10.0, 10.0], len(rows))
     return source.in_one(rows, lambda name, column: column + sign * source.width(name))
@@ -114,20 +118,22 @@ def shuffled(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     return changed
 
 
-def noisy(source: Source, rows: pd.DataFrame) -> pd.DataFrame:
+def noisy(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     """Normal noise in all numbers, whose deviation is the column's range."""
     changed = rows.copy()
+    if not source.numbers:
+        return None
     for name in source.numbers:
         changed[name] = rows[name] + source.random.normal(0, source.width(name), len(rows))
     return changed
 
 
-def flipped(source: Source, rows: pd.DataFrame) -> pd.DataFrame:
+def flipped(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     """The sign of one number flipped; zeros stay."""
     return source.in_one(rows, lambda _, column: -column)
 
 
-def other_unit(source: Source, rows: pd.DataFrame) -> pd.DataFrame:
+def other_unit(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     """One number times 1,000; zeros stay."""
     return source.in_one(rows, lambda _, column: 1_000 * column)
 
@@ -155,8 +161,10 @@ def of_another_table(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     return changed
 
 
-def midpoint(source: Source, rows: pd.DataFrame) -> pd.DataFrame:
+def midpoint(source: Source, rows: pd.DataFrame) -> pd.DataFrame | None:
     """Numbers half way to a training row with another target; categories stay."""
+    if not source.numbers:
+        return None
     changed, others = rows.copy(), source.random.integers(len(source.train), size=len(rows))
     for name in source.numbers:
         there = source.train[name].to_numpy(float)[others]
