@@ -333,6 +333,27 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+class Costs(TypedDict, total=False):
+    """What errors cost: a `matrix` of actions and classes, or `over` and `under` of numbers."""
+
+    matrix: Sequence[Sequence[float]]
+    actions: Sequence[str]
+    over: float
+    under: float
+    abstain: float
+
+
+@final
+class Decisions(TypedDict):
+    """The action with the least expected cost, per row, in the unit of the costs."""
+
+    action: list[Any]
+    expected_cost: list[float | None]
+    abstain: NotRequired[list[bool]]
+    value_of_information: list[float | None]
+    value_of_model_information: NotRequired[list[float | None]]
+
+
 @final
 class RowsToLabel(TypedDict):
     """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
@@ -354,6 +375,7 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    costs: Costs
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -403,6 +425,7 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

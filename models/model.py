@@ -24,6 +24,7 @@ from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
+from models.prediction.answers import questions
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,
@@ -277,6 +278,7 @@ class TrainedModel(ABC):
             value = getattr(options, name, None)
             if value is not None and value is not False and value != ():
                 raise InvalidInput(message, f"/{name}")
+        questions.check(options, self.classes)
 
     def _defaults(self, options: BatchOptions) -> Json:
         defaults = {
@@ -324,7 +326,10 @@ class TrainedModel(ABC):
         return 1
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """How many numbers each sample of a row takes in memory or in the answer."""
+        """How many numbers each sample of a row takes in memory or in the answer.
+
+        Quantiles, thresholds and densities count by their work (`models.prediction.work`).
+        """
         return 1
 
     def size(self, x: Encoded) -> int:

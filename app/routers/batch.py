@@ -63,6 +63,10 @@ def _spec(
         "samples": options.samples,
         "seed": options.seed,
         "sampler": options.sampler,
-        "chunk_rows": plan_chunk_rows(dataset.rows, options.samples, request.chunk_rows),
+        "chunk_rows": plan_chunk_rows(
+            dataset.rows,
+            options.samples * model.values_per_sample(options),
+            request.chunk_rows,
+        ),
     }
     return PredictSpec.model_validate(request.model_dump() | resolved)

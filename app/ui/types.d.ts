@@ -55,6 +55,7 @@ interface Question {
   version: number;
   task: "regression" | "classification" | "forecasting" | "language_model";
   target: string;
+  classes: Value[] | null;
   features: Feature[];
   variants: Variant[];
   max_samples: number;
@@ -64,6 +65,13 @@ interface Question {
 
 /** Records, columns by name, or texts. */
 type Inputs = Row[] | Record<string, Value[]> | string[];
+/** What errors cost; a text is refused by the service at its field. */
+interface Costs {
+  matrix?: Value[][];
+  over?: Value;
+  under?: Value;
+  abstain?: Value;
+}
 interface PredictBody {
   model: string;
   version: string;
@@ -72,6 +80,7 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  costs?: Costs;
   [option: string]: unknown;
 }
 
@@ -86,6 +95,13 @@ interface Parts {
   epistemic: number[];
   total: number[];
 }
+interface Decisions {
+  action: Value[];
+  expected_cost: (number | null)[];
+  abstain?: boolean[];
+  value_of_information: (number | null)[];
+  value_of_model_information?: (number | null)[];
+}
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
@@ -93,6 +109,7 @@ interface AnyAnswer {
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;
   abstained?: boolean[] | null;
+  decisions?: Decisions | null;
 }
 interface RegressionAnswer extends AnyAnswer {
   mean: number[];

@@ -176,10 +176,11 @@ def _public_config(config: Json) -> Json:
     return settings
 
 
-def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
+def plan_chunk_rows(rows: int, work: int, wanted: int | None = None) -> int:
     """The number of rows of a chunk.
 
     Args:
+        work: of a row, as `TrainedModel.values_per_sample` counts it for each of its samples.
         wanted: the caller's number; chosen from rows and samples if None.
 
     Raises:
@@ -187,7 +188,7 @@ def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
     """
     least = -(-rows // MAX_CHUNKS)
     if wanted is None:
-        return max(least, min(CHUNK_WORK // samples, CHUNK_ROWS), 1)
+        return max(least, min(CHUNK_WORK // work, CHUNK_ROWS), 1)
     if wanted < least:
         message = f"{rows} rows may have {MAX_CHUNKS} chunks: give at least {least}"
         raise Invalid([("/chunk_rows", message)])

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.features.columns import level_text
+from models.prediction.answers.answer import Names
 from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction
 
@@ -43,11 +44,13 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
-        return _labels(values, classes)
-    if name == "draws":
-        return _lists(np.moveaxis(values, 0, 1))
-    if name == REASONS:
-        return pa.array([[_reason(one) for one in row] for row in values], _reasons_type())
+        values = Names(values, tuple(classes))
+    if isinstance(values, Names):
+        return _labels(values.values, values.known)
+    if isinstance(values, list):
+        return _reasons(values) if name == REASONS else pa.array(values, pa.string())
+    if values.ndim > 1:
+        return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
     if values.dtype == bool:
         return pa.array(values, pa.bool_())
     if np.issubdtype(values.dtype, np.datetime64):
@@ -69,18 +72,22 @@ def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
     return any(not isinstance(c, str) and abs(c) >= 2**63 for c in classes)
 
 
-def _reasons_type() -> pa.DataType:
-    """The type of all reasons. Values are texts, because columns have several types."""
+def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
+    """Lists of structs. Values are texts, because columns have several types."""
+    text = pa.string()
     seen = pa.struct(
-        {
-            "lowest": pa.string(),
-            "highest": pa.string(),
-            "levels": pa.list_(pa.string()),
-            "count": pa.int64(),
-        }
+        [
+            ("lowest", text),
+            ("highest", text),
+            ("levels", pa.list_(text)),
+            ("count", pa.int64()),
+        ]
     )
-    texts = {name: pa.string() for name in ("column", "code", "value")}
-    return pa.list_(pa.struct({**texts, "seen": seen, "text": pa.string()}))
+    reason = pa.struct(
+        [("column", text), ("code", text), ("value", text), ("seen", seen), ("text", text)]
+    )
+    type_ = pa.list_(reason)
+    return pa.array([[_reason(one) for one in row] for row in rows], type_)
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

@@ -19,6 +19,25 @@ class Interval(NamedTuple):
     upper: "ndarray"
 
 
+class Decisions(NamedTuple):
+    """What to do in each row, in the unit of the costs.
+
+    Attributes:
+        action: with the least expected cost: the name of an action, or a number.
+        expected_cost: of the action.
+        value_of_information: by how much it falls if the truth is known first.
+        value_of_model_information: by how much it falls if the weights are known first, which is
+            what more training data can save; None of forecasts.
+        ask: whether asking a person costs less; None if the costs do not say what that costs.
+    """
+
+    action: "ndarray"
+    expected_cost: "ndarray"
+    value_of_information: "ndarray"
+    value_of_model_information: "ndarray | None"
+    ask: "ndarray | None"
+
+
 @dataclass(frozen=True, repr=False)
 class Prediction:
     """A model's predictions in the order of the rows; those of a forecast are for steps ahead.
@@ -194,6 +213,22 @@ class Prediction:
             ValueError: this threshold was not requested; the message names those that were.
         """
         return self[f"exceeds_{float(threshold)}"]
+
+    @property
+    def decisions(self) -> Decisions:
+        """With `costs`: the action with the least expected cost.
+
+        Raises:
+            ValueError: the prediction was made without costs.
+        """
+        if "expected_cost" not in self.table.column_names:
+            hint = "predict with costs={'over': 1, 'under': 4}, or with a matrix for classes"
+            raise ValueError(f"the prediction of {self.model} has no decisions: {hint}")
+        there = self.table.column_names
+        return Decisions(
+            *(self[name] for name in ("action", "expected_cost", "value_of_information")),
+            *(self[n] if n in there else None for n in ("value_of_model_information", "ask")),
+        )
 
     def to_frame(self) -> Any:
         """All columns, in the form that the rows had; a pandas frame keeps its index."""

@@ -25,6 +25,7 @@ from credence.commands.options import (
     Sheet,
     Skip,
     Url,
+    json_object,
     reading_options,
 )
 from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
@@ -66,6 +67,15 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    costs: Annotated[
+        dict[str, Any] | None,
+        typer.Option(
+            parser=json_object,
+            metavar="JSON|FILE",
+            help="What errors cost: the cheapest action. A matrix of actions × classes, or the "
+            "costs per unit over and under a number.",
+        ),
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -104,6 +114,8 @@ def predict(
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
+    `credence predict sales rows.csv --costs '{"over": 1, "under": 4}'`
+
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
 
     `echo "the cat sat on" | credence predict lines`
@@ -115,6 +127,7 @@ def predict(
         "intervals": interval,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "costs": costs,
         "horizon": horizon,
         "top": top,
     }

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from credence.client.arrow import Table
 
 UNUSUAL = "bold yellow"  # rows unlike those of training, and rows to abstain from
-MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained"}
+MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained", "ask": "ask"}
+DECISIONS = {"action": "action", "expected_cost": "expected\ncost"}
 CLASSES = {
     "label": "label",
     "expected_entropy": "expected\nentropy (nats)",
@@ -41,6 +42,7 @@ def print_prediction(table: "Table", first_row: int) -> None:
         columns |= _named(table, TEXTS)
     else:
         columns |= _classes(table) if "label" in table.column_names else _numbers(table)
+        columns |= _named(table, DECISIONS) if "action" in table.column_names else {}
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)

@@ -178,11 +178,20 @@ class _Float32Tails:
             family = Student(family.dof.float())
         return family.cdf(t.float()).double()
 
+    def survival(self, t: Tensor) -> Tensor:
+        return self.family.survival(t)
+
     def log_prob(self, t: Tensor) -> Tensor:
         return self.family.log_prob(t)
 
     def log_cdf(self, t: Tensor) -> Tensor:
         return self.family.log_cdf(t)
+
+    def shortfall(self, t: Tensor) -> Tensor:
+        return self.family.shortfall(t)
+
+    def separated(self, samples: int, rows: int) -> Family:
+        return self.family.separated(samples, rows)
 
     def tail_bound(self, tail: Tensor) -> Tensor:
         return self.family.tail_bound(tail)

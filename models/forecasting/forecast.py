@@ -8,21 +8,29 @@ is subtracted (one-way analysis of variance with random effects: Searle, Casella
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from jaxtyping import Float64
 from torch import Tensor
+from torch.special import ndtr
 
 from models.evaluation.metrics import COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
+from models.features.scales import LogScale
+from models.features.targets import NumberTarget
 from models.forecasting.rollout import Paths
+from models.likelihoods.families import Normal
+from models.likelihoods.shaped import Bounded
+from models.prediction.answers import decisions, number_costs, questions
 from models.prediction.influence import ERROR
-from models.prediction.options import BatchOptions
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import Arrays, bound_name, bounds, wants_errors
 from models.prediction.predictive import GaussianMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.standard_error import standard_error
 
 PerStep = Float64[Tensor, "steps"]
@@ -70,6 +78,17 @@ class Forecast:
         """The mixture for u: each path's distribution of a step given the path before it."""
         means, variances = self.paths.means.flatten(2), self.paths.variances.flatten(2)
         return GaussianMixture(means.flatten(0, 1), variances.flatten(0, 1))
+
+    @cached_property
+    def of_y(self) -> NumberMixture:
+        """The mixture for y, which `mixture` is on the scale of u."""
+        if not self.is_log:
+            return self.mixture
+        target = NumberTarget(0.0, 1.0, scale=LogScale(0.0, 0.0))
+        locs, scales = self.mixture.means.unsqueeze(1), self.mixture.variances.sqrt().unsqueeze(1)
+        everywhere = Bounded(-math.inf, -math.inf, math.inf, math.inf)
+        one = torch.ones_like(locs)
+        return ShapedMixture(target, Normal(), everywhere, locs, scales, one, one[:, :0])
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:
@@ -128,14 +147,33 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
+        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
+        summary |= questions.of_mixture(self.of_y, others, None)
+        if options.costs is not None:
+            decided, of_costs = self._decide(options.costs)
+            summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
+            quantiles["action"] = decided["action"]
         if wants_errors(options) and self.num_samples > 1:
-            parts = self._influences(quantiles)
-            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in parts.items()}
+            summary |= self._errors(quantiles, summary, others)
+            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
         if "conformal" in options.interval_kinds and self.calibration is not None:
             found = self.conformal(options.intervals)
             for level, ends in zip(options.intervals, found, strict=True):
                 summary |= bounds("conformal", level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _errors(
+        self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
+    ) -> dict[str, Tensor]:
+        """The standard error of every output by name, which begins with `ERROR`."""
+        shape, y = (self.num_samples, self.num_paths, -1), self.of_y
+
+        def of_paths(parts: Tensor) -> Tensor:
+            return standard_error(parts.view(shape).mean(1))
+
+        found = {name: standard_error(part) for name, part in self._influences(quantiles).items()}
+        found |= questions.errors_of(y, y, summary, options, of_paths)
+        return {f"{ERROR}{name}": values for name, values in found.items()}
 
     def _influences(
         self, quantiles: dict[str, PerStep]
@@ -154,6 +192,32 @@ class Forecast:
             parts = self.mixture.quantile_parts(value.log() if self.is_log else value)
             found[name] = parts.view(shape).mean(1) * (value if self.is_log else 1.0)
         return found
+
+    def _decide(self, costs: Costs) -> tuple[dict[str, PerStep], dict[str, Tensor]]:
+        """The decision of each step, and what each weight draw adds to its cost.
+
+        The few paths of a draw do not determine its best action: what known weights would save is
+        left out.
+        """
+        over, under = decisions.per_unit(costs)
+        action = self.quantiles([number_costs.level(over, under)])[0]
+        cost = self._pinball(action, over, under).unflatten(0, (self.num_samples, self.num_paths))
+        cost = cost.mean(1)
+        errors = {"expected_cost": cost, "value_of_information": cost}
+        return number_costs.arrays(action, cost, None), errors
+
+    def _pinball(self, value: PerStep, over: float, under: float) -> Tensor:
+        """Of each path; of lognormal values E(a − y)⁺ = aΦ(d) − E(y) Φ(d − σ), d = (ln a − μ)/σ.
+
+        Source: Black and Scholes 1973, whose put option pays it.
+        """
+        if not self.is_log:
+            return self.mixture.pinball(value, over, under)
+        means, scales = self.mixture.means, self.mixture.variances.sqrt()
+        d, expected = (value.log() - means) / scales, self._moments[0].flatten(0, 1)
+        above = value * ndtr(d) - expected * ndtr(d - scales)
+        below = expected * ndtr(scales - d) - value * ndtr(-d)
+        return over * above.clamp(min=0) + under * below.clamp(min=0)
 
     def central(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The interval between the tails of each level."""

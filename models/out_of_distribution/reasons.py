@@ -11,6 +11,7 @@ from models.features.feature_encoder import FeatureEncoder
 from models.out_of_distribution.columns import SeenColumn, is_missing
 from models.prediction.answers.reasons import (
     COMBINATION,
+    Code,
     Level,
     Levels,
     Range,
@@ -100,7 +101,7 @@ def _strongest(found: Sequence[tuple[float, Reason]]) -> Sequence[Reason]:
 def _of_column(name: str, seen: SeenColumn, values: np.ndarray) -> list[Reason]:
     """A reason for each of these values, all of which are unlike training's."""
     levels = seen.kind in {"category", "boolean"}
-    code = "unseen_level" if levels else "out_of_range"
+    code: Code = "unseen_level" if levels else "out_of_range"
     what, absent = _what(seen), is_missing(seen.kind, values).tolist()
     shown = _values(seen, values)
     return [

@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr, ndtr, ndtri
 
-from models.prediction.number_mixture import NumberMixture, PerRow, variance
+from models.prediction.density_grid import TAIL, following_grid
+from models.prediction.number_mixture import NumberMixture, PerRow, PerSample, Values, variance
 
 _QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
 _MAX_STEPS = 60  # as many as bisection alone would need
@@ -106,6 +107,23 @@ class GaussianMixture(NumberMixture):
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
 
+    @property
+    def locations(self) -> Float[Tensor, "samples rows"]:
+        return self.means
+
+    def survival_parts(self, values: Values) -> PerSample:
+        """½ erfc((y − m)/(s √2)); `ndtr` would lose the tail."""
+        scales = (2 * self.variances).sqrt()
+        return 0.5 * torch.erfc((values.unsqueeze(1) - self.means) / scales)
+
+    def density_parts(self, values: Values) -> PerSample:
+        z = (values.unsqueeze(1) - self.means).square() / self.variances
+        return torch.exp(-0.5 * z) / (2 * math.pi * self.variances).sqrt()
+
+    def grid(self, points: int) -> Float[Tensor, "points rows"]:
+        low, high = self.quantiles([TAIL, 1 - TAIL])
+        return following_grid(lambda values: 1 - self.survival(values), low, high, points)
+
     def quantiles(self, levels: Sequence[float]) -> Float[Tensor, "levels rows"]:
         """The quantiles of several levels, by Newton's method within a bracket.
 
@@ -130,6 +148,22 @@ class GaussianMixture(NumberMixture):
             if bool(((value - previous).abs() <= tolerance).all()):
                 break
         return value
+
+    def pinball(
+        self, value: Float[Tensor, "*samples rows"], over: float, under: float
+    ) -> Float[Tensor, "samples rows"]:
+        """With d = (value − m)/σ: E(value − y)⁺ = σ(dΦ(d) + φ(d)), and the same of −d."""
+        scales = self.variances.sqrt()
+        d = (value - self.means) / scales
+        density = torch.exp(-0.5 * d.square()) / math.sqrt(2 * math.pi)
+        above, below = d * ndtr(d) + density, density - d * ndtr(-d)
+        return scales * (over * above.clamp_min(0) + under * below.clamp_min(0))
+
+    def least_pinball(self, over: float, under: float) -> Float[Tensor, "samples rows"]:
+        """(over + under) σ φ(z) with the standard normal's quantile z, and the noise's σ."""
+        z = ndtri(self.means.new_tensor(under / (over + under)))
+        density = torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
+        return (over + under) * density * self.noise.sqrt()
 
     def _bracket(
         self, z: Float[Tensor, "levels 1"], scales: Float[Tensor, "samples rows"]

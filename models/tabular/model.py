@@ -73,6 +73,7 @@ from models.prediction.prediction import (
 )
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+from models.prediction.work import values_per_sample
 
 MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
@@ -436,7 +437,9 @@ class TabularModel(TrainedModel):
         return 8 * (2 * self.encoder.width + 10 * len(self.classes or (1,)))
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        return len(self.classes or (1,)) if options.return_draws else 1
+        if self.classes is not None:
+            return len(self.classes) if options.return_draws else 1
+        return values_per_sample(options)
 
     def blank(self, size: int) -> Encoded:
         """Rows that lack all values and rows that lack none, in turn."""

@@ -293,3 +293,24 @@ def test_the_commands_carry_a_version_over(
     rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
     one, other = (client.submit_predict(rows | {"model": name}) for name in ("small", "copied"))
     assert other["mean"] == one["mean"]
+
+
+def test_estimators_decide_by_costs(fitted: BayesianRegressor) -> None:
+    table = frame()
+    found = fitted.decide(table, {"over": 1.0, "under": 4.0, "abstain": 0.3})
+    np.testing.assert_allclose(found.action, fitted.predict_interval(table, 0.6)[1])
+    assert found.ask is not None
+    np.testing.assert_array_equal(found.ask, found.expected_cost > 0.3)
+    with pytest.raises(ValueError, match="over and under"):
+        fitted.decide(table, {"matrix": [[0, 1], [1, 0]]})
+    with pytest.raises(ValueError, match="both over and under"):
+        fitted.decide(table, {"over": 1.0})
+    with pytest.raises(ValueError, match="ask Unexpected"):
+        fitted.decide(table, {"over": 1.0, "under": 1.0, "ask": 1.0})
+    X = table[["size", "code"]]
+    labels = np.where(table["size"] > 0, "up", "down")
+    classifier = BayesianClassifier("map", **QUICK).fit(X, labels)
+    matrix = np.array([[0, 10], [1, 0]])
+    chosen = classifier.decide(X, {"matrix": matrix.tolist()})
+    expected = (classifier.predict_proba(X) @ matrix.T).argmin(1)
+    assert chosen.action == classifier.classes_[expected].tolist()

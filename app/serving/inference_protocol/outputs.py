@@ -15,6 +15,7 @@ import numpy as np
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from models.features.columns import level_text
+from models.prediction.answers.answer import Question
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.answers.reasons import REASONS
 from models.prediction.options import IntervalKind
@@ -57,7 +58,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
         }
     found[REASONS] = TensorOutput((-1,), _reasons, "BYTES", on_request=True)
     found |= {
-        name: _answer(question.name, name, shape)
+        name: _answer(question, name, shape, task)
         for question in QUESTIONS
         if task in question.tasks
         for name, shape in question.tensors.items()
@@ -126,7 +127,7 @@ def _tensor(output: Output, num_classes: int | None) -> TensorOutput:
 def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     values = output.values(prediction)
     if output.unit == "class":
-        return np.array([level_text(label) for label in values or ()], dtype=object)
+        return _texts(values or ())
     if values is not None:
         return np.asarray(values)
     if output.name == "draws":
@@ -136,15 +137,24 @@ def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
 
 
-def _answer(option: str, name: str, shape: tuple[int, ...]) -> TensorOutput:
+def _answer(question: Question, name: str, shape: tuple[int, ...], task: str) -> TensorOutput:
     """A tensor of an answer that an option asks for."""
+    member = question.member or question.name
+    is_text = name in question.texts.get(task, ())
 
     def of(prediction: RowPrediction) -> np.ndarray:
-        if option not in prediction.answers:
-            raise Invalid([(f"/parameters/{option}", f"the output {name!r} needs it: give it")])
-        return prediction.answers[option].tensors()[name]
+        found = prediction.answers.get(member)
+        if found is None or name not in (tensors := found.tensors()):
+            path = f"/parameters/{question.name}"
+            raise Invalid([(path, f"the output {name!r} needs it: give it")])
+        return _texts(tensors[name].tolist()) if is_text else tensors[name]
 
-    return TensorOutput(shape, of, on_request=True)
+    datatype: Datatype = "BYTES" if is_text else "BOOL" if name in question.flags else "FP64"
+    return TensorOutput(shape, of, datatype, on_request=True)
+
+
+def _texts(values: Iterable[str | float | bool]) -> np.ndarray:
+    return np.array([level_text(value) for value in values], dtype=object)
 
 
 def _reasons(prediction: RowPrediction) -> np.ndarray:

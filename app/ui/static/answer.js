@@ -1,6 +1,7 @@
 // Shows a response of POST /predict: a summary, pictures, a table and a CSV file.
 
 import { csvLine } from "./cells.js";
+import { asks, decided, decisionColumns } from "./costs.js";
 import { byId } from "./dom.js";
 import { fan, root } from "./figures.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
@@ -15,7 +16,10 @@ const MOST_SHOWN = 200; // rows on the page: the file has all
  * @returns {Digest} */
 export function digest(answer, body, question) {
   const isUnreliable = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
-  return { isUnreliable, ...digests[question.task](answer, body, question) };
+  const found = digests[question.task](answer, body, question);
+  const { headers, cells, facts: more } = decided(answer);
+  const rows = found.rows.map((row, i) => [...row, ...cells(i)]);
+  return { isUnreliable, ...found, headers: [...found.headers, ...headers], rows, facts: [...found.facts, ...more] };
 }
 
 const UNRELIABLE = "The row is outside of the training data: neither the prediction nor its uncertainty is reliable.";
@@ -30,7 +34,7 @@ const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() =>
 /** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained"].filter(Boolean).join(", ");
+const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
@@ -64,7 +68,7 @@ const digests = {
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
-        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
+        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -98,7 +102,7 @@ const digests = {
         label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
         ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
-        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
+        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -122,7 +126,7 @@ const digests = {
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
-        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score,
+        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
       }),
     };
   },

@@ -1,6 +1,7 @@
 // The request of the prediction form: its rows and options.
 
 import { readColumns, readRows, value } from "./cells.js";
+import { readCosts } from "./costs.js";
 import { byId, findInput, inputById } from "./dom.js";
 
 /** A number of samples from 1 to `most`, on a logarithmic scale.
@@ -23,6 +24,8 @@ export function read(question) {
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
+  const costs = readCosts(question);
+  if (costs) body.costs = costs;
   return { body, leftOut };
 }
 

@@ -125,3 +125,29 @@ def test_many_rows_go_in_several_requests(service: Service) -> None:
     done = credence("predict", "small", "--samples", "2", url=service.url, stdin=rows)
     means = [float(row["mean"]) for row in csv.DictReader(io.StringIO(done.stdout))]
     assert means == pytest.approx([means[0]] * 1001)  # equal rows, equal answers but for rounding
+
+
+def test_costs_as_json_or_in_a_file_give_actions(service: Service, tmp_path: Path) -> None:
+    costs = {"over": 1, "under": 4, "abstain": 0}
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps(costs))
+    given = [json.dumps(costs), str(path)]
+    first, second = (
+        credence("predict", "small", "--costs", one, url=service.url, stdin=ROWS) for one in given
+    )
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    for row in csv.DictReader(io.StringIO(first.stdout)):
+        assert row["ask"] == "true"
+        assert float(row["action"]) > float(row["median"])  # too little costs four times as much
+        assert float(row["expected_cost"]) == float(row["value_of_information"])
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [("missing.json", "neither a file"), ("{over: 1}", "not JSON"), ('{"over": 1}', "both over")],
+)
+def test_wrong_costs_are_refused(service: Service, costs: str, message: str) -> None:
+    done = credence("predict", "small", "--costs", costs, url=service.url, stdin=ROWS)
+    assert done.returncode != 0
+    assert message in " ".join(done.stderr.replace("│", " ").split())
