@@ -107,6 +107,6 @@ def test_images_are_compared_with_the_directions_of_training() -> None:
     detector = Detector.fit(SURPRISE, surprises((encoder, scores), usual), RATE)
     assert detector.flags(surprises((encoder, scores), {"image": mixed})).mean() > 0.95
     again = FeatureScores.unpack(scores.pack(), encoder)
-    assert surprises((encoder, again), usual).tolist() == surprises(
-        (encoder, scores), usual
-    ).tolist()
+    assert (
+        surprises((encoder, again), usual).tolist() == surprises((encoder, scores), usual).tolist()
+    )
