@@ -185,13 +185,18 @@ def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Pa
     assert again.ood_score(x).tolist() == trees.ood_score(x).tolist()
 
 
-def test_tensors_that_do_not_fit_the_columns_are_refused(
-    trees: TabularModel, tmp_path: Path
-) -> None:
+def _first_input(values: Tensor, name: str) -> Tensor:
+    """A tensor of the dependence part, for the first input alone."""
+    return values[:, :1] if name in {"background", "nets.first"} else values[:1]
+
+
+def test_tensors_that_do_not_fit_the_columns_are_refused(trees: TabularModel) -> None:
     assert trees.unlike is not None
     tensors = trees.own_tensors()
+    names = ("centre", "scale", "lower", "upper", "background", "nets.first")
+    narrow = {f"dependence.{n}": _first_input(tensors[f"dependence.{n}"], n) for n in names}
     with pytest.raises(ValueError, match="is for 1 inputs, not 2"):
-        trees.with_own_tensors(tensors | {"dependence.centre": torch.zeros(1)})
+        trees.with_own_tensors(tensors | narrow)
     del tensors["dependence.nets.last"]
     with pytest.raises(ValueError, match=r"dependence\.nets\.last is missing"):
         trees.with_own_tensors(tensors)
