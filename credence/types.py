@@ -355,6 +355,19 @@ class Decisions(TypedDict):
 
 
 @final
+class ClassSet(TypedDict):
+    """A set of classes per row, the most probable class first; never empty.
+
+    Credible ones have the predicted probability `level` or more. Conformal ones contain the true
+    class with that probability for rows like those of calibration.
+    """
+
+    level: float
+    kind: Literal["credible", "conformal"]
+    classes: list[list[str | int | float | bool]]
+
+
+@final
 class RowsToLabel(TypedDict):
     """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
 
@@ -362,6 +375,42 @@ class RowsToLabel(TypedDict):
     information: list[float]
     joint_information: float
     candidates: int
+
+
+@final
+class Quantile(TypedDict):
+    """The value that the target is at most with probability `p`, per row."""
+
+    p: float
+    values: list[float | None]
+
+
+@final
+class Atom(TypedDict):
+    """A value with a probability of its own, which a density does not count."""
+
+    value: float
+    probability: list[float]
+
+
+@final
+class PredictedDensity(TypedDict):
+    """The predictive density per row: rows × points, at increasing values.
+
+    With the kind `probability` only whole numbers occur, and these are the probabilities of
+    `values`.
+    """
+
+    kind: Literal["density", "probability"]
+    values: list[list[float]]
+    density: list[list[float]]
+    atoms: list[Atom]
+
+
+class DensityOptions(TypedDict, total=False):
+    """On how many values each row's density is drawn, from 2 to 512."""
+
+    points: int
 
 
 class PredictSettings(ReadingOptions, total=False):
@@ -375,6 +424,9 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    set_level: float
+    quantiles: Sequence[float]
+    density: DensityOptions
     costs: Costs
     return_draws: bool
     return_mc_errors: bool
@@ -425,6 +477,9 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    sets: NotRequired[list[ClassSet]]
+    quantiles: NotRequired[list[Quantile]]
+    density: NotRequired[PredictedDensity]
     decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]

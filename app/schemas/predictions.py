@@ -79,6 +79,18 @@ class ExceedanceResponse(Response):
     probability: list[float]
 
 
+class SetsResponse(Response):
+    """A set of classes per row, the most probable class first; never empty."""
+
+    level: float
+    kind: IntervalKind = Field(
+        description="credible: the smallest set whose predicted probability is `level` or more; "
+        "conformal, for calibrated versions: a set that contains the true class with this "
+        "probability for rows like the calibration rows"
+    )
+    classes: list[list[Any]]
+
+
 class SeenResponse(Response):
     """What training saw in a column: the range of numbers and dates, or levels."""
 
@@ -199,6 +211,9 @@ class PredictResponse(Response):
     )
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"
+    )
+    sets: list[SetsResponse] | None = Field(
+        None, description="with set_level: one per kind, the credible one first"
     )
     quantiles: list[QuantileResponse] | None = Field(
         None, description="with quantiles: one per probability, in the order of the request"

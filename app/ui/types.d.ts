@@ -80,6 +80,9 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  set_level?: number;
+  exceeds?: Value[];
+  density?: { points: number };
   costs?: Costs;
   [option: string]: unknown;
 }
@@ -89,6 +92,12 @@ interface Interval {
   level: number;
   lower: (number | null)[];
   upper: (number | null)[];
+}
+/** A set per row, the most probable class first. */
+interface ClassSets {
+  kind: "credible" | "conformal";
+  level: number;
+  classes: Value[][];
 }
 interface Parts {
   aleatoric: number[];
@@ -102,12 +111,19 @@ interface Decisions {
   value_of_information: (number | null)[];
   value_of_model_information?: (number | null)[];
 }
+/** Why a row is unlike those of training; `text` says it in words. */
+interface Reason {
+  column: string | null;
+  code: string;
+  text: string;
+}
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
   timings_ms: { compute: number; total: number };
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;
+  reasons?: Reason[][] | null;
   abstained?: boolean[] | null;
   decisions?: Decisions | null;
 }
@@ -117,10 +133,13 @@ interface RegressionAnswer extends AnyAnswer {
   variance: Parts;
   intervals: Interval[];
   mc_error: (number | null)[] | null;
+  exceeds?: { threshold: number; probability: number[] }[];
+  density?: { kind: "density" | "probability"; values: number[][]; density: number[][]; atoms: { value: number; probability: number[] }[] };
 }
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
   classes: Value[];
+  sets: ClassSets[];
   probabilities: number[][];
   entropy: Parts;
   variance: { epistemic: number[][] };
@@ -137,7 +156,7 @@ interface TextAnswer extends AnyAnswer {
   entropy: Parts;
 }
 
-/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. */
+/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. `isSeries`: its picture is part of the page. */
 interface Digest {
   isUnreliable?: boolean | null;
   portrait?: HTMLElement | null;
@@ -147,6 +166,7 @@ interface Digest {
   legend?: string[];
   facts: Fact[];
   summary: string;
+  isSeries?: boolean;
   draw?: () => void;
   file: string;
 }

@@ -19,6 +19,23 @@ class Interval(NamedTuple):
     upper: "ndarray"
 
 
+class Density(NamedTuple):
+    """The predictive density of each row.
+
+    Attributes:
+        kind: `density` per unit of the target; `probability` of each of `values`, where only whole
+            numbers occur.
+        values: rows × points, increasing, with 99.8 % of the probability between the ends.
+        density: rows × points.
+        atoms: values that occur with a probability of their own, and this probability per row.
+    """
+
+    kind: str
+    values: "ndarray"
+    density: "ndarray"
+    atoms: dict[float, "ndarray"]
+
+
 class Decisions(NamedTuple):
     """What to do in each row, in the unit of the costs.
 
@@ -212,7 +229,31 @@ class Prediction:
         Raises:
             ValueError: this threshold was not requested; the message names those that were.
         """
-        return self[f"exceeds_{float(threshold)}"]
+        return self._asked("exceeds", float(threshold), "exceeds")
+
+    def quantile(self, p: float) -> "ndarray":
+        """The value that the target is at most with probability `p`, one of the request.
+
+        Raises:
+            ValueError: this probability was not requested; the message names those that were.
+        """
+        return self._asked("quantile", float(p), "quantiles")
+
+    def density(self) -> Density:
+        """The predictive density of each row.
+
+        Raises:
+            ValueError: it was not requested.
+        """
+        self._check_numbers()
+        if "density" not in self.table.column_names:
+            raise ValueError('no density; predict with density={"points": 64}')
+        prefix = "density_atom_"
+        names = [name for name in self.table.column_names if name.startswith(prefix)]
+        atoms = {float(n.removeprefix(prefix)): self[n] for n in names if "mc_error" not in n}
+        kinds = self.table.to_pylist("density_kind")
+        values, density = (self[name] for name in ("density_values", "density"))
+        return Density(kinds[0] if kinds else "density", values, density, atoms)
 
     @property
     def decisions(self) -> Decisions:
@@ -230,9 +271,39 @@ class Prediction:
             *(self[n] if n in there else None for n in ("value_of_model_information", "ask")),
         )
 
+    def sets(self, level: float = 0.9, kind: str = "credible") -> list[list[Any]]:
+        """A set of classes per row that contains the true one with probability `level`.
+
+        The most probable class is first, and in every set.
+
+        Args:
+            kind: `credible`, from the predicted probabilities, or `conformal`, from rows held out
+                for calibration.
+
+        Raises:
+            ValueError: these sets were not requested, or this version has none of the kind.
+        """
+        self._check_classes()
+        name = f"{'' if kind == 'credible' else f'{kind}_'}set_{level}"
+        if name not in self.table.column_names:
+            there = [n for n in self.table.column_names if n.startswith(("set_", "conformal_set_"))]
+            known, hint = ", ".join(there) or "none", f"predict with set_level={level}"
+            raise ValueError(f"no {kind} sets of level {level}, there are: {known}; {hint}")
+        return self.table.to_pylist(name)
+
     def to_frame(self) -> Any:
         """All columns, in the form that the rows had; a pandas frame keeps its index."""
         return self.restore(self.table)
+
+    def _asked(self, prefix: str, value: float, option: str) -> "ndarray":
+        """The column of a threshold or of a quantile."""
+        self._check_numbers()
+        names = [n for n in self.table.column_names if n.startswith(f"{prefix}_")]
+        if f"{prefix}_{value}" not in names:
+            there = [n.removeprefix(f"{prefix}_") for n in names if not n.endswith("_mc_error")]
+            hint = f"predict with {option}=[{value}]"
+            raise ValueError(f"{option} has no {value}, but: {', '.join(there) or 'none'}; {hint}")
+        return self[f"{prefix}_{value}"]
 
     def _deviation(self, kind: str) -> "ndarray":
         self._check_numbers()

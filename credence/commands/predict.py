@@ -67,6 +67,17 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    set_level: Annotated[
+        float | None,
+        typer.Option(help="Classes: the smallest sets that contain the true one so often."),
+    ] = None,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(help="Probability: the value that the target is below with it; repeatable."),
+    ] = None,
+    density: Annotated[
+        int | None, typer.Option(help="Points of the density of each row, from 2 to 512.")
+    ] = None,
     costs: Annotated[
         dict[str, Any] | None,
         typer.Option(
@@ -114,6 +125,8 @@ def predict(
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
+    `credence predict concrete rows.csv --exceeds 40 --exceeds 60 --quantile 0.1`
+
     `credence predict sales rows.csv --costs '{"over": 1, "under": 4}'`
 
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
@@ -127,6 +140,9 @@ def predict(
         "intervals": interval,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "set_level": set_level,
+        "quantiles": quantile,
+        "density": None if density is None else {"points": density},
         "costs": costs,
         "horizon": horizon,
         "top": top,

@@ -23,6 +23,7 @@ TEXTS = {
     "next_token": "next token",
     "next_probability": "probability",
 }
+BARS, HEIGHTS = 16, "▁▂▃▄▅▆▇█"  # of the drawing of a density
 Columns = dict[str, Sequence[Any]]
 
 
@@ -76,7 +77,35 @@ def _numbers(table: "Table") -> Columns:
         )
         header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
         columns[header] = [_span(lower, upper) for lower, upper in bounds]
+    return columns | _asked(table)
+
+
+def _asked(table: "Table") -> Columns:
+    """Probabilities of thresholds, quantiles, and a drawing of each density."""
+    columns: Columns = {}
+    for name in table.column_names:
+        kind, _, value = name.rpartition("_")
+        if kind == "exceeds":
+            columns[f"above\n{float(value):g}"] = table.to_pylist(name)
+        elif kind == "quantile":
+            columns[f"quantile\n{float(value):g}"] = table.to_pylist(name)
+    if "density" in table.column_names:
+        each = zip(*map(table.to_pylist, ("density_values", "density")), strict=True)
+        columns["density"] = [_drawing(values, density) for values, density in each]
     return columns
+
+
+def _drawing(values: list[Any], density: list[Any]) -> str:
+    """Bars at evenly spread values, each as high as the density of the nearest of `values`."""
+    if None in (*values, *density):  # of a forecast that diverges
+        return ""
+    low, high, highest = values[0], values[-1], max(density) or 1.0
+    bars = []
+    for i in range(BARS):
+        value = low + (high - low) * i / (BARS - 1)
+        nearest = min(range(len(values)), key=lambda j: abs(values[j] - value))
+        bars.append(HEIGHTS[round((len(HEIGHTS) - 1) * density[nearest] / highest)])
+    return f"{low:.3g} {''.join(bars)} {high:.3g}"
 
 
 def _classes(table: "Table") -> Columns:
@@ -84,7 +113,19 @@ def _classes(table: "Table") -> Columns:
     names = [name for name in table.column_names if name.startswith("probability_")]
     probabilities = zip(*map(table.to_pylist, names), strict=True)
     named = _named(table, CLASSES)
-    return {"label": named.pop("label"), "probability": list(map(max, probabilities))} | named
+    best = {"label": named.pop("label"), "probability": list(map(max, probabilities))}
+    return best | _sets(table) | named
+
+
+def _sets(table: "Table") -> Columns:
+    """The sets of classes, most probable first."""
+    columns: Columns = {}
+    for name in table.column_names:
+        kind, found, level = name.rpartition("set_")
+        if found and kind in ("", "conformal_"):
+            header = f"{float(level):.0%}\n{'conformal ' if kind else ''}set"
+            columns[header] = [", ".join(map(str, row)) for row in table.to_pylist(name)]
+    return columns
 
 
 def _named(table: "Table", headers: dict[str, str]) -> Columns:

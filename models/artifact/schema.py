@@ -237,8 +237,11 @@ def _check_variants(document: ModelDocument) -> None:
         if detector and detector.score not in scores:
             message = f"is not a score of this task, which has {sorted(scores)}"
             raise CorruptArtifact(message, f"/variants/{i}/detector/score")
-        residuals = getattr(calibration, "residuals", ())
-        if list(residuals) != sorted(residuals):
-            raise CorruptArtifact(
-                "must be in increasing order", f"/variants/{i}/calibration/residuals"
-            )
+        sets = getattr(calibration, "sets", None)
+        for name, values in (
+            ("residuals", getattr(calibration, "residuals", ())),
+            ("sets/scores", () if sets is None else sets.scores),
+        ):
+            if list(values) != sorted(values):
+                path = f"/variants/{i}/calibration/{name}"
+                raise CorruptArtifact("must be in increasing order", path)

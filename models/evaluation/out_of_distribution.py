@@ -15,7 +15,7 @@ from torch import Tensor
 
 from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
-from models.evaluation.calibration import conformal_rank, weighted_place
+from models.evaluation.conformal_rank import conformal_rank, weighted_place
 from models.evaluation.exact_tests import highest_flagged
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture

@@ -141,7 +141,13 @@ class BatchOptions:
             description="thresholds in units of the target: the probability that it is above each"
         ),
     ] = ()
-
+    set_level: Annotated[
+        Level | None,
+        Field(
+            description="classification only: the smallest sets of classes that contain the true "
+            "one with this probability, in `sets`; `interval_kinds` says which kinds",
+        ),
+    ] = None
     quantiles: Annotated[
         tuple[Level, ...],
         Len(0, 99),
@@ -162,7 +168,8 @@ class BatchOptions:
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
-        return (self.exceeds, self.quantiles, self.density, self.costs)
+        sets = None if self.set_level is None else (self.set_level, frozenset(self.interval_kinds))
+        return (self.exceeds, self.quantiles, self.density, self.costs, sets)
 
 
 @dataclass(frozen=True, kw_only=True)

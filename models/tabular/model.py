@@ -21,12 +21,13 @@ from models.config import (
 )
 from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import Calibration
+from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics
-from models.evaluation.metrics import PerRowScores
+from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
+from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
@@ -252,8 +253,14 @@ class TabularModel(TrainedModel):
     def _summarise(self, scores: PerRowScores) -> Json:
         """The metrics of rows, with those by class if they have what these need."""
         metrics = summarise_scores(scores) | selective_metrics(scores)
-        by_class, errors = class_metrics(scores, self.classes or ())
-        return metrics | by_class | {"standard_errors": metrics["standard_errors"] | errors}
+        classes = self.classes or ()
+        by_class, errors = class_metrics(scores, classes)
+        sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
+        covered = set_coverage_by_class(scores, COVERAGE_LEVELS, len(classes))
+        for scored, coverage in zip(by_class.get("by_class", ()), covered, strict=False):
+            scored.update(coverage)
+        errors = metrics["standard_errors"] | errors | of_sets
+        return metrics | by_class | sets | {"standard_errors": errors}
 
     def row_scores(
         self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
@@ -461,11 +468,19 @@ class TabularModel(TrainedModel):
         return self.encoder.encode(columns).to(self.device)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse a request for conformal intervals only, if the version has none."""
+        """Also refuse a request for conformal answers only, if the version has none."""
         super()._check(options)
-        only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
+        if set(options.interval_kinds) != {"conformal"}:
+            return
         calibration = self.variant(options.prune).calibration
-        if only_conformal and (calibration is None or not calibration.has_intervals):
+        if options.set_level is not None:
+            if not isinstance(calibration, ClassCalibration) or calibration.sets is None:
+                raise InvalidInput(
+                    "this version has no conformal sets: no rows were held out for its "
+                    "calibration, or it is older than they are; request credible ones",
+                    "/interval_kinds",
+                )
+        elif options.intervals and (calibration is None or not calibration.has_intervals):
             raise InvalidInput(
                 "this version has no conformal intervals: only calibrated regressions and "
                 "forecasts have them; request credible ones",

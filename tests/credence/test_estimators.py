@@ -102,6 +102,24 @@ def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     np.testing.assert_allclose(aleatoric, 0.25, rtol=0.2)
 
 
+def test_quantiles_and_probabilities_belong_together(fitted: BayesianRegressor) -> None:
+    """Nine in ten new targets are above the quantile of 0.1, whatever the row."""
+    rows = frame().head(5)
+    quantiles = fitted.predict_quantiles(rows, [0.1, 0.5])
+    assert quantiles.shape == (5, 2)
+    for i in range(5):
+        above = fitted.predict_exceeds(rows, quantiles[i])
+        np.testing.assert_allclose(above[i], [0.9, 0.5], atol=1e-4)
+    lower, _ = fitted.predict_interval(rows, 0.8)
+    np.testing.assert_allclose(quantiles[:, 0], lower, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"quantile 1.0 is not between 0 and 1"):
+        fitted.predict_quantiles(rows, [0.5, 1])
+    with pytest.raises(ValueError, match="threshold nan is not a finite number"):
+        fitted.predict_exceeds(rows, [float("nan")])
+    with pytest.raises(ValueError, match="at least one threshold"):
+        fitted.predict_exceeds(rows, [])
+
+
 def test_probabilities_are_those_of_a_known_logistic_model() -> None:
     """A logit from 1000 rows has a deviation of about √(3 · 6 / 900) = 0.14: up to 0.035 of a
     probability, and a mean below that.
@@ -194,6 +212,13 @@ def test_a_loaded_classifier_knows_its_classes(tmp_path: Path) -> None:
     assert again.classes_.tolist() == ["down", "up"]
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
     assert (again.predict(X) == model.predict(X)).all()
+    members, probabilities = model.predict_set(X), model.predict_proba(X)
+    assert ((members * probabilities).sum(1) >= 0.9).all()
+    assert members[np.arange(60), probabilities.argmax(1)].all()
+    with pytest.raises(ValueError, match="no conformal sets: no rows were held out"):
+        model.predict_set(X, 0.9, "conformal")
+    with pytest.raises(ValueError, match="level 90 is not between 0 and 1"):
+        model.predict_set(X, 90)
     with pytest.raises(ValueError, match="task is classification, not regression"):
         BayesianRegressor.load(tmp_path / "model.tar")
     (tmp_path / "other.tar").write_bytes(b"no archive")

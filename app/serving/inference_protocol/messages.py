@@ -32,6 +32,7 @@ from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.options import KINDS
 
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
@@ -207,9 +208,9 @@ def _structured(name: str, value: object) -> Any:
 
 
 def _kinds(names: list[str] | None) -> list[str]:
-    """The kinds of intervals that the requested outputs need, by default credible ones."""
-    kinds = {outputs.QUANTILES: "credible", outputs.CONFORMAL: "conformal"}
-    return [kind for name, kind in kinds.items() if name in (names or ())] or ["credible"]
+    """The kinds of intervals or sets that the requested outputs need, by default credible ones."""
+    asked = set(names or ())
+    return [kind for kind in KINDS if asked & outputs.OF_KIND[kind]] or ["credible"]
 
 
 def _intervals(given: object, names: list[str] | None) -> list[Any]:

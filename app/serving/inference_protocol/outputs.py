@@ -23,6 +23,7 @@ from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
 
 DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
+OF_KIND = {"credible": {QUANTILES, "set"}, "conformal": {CONFORMAL, "conformal_set"}}
 ABSTAINED = "abstained"
 DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # by unit; else FP64
 

@@ -3,7 +3,7 @@
 import { csvLine } from "./cells.js";
 import { asks, decided, decisionColumns } from "./costs.js";
 import { byId } from "./dom.js";
-import { fan, root } from "./figures.js";
+import { density, fan, root } from "./figures.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
@@ -31,16 +31,26 @@ const ONE_SAMPLE = "needs two samples";
  * @returns {(number | string)[]} */
 const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
+/** Why a row is unlike those of training, in words; empty if it is not.
+ * @param {AnyAnswer} answer
+ * @param {number} i */
+const why = (answer, i) => (answer.reasons?.[i] ?? []).map((reason) => reason.text).join("; ");
+
+/** The reasons of all rows, for the file.
+ * @param {AnyAnswer} answer */
+const reasons = (answer) => answer.reasons?.map((_, i) => why(answer, i));
+
 /** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
+const remark = (answer, i) => [answer.out_of_distribution?.[i] && ["out of distribution", why(answer, i)].filter(Boolean).join(": "), answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
    * @param {PredictBody} body
+   * @param {Question} question
    * @returns {Digest} */
-  regression(answer, body) {
+  regression(answer, body, question) {
     const [aleatoric, total] = [root(answer.variance.aleatoric), root(answer.variance.total)];
     const epistemic = epistemicOf(answer, root(answer.variance.epistemic));
     const credible = answer.intervals[0];
@@ -52,23 +62,26 @@ const digests = {
     const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${formatValue(row.mean)}, ± ${formatValue(row.total)}, ${level(credible)} from ${formatValue(row.lower)} to ${formatValue(row.upper)}`);
     return {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
-      headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
+      headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level), ...above(answer).map(([name]) => name)],
       rows: rows.map((row, i) => [
         i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [remark(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
         aleatoric[i], epistemic[i], row.total,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
+        ...above(answer).map(([, chances]) => chances[i]),
       ]),
+      draw: () => drawDensity(answer, question.target),
       isFlagged: answer.mean.map((_, i) => remark(answer, i) !== ""),
       facts: rows.length === 1 ? [
         ["mean", formatValue(rows[0].mean)], ["median", formatValue(answer.median[0])], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
         ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
+        ...above(answer).map(([name, chances]) => /** @type {Fact} */ ([name, formatValue(chances[0])])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
-        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
+        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -76,16 +89,18 @@ const digests = {
    * @param {PredictBody} body
    * @returns {Digest} */
   classification(answer, body) {
-    const { labels, classes, probabilities, entropy } = answer;
+    const { labels, classes, probabilities, entropy, sets } = answer;
+    const named = (/** @type {ClassSets} */ one) => `${+(100 * one.level).toPrecision(4)} % ${one.kind === "conformal" ? "conformal " : ""}set`;
+    const members = (/** @type {ClassSets} */ one, /** @type {number} */ i) => one.classes[i].map(String).join(", ");
     const epistemic = epistemicOf(answer, entropy.epistemic);
     const most = Math.log(classes.length);
     const list = (/** @type {number[]} */ row) => classes.map((name, k) => `${name} ${formatValue(row[k])}`).join(", ");
     return {
-      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, "remark"],
+      headers: ["row", "label", "probability", ...sets.map(named), "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, "remark"],
       rows: labels.map((label, i) => {
         const k = classes.indexOf(label);
         return [
-          i + 1, String(label), probabilities[i][k], epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
+          i + 1, String(label), probabilities[i][k], ...sets.map((one) => members(one, i)), epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
           shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], epistemic[i],
           entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${formatValue(entropy.aleatoric[i])}, epistemic ${formatValue(entropy.epistemic[i])} nats`),
           remark(answer, i),
@@ -94,15 +109,16 @@ const digests = {
       isFlagged: labels.map((_, i) => remark(answer, i) !== ""),
       legend: classes.map(String),
       facts: labels.length === 1 ? [
-        ["label", String(labels[0])], ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
+        ["label", String(labels[0])], ...sets.map((one) => /** @type {Fact} */ ([named(one), members(one, 0)])), ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
         ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
       summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, labels.length),
       file: file(body, {
-        label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
+        label: labels, ...Object.fromEntries(sets.map((one) => [`${one.kind === "conformal" ? "conformal_" : ""}set_${one.level}`, one.classes.map((row) => JSON.stringify(row))])),
+        ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
         ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
-        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
+        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -114,19 +130,20 @@ const digests = {
     const [aleatoric, epistemic] = [root(answer.variance.aleatoric), epistemicOf(answer, root(answer.variance.epistemic))];
     const { time } = question.forecast;
     const last = answer.mean.length - 1;
-    const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), "remark"];
-    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), remark(answer, i)]);
+    const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), ...above(answer).map(([name]) => name), "remark"];
+    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
     const history = { x: body.inputs[time], y: body.inputs[question.target] };
     return {
       headers, rows,
       isFlagged: answer.times.map((_, i) => remark(answer, i) !== ""),
       facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
+      isSeries: true,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
-        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
+        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
       }),
     };
   },
@@ -152,6 +169,26 @@ const digests = {
 };
 
 const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : formatValue(value));
+
+/** The probabilities of each threshold, with a name for people.
+ * @param {RegressionAnswer} answer
+ * @returns {[string, number[]][]} */
+const above = ({ exceeds = [] }) => exceeds.map(({ threshold, probability }) => [`above ${formatValue(threshold)}`, probability]);
+
+/** The same as columns of the file.
+ * @param {RegressionAnswer} answer
+ * @returns {Record<string, number[]>} */
+const exceedances = ({ exceeds = [] }) => Object.fromEntries(exceeds.map(({ threshold, probability }) => [`exceeds_${threshold}`, probability]));
+
+/** @param {RegressionAnswer} answer
+ * @param {string} target */
+function drawDensity(answer, target) {
+  const figure = density(answer, target);
+  byId("density-part").hidden = figure === null;
+  if (!figure || !answer.density) return;
+  const { values: [values], density: [heights], kind } = answer.density;
+  draw("density", figure, { headers: [target, kind], rows: values.map((value, i) => [value, heights[i]]) });
+}
 
 /** The largest Monte-Carlo error. It is 0 if the mean is computed without samples.
  * @param {(number | null)[] | null | undefined} errors */
@@ -215,7 +252,7 @@ export function show(result, onlyFlagged) {
   const wanted = onlyFlagged ? lines.filter((line) => line.class) : lines;
   const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows. The file has all of them` : "All rows";
   if (result.portrait) byId("pictures").replaceChildren(result.portrait);
-  else if (!result.draw) byId("pictures").replaceChildren();
+  else if (!result.isSeries) byId("pictures").replaceChildren();
   const parts = result.portrait ? [] : [table(caption, result.headers, wanted.slice(0, MOST_SHOWN))];
   if (result.legend) parts.unshift(legend(result.legend));
   byId("results").replaceChildren(...parts);

@@ -4,6 +4,8 @@ import { readColumns, readRows, value } from "./cells.js";
 import { readCosts } from "./costs.js";
 import { byId, findInput, inputById } from "./dom.js";
 
+const POINTS = 128; // of the density of a single row
+
 /** A number of samples from 1 to `most`, on a logarithmic scale.
  * @param {number} position of the slider, 0 to 100
  * @param {number} most */
@@ -22,6 +24,11 @@ export function read(question) {
   const [prune, level] = [findInput("prune"), findInput("level")];
   if (prune) body.prune = question.variants[Number(prune.value)].prune;
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
+  const setLevel = findInput("set-level");
+  if (setLevel) body.set_level = Number(setLevel.value);
+  const threshold = findInput("threshold")?.value.trim();
+  if (threshold) body.exceeds = [value(threshold, "number")];
+  if (question.task === "regression" && body.inputs.length === 1) body.density = { points: POINTS };
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
   const costs = readCosts(question);

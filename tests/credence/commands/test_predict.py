@@ -6,6 +6,7 @@ import pty
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from credence.client.arrow import Column, from_stream, to_stream
@@ -59,18 +60,34 @@ def test_json_is_the_answer_of_the_service(service: Service, version: Version) -
     assert len(answer["mean"]) == 3
 
 
+def test_probabilities_quantiles_and_densities_are_columns(service: Service) -> None:
+    options = ["--exceeds", "0.5", "--exceeds", "-1", "--quantile", "0.1", "--density", "4"]
+    done = credence("predict", "small", *options, url=service.url, stdin=ROWS)
+    assert done.returncode == 0, done.stderr
+    for row in csv.DictReader(io.StringIO(done.stdout)):
+        assert 0 <= float(row["exceeds_0.5"]) <= float(row["exceeds_-1.0"]) <= 1
+        assert float(row["quantile_0.1"]) < float(row["mean"])
+        assert json.loads(row["density_values"]) == sorted(json.loads(row["density_values"]))
+        assert len(json.loads(row["density"])) == 4
+    refused = credence("predict", "small", "--density", "1", url=service.url, stdin=ROWS)
+    assert refused.returncode != 0
+    assert "/density/points" in refused.stderr
+
+
 def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(ROWS)
     terminal, stdout = pty.openpty()
-    env = environment(CREDENCE_URL=service.url, COLUMNS="100", TERM="dumb")
-    command = [*CREDENCE, "predict", "small", str(path)]
+    env = environment(CREDENCE_URL=service.url, COLUMNS="160", TERM="dumb")
+    asked = ["--exceeds", "0.5", "--quantile", "0.1", "--density", "64"]
+    command = [*CREDENCE, "predict", "small", str(path), *asked]
     subprocess.run(command, env=env, stdout=stdout, stdin=subprocess.DEVNULL, check=True)
     shown = os.read(terminal, 10_000).decode()
     os.close(stdout)
     os.close(terminal)
     assert "small version 1, 0% pruned, 100 samples" in shown
-    assert {"aleatoric", "90%", "interval"} <= set(shown.split())
+    assert {"aleatoric", "90%", "interval", "above", "quantile", "density"} <= set(shown.split())
+    assert "█" in shown
     assert "!" in shown
 
 
@@ -94,6 +111,27 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
     shown = " ".join(capsys.readouterr().out.split())
     assert "unbounded" in shown
     assert "0.5 to 3.5" in shown
+
+
+def test_sets_of_classes_are_json_in_csv_and_names_in_a_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = ("label", "probability_ash", "expected_entropy", "mutual_information")
+    columns = dict(zip(names, (["ash"], [0.6], [0.5], [0.1]), strict=True))
+    sets = {"set_0.9": [["ash", "elm"]], "conformal_set_0.9": [["ash"]]}
+    rows = pa.table(columns | sets | {"out_of_distribution": [False]})
+    about = {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema.with_metadata(about)) as writer:
+        writer.write_table(rows)
+    table = from_stream(sink.getvalue().to_pybytes())
+    write_csv(table, 1)
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["set_0.9"], row["conformal_set_0.9"]) == ('["ash", "elm"]', '["ash"]')
+    print_prediction(table, 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "ash, elm" in shown
+    assert "conformal set" in shown
 
 
 def test_a_bad_cell_is_wrong_use_and_is_named(service: Service) -> None:
