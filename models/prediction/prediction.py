@@ -276,7 +276,7 @@ def bound_name(kind: IntervalKind, end: str, level: float) -> str:
 def summarise(
     mixture: Mixture,
     options: BatchOptions,
-    score: str,
+    score: str | None,
     calibration: Calibration | None = None,
     groups: Int[Tensor, "rows"] | None = None,
 ) -> Arrays:
@@ -285,7 +285,8 @@ def summarise(
     The names of errors other than `mc_error` begin with `ERROR`.
 
     Args:
-        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`).
+        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
+            if no mixture gives it.
         groups: the number of each row's group, if the calibration has groups.
     """
     raw = mixture
@@ -295,7 +296,8 @@ def summarise(
         summary = _summarise_classes(mixture)
     else:
         summary = _summarise_numbers(mixture, options, calibration, groups)
-    summary["ood_score"] = ood_score(mixture, score)
+    if score is not None:
+        summary["ood_score"] = ood_score(mixture, score)
     summary |= questions.of_mixture(mixture, options, calibration)
     if mixture.num_samples > 1:
         even = options.sampler == "sobol"
