@@ -111,12 +111,19 @@ interface Decisions {
   value_of_information: (number | null)[];
   value_of_model_information?: (number | null)[];
 }
+/** Why a row is unlike those of training; `text` says it in words. */
+interface Reason {
+  column: string | null;
+  code: string;
+  text: string;
+}
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
   timings_ms: { compute: number; total: number };
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;
+  reasons?: Reason[][] | null;
   abstained?: boolean[] | null;
   decisions?: Decisions | null;
 }

@@ -31,10 +31,19 @@ const ONE_SAMPLE = "needs two samples";
  * @returns {(number | string)[]} */
 const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
+/** Why a row is unlike those of training, in words; empty if it is not.
+ * @param {AnyAnswer} answer
+ * @param {number} i */
+const why = (answer, i) => (answer.reasons?.[i] ?? []).map((reason) => reason.text).join("; ");
+
+/** The reasons of all rows, for the file.
+ * @param {AnyAnswer} answer */
+const reasons = (answer) => answer.reasons?.map((_, i) => why(answer, i));
+
 /** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
+const remark = (answer, i) => [answer.out_of_distribution?.[i] && ["out of distribution", why(answer, i)].filter(Boolean).join(": "), answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
@@ -72,7 +81,7 @@ const digests = {
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
-        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
+        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -109,7 +118,7 @@ const digests = {
         ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
         ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
-        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
+        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
