@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def _tables(
     context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
-    step, options = block_rows(model), model.resolve(spec)
+    step, options = block_rows(model), replace(model.resolve(spec), adapted=spec.adapted)
     for start in range(spec.start, spec.stop, step):
         if should_stop():
             raise Stopped

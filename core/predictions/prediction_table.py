@@ -4,13 +4,14 @@
 are null, as in JSON.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from models.prediction.prediction import ClassName, Prediction
+from models.prediction.prediction import ClassName, Prediction, RowPrediction
 
 
 def to_table(prediction: Prediction) -> pa.Table:
@@ -27,7 +28,10 @@ def to_table(prediction: Prediction) -> pa.Table:
 
 
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:
-    """The table with model, version and options as text in the metadata of its schema."""
+    """The table with model, version and options as text in the metadata of its schema.
+
+    The levels that adaptive intervals were given at are JSON: by the level that was asked for.
+    """
     origin = {
         "model": model,
         "version": version,
@@ -36,6 +40,8 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
         "sampler": prediction.sampler,
         "prune": prediction.prune,
     }
+    if isinstance(prediction, RowPrediction) and prediction.adapted_levels:
+        origin["adapted_levels"] = json.dumps(prediction.adapted_levels)
     return table.replace_schema_metadata({key: str(value) for key, value in origin.items()})
 
 

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
+from models.evaluation.adaptive import Reference
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -136,9 +137,27 @@ class NumberCalibration(ScalesVariance):
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
+        return self.within(mixture, [self.half_width(level) for level in levels])
+
+    def score(self, level: float) -> float:
+        """The largest residual that a conformal interval contains."""
+        return self.half_width(level)
+
+    def scores(
+        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+    ) -> Float[Tensor, "rows"]:
+        """The residual of each target."""
+        return residuals(mixture, targets, start)
+
+    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
+        """The intervals that contain targets with at most these residuals."""
         mean, deviation = mixture.mean(), mixture.total().sqrt()
-        halves = [self.half_width(level) * deviation for level in levels]
+        halves = [score * deviation for score in scores]
         return [(mean - half, mean + half) for half in halves]
+
+    def reference(self) -> Reference:
+        """The residuals, which those of labelled rows join."""
+        return _reference(self.residuals, self.weights)
 
 
 @dataclass(frozen=True)
@@ -168,9 +187,31 @@ class ShapeCalibration(ScalesVariance):
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
-        tails = [0.5 * (1 - self.probability(level)) for level in levels]
+        return self.within(mixture, [self.probability(level) for level in levels])
+
+    def score(self, level: float) -> float:
+        """The largest conformity that a conformal interval contains."""
+        return self.probability(level)
+
+    def scores(
+        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+    ) -> Float[Tensor, "rows"]:
+        """The conformity of each target."""
+        return conformity(mixture, targets, start)
+
+    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
+        """The intervals that contain targets with at most these conformities."""
+        tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
         quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
         return list(zip(quantiles, quantiles[len(tails) :], strict=False))
+
+    def reference(self) -> Reference:
+        """The conformities, which those of labelled rows join."""
+        return _reference(self.conformity, self.weights)
+
+
+def _reference(scores: Sequence[float], weights: Sequence[float]) -> Reference:
+    return Reference(np.asarray(scores, float), np.asarray(weights or np.ones(len(scores)), float))
 
 
 @dataclass(frozen=True)
@@ -180,6 +221,9 @@ class ClassCalibration:
     temperature: Positive
     rows: Count
     has_intervals: ClassVar[bool] = False
+
+    def reference(self) -> None:
+        """None: classes have no conformal intervals."""
 
     def apply(self, mixture: Mixture) -> CategoricalMixture:
         assert isinstance(mixture, CategoricalMixture)

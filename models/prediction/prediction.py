@@ -1,7 +1,7 @@
 """Predictions as plain data, in the caller's units."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from torch import Tensor
 
+from models.evaluation.adaptive import allowed_scores
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
@@ -38,13 +39,15 @@ class Interval:
 
     A credible one has the probability `level` under the predictive mixture. A conformal one
     contains the target with that probability for rows like the calibration rows; it is infinite if
-    those are too few (`models.evaluation.calibration`).
+    those are too few (`models.evaluation.calibration`). An adaptive one is the conformal one at
+    `adapted_level`, which follows labels (`models.evaluation.adaptive`).
     """
 
     level: float
     kind: IntervalKind = "credible"
     lower: np.ndarray
     upper: np.ndarray
+    adapted_level: float | None = None
 
     def select(self, rows: slice) -> "Interval":
         """The intervals of some rows."""
@@ -139,6 +142,15 @@ class RowPrediction(Prediction):
     paths: int | None = None
     abstained: np.ndarray | None = None
     answers: Mapping[str, Answer] = field(default_factory=dict)
+
+    @property
+    def adapted_levels(self) -> dict[str, float]:
+        """The level at which each adaptive interval is given, by the level that was asked for."""
+        return {
+            f"{one.level}": one.adapted_level
+            for one in self.intervals
+            if one.adapted_level is not None
+        }
 
     @property
     def probabilities(self) -> np.ndarray | None:
@@ -322,13 +334,26 @@ def _summarise_numbers(
     }
     for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
         summary |= bounds("credible", level, lower, upper)
-    if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
+    if calibration is None or not options.intervals:
         return summary
     assert not isinstance(calibration, ClassCalibration)
-    conformal = calibration.intervals(mixture, options.intervals)
-    for level, (lower, upper) in zip(options.intervals, conformal, strict=True):
-        summary |= bounds("conformal", level, lower, upper)
+    for kind, scores in conformal_scores(options, calibration.score).items():
+        found = calibration.within(mixture, scores)
+        for level, (lower, upper) in zip(options.intervals, found, strict=True):
+            summary |= bounds(kind, level, lower, upper)
     return summary
+
+
+def conformal_scores(
+    options: BatchOptions, score: Callable[[float], float]
+) -> dict[IntervalKind, list[float]]:
+    """The score that each level allows, for the kinds that come from calibration rows."""
+    adapted = options.adapted if isinstance(options, ResolvedOptions) else ()
+    scores: dict[IntervalKind, list[float]] = {
+        "conformal": [score(level) for level in options.intervals],
+        "adaptive": allowed_scores(options.intervals, adapted, score),
+    }
+    return {kind: values for kind, values in scores.items() if kind in options.interval_kinds}
 
 
 def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
@@ -363,12 +388,15 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
 
 def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
     """The requested intervals that the summary has; it may lack conformal ones."""
+    adapted = options.adapted if isinstance(options, ResolvedOptions) else ()
+    levels = {one.level: one.adapted for one in adapted}
     return tuple(
         Interval(
             kind=kind,
             level=level,
             lower=summary[f"{kind} lower {level}"],
             upper=summary[f"{kind} upper {level}"],
+            adapted_level=levels.get(level, level) if kind == "adaptive" else None,
         )
         for kind, level in requested_intervals(options)
         if f"{kind} lower {level}" in summary

@@ -385,13 +385,15 @@ class TabularModel(TrainedModel):
         return self.encoder.encode(columns).to(self.device)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse a request for conformal intervals only, if the version has none."""
+        """Also refuse adaptive intervals, and conformal ones alone, if the version has none."""
         super()._check(options)
-        only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
+        kinds = set(options.interval_kinds) if options.intervals else set()
+        needed = "adaptive" if "adaptive" in kinds else "conformal"
         calibration = self.variant(options.prune).calibration
-        if only_conformal and (calibration is None or not calibration.has_intervals):
+        has_intervals = calibration is not None and calibration.has_intervals
+        if not has_intervals and (needed == "adaptive" or kinds == {"conformal"}):
             raise InvalidInput(
-                "this version has no conformal intervals: only calibrated regressions and "
+                f"this version has no {needed} intervals: only calibrated regressions and "
                 "forecasts have them; request credible ones",
                 "/interval_kinds",
             )

@@ -31,6 +31,7 @@ from app.serving.query import LISTS, OBJECTS, scalar, value_of
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
+from models.prediction.prediction import Prediction, RowPrediction
 
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
@@ -96,7 +97,7 @@ def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
     prediction = response.prediction
     arrays = outputs.select(prediction, _wanted(header))
     binary = {name: to_bytes(arrays[name]) for name in _binary_names(header, list(arrays))}
-    document = {
+    document: Document = {
         "model_name": response.version.model,
         "model_version": str(response.version.version),
         **({} if header.id is None else {"id": header.id}),
@@ -105,11 +106,18 @@ def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
             "seed": prediction.seed,
             "sampler": prediction.sampler,
             "prune": prediction.prune,
+            **_adapted(prediction),
         },
         "outputs": [_output(name, array, binary) for name, array in arrays.items()],
     }
     text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
     return Reply(b"".join([text, *binary.values()]), len(text) if binary else None)
+
+
+def _adapted(prediction: Prediction) -> dict[str, Any]:
+    """The levels at which adaptive intervals are given, in the order of the levels, as text."""
+    levels = prediction.adapted_levels.values() if isinstance(prediction, RowPrediction) else ()
+    return {"adapted_levels": ",".join(map(str, levels))} if levels else {}
 
 
 @contextmanager
@@ -206,13 +214,13 @@ def _structured(name: str, value: object) -> Any:
 
 def _kinds(names: list[str] | None) -> list[str]:
     """The kinds of intervals that the requested outputs need, by default credible ones."""
-    kinds = {outputs.QUANTILES: "credible", outputs.CONFORMAL: "conformal"}
-    return [kind for name, kind in kinds.items() if name in (names or ())] or ["credible"]
+    wanted = names or ()
+    return [kind for name, kind in outputs.BOUNDS.items() if name in wanted] or ["credible"]
 
 
 def _intervals(given: object, names: list[str] | None) -> list[Any]:
     """The levels, which come as text; empty if no output needs them."""
-    wanted = {outputs.QUANTILES, outputs.CONFORMAL} & set(names or ())
+    wanted = set(outputs.BOUNDS) & set(names or ())
     if given is None:
         return [DEFAULT_LEVEL] if wanted else []
     if names is not None and not wanted:
