@@ -12,7 +12,7 @@ from core.datasets.findings.target_checks import check_target
 from core.datasets.findings.training_notes import notes_on_columns
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.jobs import Job, Origin
-from core.jobs.specs import EvaluateSpec, TrainSpec
+from core.jobs.specs import AcquireSpec, EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
 from models.config import ModelConfig
 from models.training.recipe import resolve
@@ -83,7 +83,7 @@ def notes_on(
     )
 
 
-def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
+def enqueue(context: Context, spec: TrainSpec | EvaluateSpec | AcquireSpec) -> Job:
     """Create a job and wake a worker.
 
     Raises:

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from credence import __version__
-from credence.commands import audit, compare, datasets, feedback, jobs, models, predict, train
+from credence.commands import (
+    acquire,
+    audit,
+    compare,
+    datasets,
+    feedback,
+    jobs,
+    models,
+    predict,
+    train,
+)
 from credence.rendering import fail
 
 TRAIN, SERVE, MANAGE = "Train and predict", "Run the service", "Inspect and manage"
@@ -56,7 +66,7 @@ def _not_installed(context: typer.Context) -> None:
     )
 
 
-for command in (train.train, compare.compare, predict.predict, feedback.feedback):
+for command in (train.train, compare.compare, predict.predict, feedback.feedback, acquire.acquire):
     app.command(rich_help_panel=TRAIN)(command)
 if find_spec("credence.serving"):
     service = import_module("credence.serving.commands")

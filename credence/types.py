@@ -142,7 +142,7 @@ class Job(TypedDict):
 
     id: str
     parent: NotRequired[str]
-    kind: Literal["train", "evaluate", "predict", "compare"]
+    kind: Literal["train", "evaluate", "acquire", "predict", "compare"]
     status: JobStatus
     model: str
     version: int | None
@@ -336,6 +336,16 @@ class Exceedance(TypedDict):
 
     threshold: float
     probability: list[float]
+
+
+@final
+class RowsToLabel(TypedDict):
+    """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
+
+    rows: list[int]
+    information: list[float]
+    joint_information: float
+    candidates: int
 
 
 class PredictSettings(ReadingOptions, total=False):

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from models.config import FeatureConfig, Json, ModelConfig
+from models.evaluation.acquisition import Informed
 from models.evaluation.adaptive import Reference
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
@@ -311,7 +312,10 @@ class TrainedModel(ABC):
         return 1
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """How many numbers each sample of a row takes in memory or in the answer."""
+        """How many numbers each sample of a row takes in memory or in the answer.
+
+        Quantiles, thresholds and densities count by their work (`models.prediction.work`).
+        """
         return 1
 
     def size(self, x: Encoded) -> int:
@@ -351,6 +355,14 @@ class TrainedModel(ABC):
         """
         calibration = self.variant(prune).calibration
         return None if calibration is None else calibration.reference()
+
+    def informed(self, x: Encoded, options: PredictOptions) -> Informed:
+        """What the label of each row would tell, for `models.evaluation.acquisition`.
+
+        Raises:
+            InvalidInput: for a model that does not predict rows.
+        """
+        raise InvalidInput(f"a {self.task.replace('_', ' ')} takes no labels of rows", "/model")
 
     def ood_score(self, x: Encoded, samples: int = 100, prune: float = 0.0) -> np.ndarray:
         """The variant's out-of-distribution score of each row.

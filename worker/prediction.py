@@ -18,6 +18,7 @@ from core.process.devices import service_device
 from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
 from models.model import TrainedModel
+from models.prediction.options import BatchOptions
 
 BLOCK_BYTES = 2**25  # of inputs and predictions in memory at a time
 MAX_BLOCK_ROWS = 2**13  # between two calls of `should_stop`
@@ -48,7 +49,8 @@ def _tables(
     context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
-    step, options = block_rows(model), replace(model.resolve(spec), adapted=spec.adapted)
+    options = replace(model.resolve(spec), adapted=spec.adapted)
+    step = block_rows(model, options)
     for start in range(spec.start, spec.stop, step):
         if should_stop():
             raise Stopped
@@ -58,9 +60,11 @@ def _tables(
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
 
 
-def block_rows(model: TrainedModel) -> int:
+def block_rows(model: TrainedModel, options: BatchOptions) -> int:
     """The rows that fit into a block with their encoding and their predictions."""
-    return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // model.bytes_per_row))
+    points = 0 if options.density is None else options.density.points
+    asked = len(options.exceeds) + len(options.quantiles) + 2 * points
+    return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // (model.bytes_per_row + 8 * asked)))
 
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:

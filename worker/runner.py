@@ -11,10 +11,20 @@ import torch
 
 from core.context import Context
 from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
-from core.jobs.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, MethodSpec, TrainSpec
+from core.jobs.jobs import (
+    AcquireSpec,
+    ChunkSpec,
+    Claim,
+    EvaluateSpec,
+    Job,
+    JobStatus,
+    MethodSpec,
+    TrainSpec,
+)
 from core.process.disks import on_disk
 from core.telemetry import tracing
 from models.exceptions import Diverged, ModelError, Stopped
+from worker.acquisition import run_acquisition
 from worker.evaluation import run_evaluation
 from worker.lease import Lease
 from worker.limits import OverLimit
@@ -104,6 +114,12 @@ class JobRunner:
             run_training(self.context, claim, spec, self.metrics, should_stop)
         elif job.kind == "chunk":
             run_chunk(self.context, claim, ChunkSpec.model_validate(job.spec), should_stop)
+        elif job.kind == "acquire":
+            acquire = AcquireSpec.model_validate(job.spec)
+            found = run_acquisition(self.context, acquire, should_stop)
+            self.context.jobs.finish(
+                claim, JobStatus.SUCCEEDED, metrics=found, version=acquire.version
+            )
         else:
             evaluate = EvaluateSpec.model_validate(job.spec)
             metrics = run_evaluation(self.context, evaluate)

@@ -66,6 +66,10 @@ def _spec(
         "seed": options.seed,
         "sampler": options.sampler,
         "adapted": options.adapted,
-        "chunk_rows": plan_chunk_rows(dataset.rows, options.samples, request.chunk_rows),
+        "chunk_rows": plan_chunk_rows(
+            dataset.rows,
+            options.samples * model.values_per_sample(options),
+            request.chunk_rows,
+        ),
     }
     return PredictSpec.model_validate(request.model_dump() | resolved)

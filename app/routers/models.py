@@ -15,6 +15,7 @@ from app.schemas.card import CardResponse
 from app.schemas.common import PageResponse
 from app.schemas.jobs import JobResponse
 from app.schemas.models import (
+    AcquireRequest,
     AliasRequest,
     EvaluateRequest,
     ModelResponse,
@@ -25,7 +26,7 @@ from app.ui.card.page import render_card
 from app.ui.pages import page
 from core.context import Context
 from core.exceptions import Invalid, NotFound
-from core.jobs.specs import EvaluateSpec
+from core.jobs.specs import AcquireSpec, EvaluateSpec
 from core.registry import cards
 from core.registry.registry import Version
 
@@ -139,6 +140,35 @@ def evaluate(
     return JobResponse.model_validate(job)
 
 
+@router.post(
+    "/models/{name}/acquire",
+    status_code=202,
+    responses=problems(400, 404, 415, 422, 503),
+    openapi_extra=json_request(AcquireRequest, {"dataset": "ds_6f0c", "k": 20}),
+)
+def acquire(
+    request: Annotated[AcquireRequest, Depends(json_body(AcquireRequest))],
+    response: Response,
+    context: ContextDep,
+    name: str,
+) -> JobResponse:
+    """Queue a job that chooses the rows whose labels would teach a version most.
+
+    Rows that have the target are no candidates. The job's `metrics` are the result: `rows` (of the
+    data set, counting from 0, the best first), `information` (nats that each label adds about the
+    weights), `joint_information` of all, and the number of `candidates`.
+    """
+    version = context.registry.get(name, request.version)
+    _check_variant(version, request.prune)
+    _check_columns(context, version, request.dataset, with_target=False)
+    spec = AcquireSpec(
+        model=name, version=version.version, **request.model_dump(exclude={"version"})
+    )
+    job = enqueue(context, spec)
+    response.headers["Location"] = f"/jobs/{job.id}"
+    return JobResponse.model_validate(job)
+
+
 def _check_variant(version: Version, prune: float) -> None:
     stored = [variant["prune"] for variant in version.description["variants"]]
     if prune not in stored:
@@ -146,13 +176,15 @@ def _check_variant(version: Version, prune: float) -> None:
         raise Invalid([("/prune", f"no such variant is stored; there are {known}")])
 
 
-def _check_columns(context: Context, version: Version, dataset_id: str) -> None:
-    """Check that a data set has the model's features and target."""
+def _check_columns(
+    context: Context, version: Version, dataset_id: str, *, with_target: bool = True
+) -> None:
+    """Check that a data set has the model's features, and its target."""
     try:
         columns = {column.name for column in context.datasets.get(dataset_id).columns}
     except NotFound as error:
         raise Invalid([("/dataset", str(error))]) from error
     needed = [feature["name"] for feature in version.description["features"]]
-    needed.append(version.description["target"])
+    needed += [version.description["target"]] if with_target else []
     if missing := [name for name in needed if name not in columns]:
         raise Invalid([("/dataset", f"lacks the columns {', '.join(missing[:20])}")])

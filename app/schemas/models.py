@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Response, is_none
+from core.jobs.specs import MAX_ACQUIRED
 from core.registry.registry import Version
 from models.evaluation.baseline import BaselineKind
 
@@ -200,6 +201,20 @@ class AliasRequest(Request):
     """The version of an alias."""
 
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class AcquireRequest(Request):
+    """A version (by default the newest), rows without labels, and how many to choose."""
+
+    version: Reference | None = None
+    dataset: DatasetId
+    k: Annotated[int, Field(ge=1, le=MAX_ACQUIRED, description="number of rows to choose")]
+    batch: bool = Field(
+        True,
+        description="choose the rows for what their labels tell together, so that like rows are "
+        "chosen once; false: for what each tells by itself",
+    )
+    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
 
 
 class EvaluateRequest(Request):

@@ -1,6 +1,6 @@
 """Requests and responses of predictions. Rows and arrays are not parsed with these classes."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
@@ -79,10 +79,36 @@ class IntervalResponse(Response):
 
 
 class ExceedanceResponse(Response):
-    """The probability that the target is above a threshold, per row."""
+    """The probability that the target is strictly above a threshold, per row."""
 
     threshold: float
     probability: list[float]
+
+
+class QuantileResponse(Response):
+    """The smallest value that the target is at most with probability `p`, per row."""
+
+    p: float
+    values: list[float | None]
+
+
+class AtomResponse(Response):
+    """A value with a probability of its own, which the density does not count."""
+
+    value: float
+    probability: list[float]
+
+
+class DensityResponse(Response):
+    """The predictive density of each row, at increasing values that hold 99.8 % of it."""
+
+    kind: Literal["density", "probability"] = Field(
+        description="density: per unit of the target; probability: of each of `values`, where only "
+        "whole numbers occur"
+    )
+    values: list[list[float]] = Field(description="rows × points")
+    density: list[list[float]] = Field(description="rows × points")
+    atoms: list[AtomResponse] = Field(description="values that occur with a probability")
 
 
 class TimingsResponse(Response):
@@ -119,7 +145,8 @@ class PredictResponse(Response):
         None,
         description="with return_mc_errors: that of every output, by name: numbers `mean`, "
         "`median`, `aleatoric_variance`, `epistemic_variance`, `total_variance` and bounds such as "
-        "`lower_0.9` and `conformal_lower_0.9`; classes `probabilities`, the variances, "
+        "`lower_0.9` and `conformal_lower_0.9`, and what is asked: `exceeds_10.0`, "
+        "`quantile_0.25`, `density`; classes `probabilities`, the variances, "
         "`predictive_entropy`, `expected_entropy` and `mutual_information`",
     )
     entropy: Variances | None = Field(None, description="classification only, in nats")
@@ -130,6 +157,10 @@ class PredictResponse(Response):
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"
     )
+    quantiles: list[QuantileResponse] | None = Field(
+        None, description="with quantiles: one per probability, in the order of the request"
+    )
+    density: DensityResponse | None = Field(None, description="with density")
     abstained: list[bool] | None = Field(
         None, description="with abstain_above: rows for a human to decide; they keep their values"
     )

@@ -20,6 +20,7 @@ from app.serving.throughput import Throughput, rows_of_slice
 from models.model import Encoded
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import RowPrediction
+from models.prediction.work import values_per_sample
 
 # Measured on a CPU with 784-400-400-10 and 100 samples, ms per row in batches of n rows: 3.2 (n=1),
 # 2.2 (2), 1.8 (4), 1.5 (8), 1.5 (32), 2.0 (128). Larger batches only make other requests wait.
@@ -255,5 +256,9 @@ def requeue(waiting: Iterable[Entry], sliced: Entry) -> dict[Entry, None]:
 
 
 def speed_key(artifact: str, options: ResolvedOptions) -> Hashable:
-    """The key for `Throughput`. `moments` draws nothing, and `return_draws` draws all weights."""
-    return (artifact, options.prune, options.sampler == "moments", options.return_draws)
+    """The key for `Throughput`. `moments` draws nothing, and `return_draws` draws all weights.
+
+    Requests whose answers are about the same work, to a factor of two, are measured together.
+    """
+    work = values_per_sample(options).bit_length()
+    return (artifact, options.prune, options.sampler == "moments", options.return_draws, work)

@@ -12,7 +12,7 @@ from app.schemas.predictions import PredictParameters
 from core.exceptions import Invalid
 
 TEXTS = ("model", "version", "sampler")
-LISTS = ("intervals", "interval_kinds", "exceeds")
+LISTS = ("intervals", "interval_kinds", "exceeds", "quantiles")
 OBJECTS = ("costs", "density")  # as JSON
 BOOLEANS = {"true": True, "false": False}
 INTEGER = re.compile(r"-?\d{1,30}")

@@ -23,6 +23,7 @@ from core.jobs import events, parts
 from core.jobs.claims import Claims
 from core.jobs.events import Event
 from core.jobs.specs import (
+    AcquireSpec,
     ChunkSpec,
     CompareSpec,
     EvaluateSpec,
@@ -54,6 +55,7 @@ from core.registry import versions
 __all__ = [
     "FINAL",
     "UNFINISHED",
+    "AcquireSpec",
     "ChunkSpec",
     "Claim",
     "CompareSpec",
@@ -111,7 +113,7 @@ class Jobs(Claims):
         super().__init__(database)
         self._caller = caller
 
-    def create(self, spec: TrainSpec | EvaluateSpec, origin: Origin = NOWHERE) -> Job:
+    def create(self, spec: TrainSpec | EvaluateSpec | AcquireSpec, origin: Origin = NOWHERE) -> Job:
         """Queue a job. After this returns, send its id to the queue.
 
         Raises:

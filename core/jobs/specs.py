@@ -13,7 +13,8 @@ from models.prediction.options import BatchOptions, Prune, Sampler, Seed
 
 MAX_METADATA_BYTES = 16_384
 
-JobKind = Literal["train", "evaluate", "predict", "chunk", "compare"]
+JobKind = Literal["train", "evaluate", "acquire", "predict", "chunk", "compare"]
+MAX_ACQUIRED = 1000  # rows of one batch: choosing them takes time in proportion to their number
 
 MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
 _NOT_REQUESTED = {"config", "notes"}
@@ -111,6 +112,21 @@ class EvaluateSpec(Spec, frozen=True):
     prune: Prune = 0.0
 
 
+class AcquireSpec(Spec, frozen=True):
+    """Choose the `k` rows of a data set whose labels would teach a stored version most.
+
+    Args:
+        batch: whether rows are chosen for what their labels tell together.
+    """
+
+    kind: ClassVar[JobKind] = "acquire"
+
+    version: Annotated[int, Field(ge=1)]
+    k: Annotated[int, Field(ge=1, le=MAX_ACQUIRED)]
+    batch: bool = True
+    prune: Prune = 0.0
+
+
 class PredictSpec(Spec, BatchOptions, frozen=True):
     """Predict all rows with a stored version. The options are resolved.
 
@@ -167,10 +183,11 @@ def _public_config(config: Json) -> Json:
     return settings
 
 
-def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
+def plan_chunk_rows(rows: int, work: int, wanted: int | None = None) -> int:
     """The number of rows of a chunk.
 
     Args:
+        work: of a row, as `TrainedModel.values_per_sample` counts it for each of its samples.
         wanted: the caller's number; chosen from rows and samples if None.
 
     Raises:
@@ -178,7 +195,7 @@ def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
     """
     least = -(-rows // MAX_CHUNKS)
     if wanted is None:
-        return max(least, min(CHUNK_WORK // samples, CHUNK_ROWS), 1)
+        return max(least, min(CHUNK_WORK // work, CHUNK_ROWS), 1)
     if wanted < least:
         message = f"{rows} rows may have {MAX_CHUNKS} chunks: give at least {least}"
         raise Invalid([("/chunk_rows", message)])

@@ -48,8 +48,10 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
         return _labels(values, classes)
-    if name == "draws":
-        return _lists(np.moveaxis(values, 0, 1))
+    if isinstance(values, list):  # of texts
+        return pa.array(values, pa.string())
+    if values.ndim > 1:
+        return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
     if values.dtype == bool:
         return pa.array(values, pa.bool_())
     if np.issubdtype(values.dtype, np.datetime64):

@@ -7,7 +7,15 @@ from credence.client.dataset_calls import dataset_of
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
 from credence.client.operations import Async, Operation, Sync, method
-from credence.types import Baseline, Card, Feedback, Json, PredictSettings, Version
+from credence.types import (
+    Baseline,
+    Card,
+    Feedback,
+    Json,
+    PredictSettings,
+    RowsToLabel,
+    Version,
+)
 
 if TYPE_CHECKING:
     from credence.client.clients import AsyncClient, Client
@@ -86,6 +94,29 @@ class Handle:
         request: Json = {"version": self.version, "dataset": dataset, "prune": prune}
         job = yield from JobCalls.submit_evaluate(self._calls, self.name, request)
         return (yield from JobCalls.finished(self._calls, job["id"]))["metrics"]
+
+    @method
+    def acquire(
+        self, data: Any, k: int, *, batch: bool = True, prune: float = 0.0
+    ) -> Operation[RowsToLabel]:
+        """The `k` rows whose labels would teach this version most: numbers of rows of `data`.
+
+        Args:
+            data: rows in any form that `Client.train` takes; those that have the target are left
+                out.
+            batch: choose rows for what their labels tell together, so that like rows are chosen
+                once; False: for what each tells by itself.
+
+        Raises:
+            JobFailed: the job failed or was cancelled.
+        """
+        dataset, _ = yield from dataset_of(self._calls, data)
+        request: Json = {"version": self.version, "dataset": dataset, "k": k, "batch": batch}
+        request["prune"] = prune
+        job = yield from JobCalls.submit_acquire(self._calls, self.name, request)
+        found: Any = (yield from JobCalls.finished(self._calls, job["id"]))["metrics"]
+        chosen: RowsToLabel = found
+        return chosen
 
     @method
     def feedback(self, rows: Any, truth: Any, *, prune: float | None = None) -> Operation[Feedback]:

@@ -35,6 +35,11 @@ class JobCalls(Calls):
         return self.create(path("models", model, "evaluate"), json=request)
 
     @method
+    def submit_acquire(self, model: str, request: Json) -> Operation[Job]:
+        """Queue the choice of rows to label; the job's `metrics` are its result."""
+        return self.create(path("models", model, "acquire"), json=request)
+
+    @method
     def submit_batch(self, request: Json) -> Operation[Job]:
         """Queue the prediction of a data set; `request` is the body of `POST /predict/batch`."""
         return self.create("/predict/batch", json=request)

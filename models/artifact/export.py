@@ -178,6 +178,9 @@ class _Float32Tails:
             family = Student(family.dof.float())
         return family.cdf(t.float()).double()
 
+    def survival(self, t: Tensor) -> Tensor:
+        return self.family.survival(t)
+
     def log_prob(self, t: Tensor) -> Tensor:
         return self.family.log_prob(t)
 

@@ -8,7 +8,7 @@ is subtracted (one-way analysis of variance with random effects: Searle, Casella
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,8 +18,14 @@ from torch import Tensor
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
+from models.features.scales import LogScale
+from models.features.targets import NumberTarget
 from models.forecasting.rollout import Paths
+from models.likelihoods.families import Normal
+from models.likelihoods.shaped import Bounded
+from models.prediction.answers import questions
 from models.prediction.influence import ERROR
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions
 from models.prediction.prediction import (
     Arrays,
@@ -29,6 +35,7 @@ from models.prediction.prediction import (
     wants_errors,
 )
 from models.prediction.predictive import GaussianMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.standard_error import standard_error
 
 PerStep = Float64[Tensor, "steps"]
@@ -76,6 +83,17 @@ class Forecast:
         """The mixture for u: each path's distribution of a step given the path before it."""
         means, variances = self.paths.means.flatten(2), self.paths.variances.flatten(2)
         return GaussianMixture(means.flatten(0, 1), variances.flatten(0, 1))
+
+    @cached_property
+    def of_y(self) -> NumberMixture:
+        """The mixture for y, which `mixture` is on the scale of u."""
+        if not self.is_log:
+            return self.mixture
+        target = NumberTarget(0.0, 1.0, scale=LogScale(0.0, 0.0))
+        locs, scales = self.mixture.means.unsqueeze(1), self.mixture.variances.sqrt().unsqueeze(1)
+        everywhere = Bounded(-math.inf, -math.inf, math.inf, math.inf)
+        one = torch.ones_like(locs)
+        return ShapedMixture(target, Normal(), everywhere, locs, scales, one, one[:, :0])
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:
@@ -134,14 +152,27 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
+        summary |= questions.of_mixture(self.of_y, options, None)
         if wants_errors(options) and self.num_samples > 1:
-            parts = self._influences(quantiles)
-            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in parts.items()}
+            summary |= self._errors(quantiles, summary, options)
         if self.calibration is not None:
             for kind, scores in conformal_scores(options, self.calibration.half_width).items():
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _errors(
+        self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
+    ) -> dict[str, Tensor]:
+        """The standard error of every output by name, which begins with `ERROR`."""
+        shape, y = (self.num_samples, self.num_paths, -1), self.of_y
+
+        def of_paths(parts: Tensor) -> Tensor:
+            return standard_error(parts.view(shape).mean(1))
+
+        found = {name: standard_error(part) for name, part in self._influences(quantiles).items()}
+        found |= questions.errors_of(y, y, summary, options, of_paths)
+        return {f"{ERROR}{name}": values for name, values in found.items()}
 
     def _influences(
         self, quantiles: dict[str, PerStep]

@@ -32,6 +32,7 @@ from models.prediction.options import BatchOptions, PredictOptions, ResolvedOpti
 from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+from models.prediction.work import values_per_sample
 from models.tabular.model import TabularModel
 
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
@@ -271,8 +272,8 @@ class Forecaster(TabularModel):
         return options.horizon
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """The paths of a weight draw."""
-        return self.paths(options.prune)
+        """The paths of a weight draw, for each of which answers are computed."""
+        return self.paths(options.prune) * values_per_sample(options)
 
     def example(self, columns: Columns) -> History:
         """A flat past."""

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 from torch.special import log_ndtr, ndtri
 
+from models.likelihoods.incomplete_beta import student_survival
+
 Values = Float[Tensor, "..."]  # of shapes that broadcast
 Open = Bool[Tensor, "..."]
 
@@ -46,6 +48,10 @@ class Family(Protocol):
     def density(self, t: Values) -> Values: ...
 
     def cdf(self, t: Values) -> Values: ...
+
+    def survival(self, t: Values) -> Values:
+        """P(T > t), with all digits of small probabilities."""
+        ...
 
     def log_cdf(self, t: Values) -> Values: ...
 
@@ -86,6 +92,9 @@ class Logistic:
     def cdf(self, t: Values) -> Values:
         return torch.sigmoid(t)
 
+    def survival(self, t: Values) -> Values:
+        return torch.sigmoid(-t)
+
     def log_cdf(self, t: Values) -> Values:
         return logsigmoid(t)
 
@@ -119,6 +128,9 @@ class Normal:
 
     def cdf(self, t: Values) -> Values:
         return 0.5 + 0.5 * torch.erf(t * math.sqrt(0.5))
+
+    def survival(self, t: Values) -> Values:
+        return 0.5 * torch.erfc(t * math.sqrt(0.5))
 
     def log_cdf(self, t: Values) -> Values:
         return log_ndtr(t)
@@ -166,6 +178,9 @@ class Student:
     def cdf(self, t: Values) -> Values:
         tail = self._tail(t.abs())
         return torch.where(t > 0, 1 - tail, tail)
+
+    def survival(self, t: Values) -> Values:
+        return student_survival(t, self.dof)
 
     def log_cdf(self, t: Values) -> Values:
         return self.cdf(t).clamp(min=torch.finfo(t.dtype).tiny).log()

@@ -95,7 +95,7 @@ def without_errors(summary: Arrays) -> Arrays:
 
 
 def worst_error(summary: Arrays) -> float:
-    """The largest error of the outputs in the target's unit, or of the probabilities, of all rows.
+    """The largest error of the outputs in the target's unit, and of the probabilities, of all rows.
 
     Without an estimate it is infinite. Unbounded intervals, whose error is NaN, do not count.
     """
@@ -106,7 +106,8 @@ def worst_error(summary: Arrays) -> float:
 
 
 def _is_in_unit(name: str) -> bool:
-    return name.startswith(ERROR) and not name.endswith(("_variance", "_entropy", "_information"))
+    others = ("_variance", "_entropy", "_information", "density")
+    return name.startswith(ERROR) and not name.endswith(others)
 
 
 def until_accurate(

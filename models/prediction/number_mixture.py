@@ -1,13 +1,17 @@
 """The interface of predictive distributions of numbers: mixtures over samples of the posterior."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 PerRow = Float[Tensor, "rows"]
+Values = Float[Tensor, "values rows"]
+PerSample = Float[Tensor, "values samples rows"]
+
+_AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 
 
 class NumberMixture(ABC):
@@ -54,6 +58,49 @@ class NumberMixture(ABC):
     def cdf_before(self, value: PerRow) -> PerRow:
         """P(Y < value)."""
         return self.cdf(value)
+
+    @property
+    @abstractmethod
+    def locations(self) -> Float[Tensor, "samples *components rows"]:
+        """Of the components, on the mixture's scale."""
+
+    @abstractmethod
+    def survival_parts(self, values: Values) -> PerSample:
+        """P(Y > y) of each sample, with all digits of small probabilities."""
+
+    def survival(self, values: Values) -> Values:
+        """P(Y > y), the mean of `survival_parts`; it never increases with y."""
+        return self._mean_of(self.survival_parts, values)
+
+    @abstractmethod
+    def density_parts(self, values: Values) -> PerSample:
+        """The density of each sample, without atoms; of whole numbers P(Y = y), atoms included."""
+
+    def density(self, values: Values) -> Values:
+        """The mean of `density_parts`."""
+        return self._mean_of(self.density_parts, values)
+
+    @abstractmethod
+    def grid(self, points: int) -> Float[Tensor, "points rows"]:
+        """Increasing values that show each row's density; whole numbers if only these occur."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether only whole numbers occur."""
+        return False
+
+    @property
+    def atom_values(self) -> tuple[float, ...]:
+        """Values with a probability of their own, which `density` does not count."""
+        return ()
+
+    def atom_probabilities(self) -> Float[Tensor, "atoms rows"]:
+        """The probability of each of `atom_values`."""
+        return self.locations.new_zeros(0, self.locations.shape[-1])
+
+    def _mean_of(self, parts: Callable[[Values], PerSample], values: Values) -> Values:
+        at_once = max(1, _AT_ONCE // self.locations.numel())
+        return torch.cat([parts(some).mean(1) for some in values.split(at_once)])
 
     @abstractmethod
     def log_prob(self, targets: PerRow) -> PerRow:

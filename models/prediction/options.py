@@ -5,10 +5,10 @@ inherit from these records, so that pydantic checks the ranges and OpenAPI shows
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Interval, Len
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from models.evaluation.adaptive import Adapted
 
@@ -35,6 +35,7 @@ Horizon = Annotated[
 class Density:
     """The predicted density of a number on a grid that suits each row."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     points: Annotated[int, Interval(ge=2, le=512)] = 64
 
 
@@ -99,13 +100,25 @@ class BatchOptions:
     exceeds: Annotated[
         tuple[float, ...],
         Len(0, 16),
-        Field(description="thresholds: the probability that the target is above each"),
+        Field(
+            description="thresholds in units of the target: the probability that it is above each"
+        ),
     ] = ()
+
+    quantiles: Annotated[
+        tuple[Level, ...],
+        Len(0, 99),
+        Field(description="probabilities: the value that the target is below with each"),
+    ] = ()
+    density: Annotated[
+        Density | None,
+        Field(description="the predictive density on a grid of so many values for each row"),
+    ] = None
 
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
-        return (self.exceeds,)
+        return (self.exceeds, self.quantiles, self.density)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from models.prediction.options import (
 )
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
+from models.prediction.standard_error import even_error, standard_error
 
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
@@ -176,7 +177,9 @@ class RowPrediction(Prediction):
 
     @property
     def num_values(self) -> int:
-        return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
+        arrays = (v for answer in self.answers.values() for v in answer.per_row().values())
+        asked = sum(v.size for v in arrays if isinstance(v, np.ndarray))
+        return 8 * self.mean.size + asked + (0 if self.draws is None else self.draws.size)
 
     def columns(self) -> dict[str, Any]:
         """The columns, whose names depend only on the model and the options."""
@@ -201,9 +204,13 @@ class RowPrediction(Prediction):
         return columns
 
     def _errors(self) -> Arrays:
-        """A column for the error of each column of numbers, named after it."""
+        """A column for the error of each column of numbers, named after it; none per class."""
         found = self.mc_errors or {}
-        return {f"{name}_mc_error": values for name, values in found.items() if values.ndim == 1}
+        return {
+            f"{name}_mc_error": values
+            for name, values in found.items()
+            if values.ndim == 1 or self.classes is None
+        }
 
     def _per_class(self, output: Output, values: np.ndarray) -> Arrays:
         names = [f"{output.name}_{level_text(name)}" for name in self.classes or ()]
@@ -301,7 +308,20 @@ def summarise(
         summary["mc_error"] = error_of_mean(mixture, raw, even=even)
         if wants_errors(options):
             summary |= all_errors(mixture, raw, _quantities(summary, options), even=even)
+            summary |= _errors_of_answers(mixture, raw, summary, options)
     return {name: value.cpu().numpy() for name, value in summary.items()}
+
+
+def _errors_of_answers(
+    mixture: Mixture, raw: Mixture, summary: Mapping[str, Tensor], options: BatchOptions
+) -> dict[str, Tensor]:
+    of_mean = even_error if options.sampler == "sobol" else standard_error
+
+    def error(parts: Tensor) -> Tensor:
+        return of_mean(parts, mixture.member)
+
+    found = questions.errors_of(mixture, raw, summary, options, error)
+    return {f"{ERROR}{name}": values for name, values in found.items()}
 
 
 def wants_errors(options: BatchOptions) -> bool:

@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr, ndtr, ndtri
 
-from models.prediction.number_mixture import NumberMixture, PerRow, variance
+from models.prediction.density_grid import TAIL, following_grid
+from models.prediction.number_mixture import NumberMixture, PerRow, PerSample, Values, variance
 
 _QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
 _MAX_STEPS = 60  # as many as bisection alone would need
@@ -105,6 +106,23 @@ class GaussianMixture(NumberMixture):
 
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
+
+    @property
+    def locations(self) -> Float[Tensor, "samples rows"]:
+        return self.means
+
+    def survival_parts(self, values: Values) -> PerSample:
+        """½ erfc((y − m)/(s √2)); `ndtr` would lose the tail."""
+        scales = (2 * self.variances).sqrt()
+        return 0.5 * torch.erfc((values.unsqueeze(1) - self.means) / scales)
+
+    def density_parts(self, values: Values) -> PerSample:
+        z = (values.unsqueeze(1) - self.means).square() / self.variances
+        return torch.exp(-0.5 * z) / (2 * math.pi * self.variances).sqrt()
+
+    def grid(self, points: int) -> Float[Tensor, "points rows"]:
+        low, high = self.quantiles([TAIL, 1 - TAIL])
+        return following_grid(lambda values: 1 - self.survival(values), low, high, points)
 
     def quantiles(self, levels: Sequence[float]) -> Float[Tensor, "levels rows"]:
         """The quantiles of several levels, by Newton's method within a bracket.

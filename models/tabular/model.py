@@ -19,6 +19,7 @@ from models.config import (
     ModelConfig,
     OutOfDistributionConfig,
 )
+from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration
 from models.evaluation.class_scores import class_metrics
@@ -68,6 +69,7 @@ from models.prediction.prediction import (
 )
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+from models.prediction.work import values_per_sample
 
 MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
@@ -325,6 +327,16 @@ class TabularModel(TrainedModel):
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
         return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate, weights)
 
+    def informed(
+        self, x: Float[Tensor, "rows inputs"], options: PredictOptions
+    ) -> Float[Tensor, "rows values draws"]:
+        """What the label of each row would tell about the weights."""
+        answer = self.predict_rows(x, replace(options, return_draws=True))
+        assert answer.draws is not None
+        if self.classes is not None:
+            return acquisition.of_classes(answer.draws)
+        return acquisition.of_numbers(answer.draws, answer.variance["aleatoric"])
+
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
     ) -> np.ndarray:
@@ -363,7 +375,9 @@ class TabularModel(TrainedModel):
         return 8 * (2 * self.encoder.width + 10 * len(self.classes or (1,)))
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        return len(self.classes or (1,)) if options.return_draws else 1
+        if self.classes is not None:
+            return len(self.classes) if options.return_draws else 1
+        return values_per_sample(options)
 
     def blank(self, size: int) -> Encoded:
         """Rows that lack all values and rows that lack none, in turn."""

@@ -40,6 +40,7 @@ def test_every_route_that_makes_something_makes_it_once(alone: Service) -> None:
         ("/train", TRAIN),
         ("/compare", TRAIN | {"methods": ["map", "mle"]}),
         ("/models/price/evaluate", {"dataset": dataset}),
+        ("/models/price/acquire", {"dataset": dataset, "k": 2}),
         ("/predict/batch", {"model": "price", "dataset": dataset}),
         ("/feedback", {"model": "price", "inputs": [ROW], "truth": [3.0]}),
     ]

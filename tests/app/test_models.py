@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.app.conftest import MakeService
-from tests.app.running import Service
+from tests.app.running import Service, regression_columns
 
 ROW = [[1.0, "oak", True, None]]
 
@@ -125,6 +125,38 @@ def test_a_wrong_evaluation_is_refused(
 ) -> None:
     dataset = service.http.get("/models/price/versions/1").json()["dataset"]
     answer = service.post("/models/price/evaluate", {"dataset": dataset} | change)
+    assert answer.status_code == status
+    if path:
+        assert answer.json()["errors"][0]["path"] == path
+
+
+def test_a_choice_of_rows_to_label_is_a_job(own: Service) -> None:
+    """It needs no column of the target: these rows have no label yet."""
+    rows = {name: values for name, values in regression_columns(20).items() if name != "price"}
+    dataset = own.context.datasets.add_columns("new", rows)[0].id
+    answer = own.post("/models/price/acquire", {"dataset": dataset, "k": 5})
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert (job["kind"], job["status"], job["model"]) == ("acquire", "queued", "price")
+    request = {"model": "price", "dataset": dataset, "version": 2, "k": 5}
+    assert job["request"] == request | {"batch": True, "prune": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "path"),
+    [
+        ({"k": 0}, 422, "/k"),
+        ({"k": 1001}, 422, "/k"),
+        ({"prune": 0.9}, 422, "/prune"),
+        ({"dataset": "ds_none"}, 422, "/dataset"),
+        ({"version": 9}, 404, None),
+    ],
+)
+def test_a_wrong_choice_of_rows_to_label_is_refused(
+    service: Service, change: dict[str, Any], status: int, path: str | None
+) -> None:
+    dataset = service.http.get("/models/price/versions/1").json()["dataset"]
+    answer = service.post("/models/price/acquire", {"dataset": dataset, "k": 3} | change)
     assert answer.status_code == status
     if path:
         assert answer.json()["errors"][0]["path"] == path

@@ -132,6 +132,8 @@ def body_of(path: str, mine: dict[str, str]) -> Any:
         return {"with": ["ben"]}
     if path.endswith("/evaluate"):
         return {"dataset": mine["dataset_id"]}
+    if path.endswith("/acquire"):
+        return {"dataset": mine["dataset_id"], "k": 1}
     if path.endswith("/infer"):
         return {"inputs": [{"name": "size", "shape": [1], "datatype": "FP64", "data": [1.0]}]}
     return {"version": 1} if "aliases" in path else None

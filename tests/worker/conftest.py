@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from core.context import Context, open_context
 from core.jobs.jobs import FINAL, Job, JobStatus, TrainSpec
 from core.settings import load_settings
-from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.config import MethodConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.training.recipe import resolve
 from tests.waiting import wait_until
 
@@ -51,11 +52,13 @@ def train_job(
     *,
     model: str = "line",
     notes: tuple[str, ...] = (),
+    method: MethodConfig | None = None,
 ) -> Job:
     """A queued job; the wake-up is not sent."""
     wanted = ModelConfig(
         target="y", network=MLPConfig(hidden=(8,)), training=training, pruning=pruning
     )
+    wanted = wanted if method is None else replace(wanted, method=method)
     stored = context.datasets.get(dataset)
     config = resolve(wanted, stored.columns, stored.rows)
     spec = TrainSpec(model=model, dataset=dataset, config=config, alias=alias, notes=notes)

@@ -12,6 +12,7 @@ from core.context import Context
 from core.jobs.jobs import Job, JobStatus, PredictSpec
 from core.jobs.results import join
 from models.artifact.files import read_model
+from models.prediction.options import PredictOptions
 from tests.waiting import wait_until
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
 from worker.metrics import WorkerMetrics
@@ -127,6 +128,6 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
 def test_rows_in_memory_are_bounded_by_what_they_take(context: Context, trained: str) -> None:
     version = context.registry.get("line", 1)
     model = read_model(context.registry.path(version))
-    assert block_rows(model) == MAX_BLOCK_ROWS
+    assert block_rows(model, PredictOptions()) == MAX_BLOCK_ROWS
     wide = replace(model, encoder=replace(model.encoder, encoders=model.encoder.encoders * 10**4))
-    assert block_rows(wide) * 2 * wide.encoder.width * 8 <= BLOCK_BYTES
+    assert block_rows(wide, PredictOptions()) * 2 * wide.encoder.width * 8 <= BLOCK_BYTES

@@ -32,6 +32,7 @@ GENERAL_ADVICE = "Resume the job. If it fails again, look for its id in the work
 KINDS = {
     "train": "Training",
     "evaluate": "Evaluation",
+    "acquire": "Rows to label",
     "predict": "Predictions",
     "compare": "Comparison",
 }

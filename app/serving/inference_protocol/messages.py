@@ -31,6 +31,7 @@ from app.serving.query import LISTS, OBJECTS, scalar, value_of
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
+from models.prediction.answers.questions import QUESTIONS
 from models.prediction.prediction import Prediction, RowPrediction
 
 PARAMETERS = "/parameters"
@@ -193,6 +194,7 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
     names = _wanted(header)
     outputs.check_names(names or ())
     _check_abstaining(given, names)
+    _check_questions(given, names)
     options = {
         "model": model,
         "version": version,
@@ -238,6 +240,21 @@ def _check_abstaining(given: dict[str, Any], names: list[str] | None) -> None:
     if requested and ABSTAIN not in given:
         message = f"the output {outputs.ABSTAINED!r} needs this number: give it"
         raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
+
+
+def _check_questions(given: dict[str, Any], names: list[str] | None) -> None:
+    """Raise `Invalid` for an option that asks for outputs, if none of them is requested."""
+    for question in QUESTIONS:
+        tensors = question.tensors
+        if (
+            tensors
+            and names is not None
+            and question.name in given
+            and not set(tensors) & set(names)
+        ):
+            listed = " and ".join(repr(name) for name in tensors)
+            message = f"is returned as {listed}: request it too"
+            raise Invalid([(f"{PARAMETERS}/{question.name}", message)])
 
 
 def _milliseconds(timeout: object) -> object:

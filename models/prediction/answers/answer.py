@@ -14,6 +14,8 @@ from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
 Arrays = Mapping[str, np.ndarray]
+TensorsByName = Mapping[str, Tensor]
+ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds, samples × rows: its standard error
 Classes = tuple[str | float | bool, ...] | None
 A = TypeVar("A", bound="Answer")
 
@@ -71,6 +73,9 @@ class Question:
         answer: the answer from these arrays of all rows; the last argument are the classes.
         tasks: of models that answer it.
         tensors: the shape of each output tensor; a size of −1 depends on the request.
+        errors: standard errors by name, from the calibrated and the raw mixture and the arrays of
+            `of_mixture`; None if it has none.
+        instead: by task, what models that do not answer it have.
     """
 
     name: str
@@ -78,6 +83,10 @@ class Question:
     answer: Callable[[Arrays, ResolvedOptions, Classes], Answer]
     tasks: tuple[str, ...]
     tensors: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    errors: (
+        Callable[[Mixture, Mixture, TensorsByName, BatchOptions, ErrorOf], dict[str, Tensor]] | None
+    ) = None
+    instead: Mapping[str, str] = field(default_factory=dict)
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""

@@ -1,14 +1,27 @@
 """All questions that predictive mixtures answer, in the order of a response."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import exceeds
-from models.prediction.answers.answer import Answer, Arrays, Classes, Question
+from models.prediction.answers import density, exceeds, quantiles
+from models.prediction.answers.answer import (
+    Answer,
+    Arrays,
+    Classes,
+    ErrorOf,
+    Question,
+    TensorsByName,
+)
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
-QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION,)
+V = TypeVar("V", Tensor, np.ndarray)
+
+QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION, quantiles.QUESTION, density.QUESTION)
 
 
 def of_mixture(
@@ -23,6 +36,25 @@ def of_mixture(
     }
 
 
+def errors_of(
+    mixture: Mixture, raw: Mixture, summary: TensorsByName, options: BatchOptions, error: ErrorOf
+) -> dict[str, Tensor]:
+    """The standard errors of all questions that are asked, by name.
+
+    Args:
+        mixture, raw: after and before calibration.
+        error: the standard error of a mean over samples, given what each of them adds.
+    """
+    return {
+        name: values
+        for question in QUESTIONS
+        if question.errors is not None and question.is_asked(options)
+        for name, values in question.errors(
+            mixture, raw, _of_question(question, summary), options, error
+        ).items()
+    }
+
+
 def answers(summary: Arrays, options: ResolvedOptions, classes: Classes) -> dict[str, Answer]:
     """The answers by name, from the summary of a prediction."""
     return {
@@ -32,16 +64,17 @@ def answers(summary: Arrays, options: ResolvedOptions, classes: Classes) -> dict
     }
 
 
-def _of_question(question: Question, summary: Arrays) -> Arrays:
+def _of_question(question: Question, summary: Mapping[str, V]) -> dict[str, V]:
     prefix = question.key("")
     return {k.removeprefix(prefix): v for k, v in summary.items() if k.startswith(prefix)}
 
 
 def not_answered(task: str) -> dict[str, str]:
     """Options that models of a task do not have, each with its error message."""
-    return {
-        one.name: f"a model for {task.replace('_', ' ')} does not answer it: "
-        f"{' and '.join(one.tasks)} do"
-        for one in QUESTIONS
-        if task not in one.tasks
-    }
+    return {one.name: _refusal(one, task) for one in QUESTIONS if task not in one.tasks}
+
+
+def _refusal(question: Question, task: str) -> str:
+    tasks = " and ".join(question.tasks).replace("_", " ")
+    message = f"a model for {task.replace('_', ' ')} does not answer it: those for {tasks} do"
+    return f"{message}; {question.instead[task]}" if task in question.instead else message

@@ -12,7 +12,8 @@ from torch import Tensor
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Family, Student, TabulatedStudent
 from models.likelihoods.shaped import FLOOR, Bounded, Parts, log_terms
-from models.prediction.number_mixture import NumberMixture, PerRow
+from models.prediction.density_grid import TAIL, following_grid, whole_grid
+from models.prediction.number_mixture import NumberMixture, PerRow, PerSample, Values
 from models.prediction.shaped.moments import component_moments
 from models.prediction.shaped.quantiles import Continuous, solve
 from models.prediction.shaped.scores import integrate_crps, sum_crps
@@ -135,6 +136,53 @@ class ShapedMixture(NumberMixture):
             counted = value >= atom if inclusive else value > atom
             total = total + probability * counted
         return total
+
+    @property
+    def locations(self) -> PerComponent:
+        return self.locs
+
+    @property
+    def is_whole(self) -> bool:
+        return self.target.integer
+
+    @property
+    def atom_values(self) -> tuple[float, ...]:
+        return () if self.is_whole else self.target.atoms
+
+    def atom_probabilities(self) -> Float[Tensor, "atoms rows"]:
+        return super().atom_probabilities() if self.is_whole else self.atoms.mean(0)
+
+    def survival_parts(self, values: Values) -> PerSample:
+        """Strictly above: an atom or a whole number at the value does not count."""
+        target = self.target
+        edge = torch.floor(values) + 0.5 if target.integer else values
+        edge = edge.clamp(target.lower, target.upper) if target.is_bounded else edge
+        probability = self.continuous.survival_each(target.to_z(edge))
+        for atom, share in zip(target.atoms, self.atoms.transpose(0, 1), strict=True):
+            probability = probability + share * (values < atom).unsqueeze(1)
+        if target.lower is not None:
+            probability = torch.where((values < target.lower).unsqueeze(1), 1.0, probability)
+        if target.upper is not None:
+            probability = torch.where((values >= target.upper).unsqueeze(1), 0.0, probability)
+        return probability.clamp(0.0, 1.0)
+
+    def density_parts(self, values: Values) -> PerSample:
+        target = self.target
+        if target.integer:
+            return self.survival_parts(values - 1) - self.survival_parts(values)
+        inside = values.clamp(target.lower, target.upper) if target.is_bounded else values
+        slope = torch.exp(target.scale.log_derivative(inside)) / target.std
+        density = self.continuous.density_each(target.to_z(inside)) * slope.unsqueeze(1)
+        return torch.where(target.is_possible(values).unsqueeze(1), density, 0.0)
+
+    def grid(self, points: int) -> Float[Tensor, "points rows"]:
+        """Even in z, and of equal probability, without the atoms."""
+        if self.is_whole:
+            low, high = self.quantiles([TAIL, 1 - TAIL])
+            return whole_grid(low, high, points, self.target.lower, self.target.upper)
+        tails = torch.stack([TAIL * self.continuous.mass, (1 - TAIL) * self.continuous.mass])
+        low, high = solve(self.continuous, tails)
+        return self.target.from_z(following_grid(self.continuous.cdf, low, high, points))
 
     def log_prob(self, targets: PerRow) -> PerRow:
         """Outside the support, where the probability is 0, it is −690, so that means are finite."""

@@ -86,6 +86,20 @@ class Continuous:
             value = value - (weights * below).sum(1)
         return value, self.with_density(z.unsqueeze(0))[1].squeeze(0)
 
+    def survival_each(
+        self, z: Float[Tensor, "values rows"]
+    ) -> Float[Tensor, "values samples rows"]:
+        """P(Z > z) of every sample, with all digits of small probabilities."""
+        above = self.family.survival((z.unsqueeze(1).unsqueeze(1) - self.locs) / self.scales)
+        if self.upper is not None:
+            above = above - self.family.survival((self.upper - self.locs) / self.scales)
+        return len(self.locs) * (self.weights * above).sum(2)
+
+    def density_each(self, z: Float[Tensor, "values rows"]) -> Float[Tensor, "values samples rows"]:
+        """The density of every sample."""
+        t = (z.unsqueeze(1).unsqueeze(1) - self.locs) / self.scales
+        return len(self.locs) * (self.weights / self.scales * self.family.density(t)).sum(2)
+
     @property
     def at_once(self) -> int:
         return max(1, _AT_ONCE // self.locs.numel())

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.features.targets import NumberTarget
+from models.prediction.density_grid import inverse
 from models.prediction.shaped.quantiles import Continuous
 
 PerRow = Float[Tensor, "rows"]
-Nodes = Float[Tensor, "nodes rows"]
 
 _NODES = 96  # evenly spread in z, and as many again evenly spread in probability
 
@@ -50,7 +50,7 @@ def integrate_crps(of: Shaped, y: PerRow, low: PerRow, high: PerRow) -> PerRow:
     start, stop = target.to_z(low), target.to_z(high)
     even = start + share * (stop - start)
     known = continuous.cdf(even)
-    finer = _inverse(even, known, share)
+    finer = inverse(even, known, share)
     z = torch.cat([even, finer])
     fixed = torch.stack([y, *(torch.full_like(y, atom) for atom in target.atoms)])
     fixed = torch.minimum(torch.maximum(fixed, low), high)
@@ -66,14 +66,3 @@ def integrate_crps(of: Shaped, y: PerRow, low: PerRow, high: PerRow) -> PerRow:
     first, second = right[:-1] - after, left[1:] - after
     squares = (first.square() + first * second + second.square()) / 3
     return (squares * (nodes[1:] - nodes[:-1])).sum(0)
-
-
-def _inverse(z: Nodes, values: Nodes, share: Float[Tensor, "nodes 1"]) -> Nodes:
-    """z at which the values, interpolated linearly, are evenly spread."""
-    wanted = values[0] + share * (values[-1] - values[0])
-    index = torch.searchsorted(values.T.contiguous(), wanted.T.contiguous()).T
-    index = index.clamp(1, len(z) - 1)
-    before, after = values.gather(0, index - 1), values.gather(0, index)
-    part = ((wanted - before) / (after - before).clamp(min=1e-300)).clamp(0, 1)
-    below = z.gather(0, index - 1)
-    return below + part * (z.gather(0, index) - below)

@@ -65,13 +65,13 @@ def test_the_chunks_are_all_rows_in_order(dataset_id: str) -> None:
 
 
 def test_chunks_are_planned_by_work_and_bounded_in_number() -> None:
-    assert plan_chunk_rows(10**6, samples=1000) == 5000
-    assert plan_chunk_rows(10**6, samples=1) == 50_000
-    assert plan_chunk_rows(10**9, samples=10**4) == 10**6
-    assert plan_chunk_rows(5, samples=10**9) == 1
-    assert plan_chunk_rows(10**6, samples=100, wanted=1000) == 1000
+    assert plan_chunk_rows(10**6, work=1000) == 5000
+    assert plan_chunk_rows(10**6, work=1) == 50_000
+    assert plan_chunk_rows(10**9, work=10**4) == 10**6
+    assert plan_chunk_rows(5, work=10**9) == 1
+    assert plan_chunk_rows(10**6, work=100, wanted=1000) == 1000
     with pytest.raises(Invalid, match=f"{MAX_CHUNKS} chunks: give at least 1000"):
-        plan_chunk_rows(10**6, samples=100, wanted=999)
+        plan_chunk_rows(10**6, work=100, wanted=999)
 
 
 def test_a_job_in_chunks_is_one_job_to_users(

@@ -149,6 +149,15 @@ def test_a_model_is_told_what_came_true(client: Client, version: Version) -> Non
         model.feedback(rows[:2], [None, None])
 
 
+def test_a_model_says_which_rows_to_label(client: Client, version: Version) -> None:
+    model = client.model("small")
+    rows = pd.DataFrame(client.dataset_rows(version["dataset"], 60)).drop(columns="y")
+    far = rows.iloc[[7]].assign(**{rows.columns[0]: 1e3})
+    found = model.acquire(pd.concat([rows, far]), 3)
+    assert found["rows"][0] == 60
+    assert (found["candidates"], len(found["information"])) == (61, 3)
+
+
 def test_a_training_that_fails_says_why(client: Client, version: Version) -> None:
     wild = {"learning_rate": 100.0, "optimizer": "sgd", "gradient_clip": 1e6, "epochs": 200}
     with pytest.raises(JobFailed, match="diverged") as caught:

@@ -1,0 +1,69 @@
+"""Scores of different kinds on one scale: the surprise −log₁₀ p."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.tensors import TensorRecord
+
+MOST = 16.0
+"""The largest surprise: of values whose probability cannot be told from 0 in float64."""
+
+_KNOTS = 64
+_TAIL_ROWS = 0.05  # share of the rows, the highest scores, whose mean excess extends the tail
+
+
+@dataclass(frozen=True)
+class Tail(TensorRecord):
+    """The surprise of a score: −log₁₀ P(S ≥ s), S the score of a row like those of training.
+
+    Up to the score that a share of 5 % of the rows reaches, P is their share, interpolated between
+    `knots`. Above it is exponential, the limit of a light tail: P(S ≥ u + e) = P(S ≥ u) exp(−e/m)
+    with the mean excess m over u (Pickands 1975, Annals of Statistics 3(1), with shape 0).
+    Neither bounds the false alarms: the threshold does, and any increasing function would do. It
+    decides how much of them each part of a score causes.
+    """
+
+    knots: Float[Tensor, "knots"]
+    surprises: Float[Tensor, "knots"]
+    excess: Float[Tensor, ""]
+
+    @classmethod
+    def fit(cls, usual: Float[Tensor, "rows"]) -> "Tail":
+        """Fit it to the scores of rows that the score was not fitted to; at least one row."""
+        ordered = usual.double().sort().values
+        rows = len(ordered)
+        top = max(1, min(rows, round(_TAIL_ROWS * rows)))
+        places = torch.linspace(0, rows - top, min(_KNOTS, rows - top + 1)).long()
+        knots, inverse = torch.unique_consecutive(ordered[places], return_inverse=True)
+        first = torch.full((len(knots),), rows).scatter_reduce(0, inverse, places, "amin")
+        surprises = -torch.log10((rows - first) / (rows + 1))
+        excess = (ordered[rows - top :] - knots[-1]).mean()
+        return cls(knots, surprises, excess)
+
+    def __call__(self, scores: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """The surprises, from 0 to `MOST`; that of NaN is `MOST`."""
+        scores = scores.double()
+        tiny = torch.finfo(torch.float64).tiny
+        above = (scores - self.knots[-1]).clamp_min(0) / self.excess.clamp_min(tiny)
+        within = _interpolate(scores, self.knots, self.surprises)
+        return (within + above / torch.log(scores.new_tensor(10.0))).nan_to_num(MOST).clamp(0, MOST)
+
+
+def _interpolate(
+    x: Float[Tensor, "rows"], knots: Float[Tensor, "knots"], values: Float[Tensor, "knots"]
+) -> Float[Tensor, "rows"]:
+    """Linear between the knots, constant outside."""
+    if len(knots) == 1:
+        return values.expand(len(x))
+    right = torch.searchsorted(knots, x).clamp(1, len(knots) - 1)
+    share = ((x - knots[right - 1]) / (knots[right] - knots[right - 1])).clamp(0, 1)
+    return values[right - 1] + share * (values[right] - values[right - 1])
+
+
+def most_surprising(parts: Sequence[Float[Tensor, "rows"]]) -> Float[Tensor, "rows"]:
+    """The largest surprise of each row: the smallest of the parts' p-values (Tippett 1931)."""
+    return torch.stack(list(parts)).amax(0)

@@ -1,0 +1,24 @@
+"""How much work the answers of a prediction are, per sample of a row."""
+
+from math import ceil
+
+from models.prediction.options import BatchOptions
+
+# In evaluations of a density; a threshold takes one. A quantile takes a few steps of Newton's
+# method with a distribution function and a density each, a grid four distribution functions for
+# every two values. `benchmarks/probabilities.py` measures them.
+_QUANTILE, _POINT = 6, 3
+_DEFAULT = 3 * _QUANTILE  # the median and an interval
+_SAMPLE = 2 * _DEFAULT  # with the pass through a small network
+
+
+def values_per_sample(options: BatchOptions) -> int:
+    """The work of a sample of a row in units of that with the default options, at least 1.
+
+    A density whose numbers are more than that, as from few samples, counts by them.
+    """
+    quantiles = 1 + 2 * len(options.intervals) + len(options.quantiles)
+    points = 0 if options.density is None else options.density.points
+    steps = _QUANTILE * quantiles + len(options.exceeds) + _POINT * points
+    more = round((steps - _DEFAULT) / _SAMPLE)
+    return max(1, 1 + more, ceil(2 * points / options.samples))
