@@ -338,6 +338,27 @@ class Exceedance(TypedDict):
     probability: list[float]
 
 
+class Costs(TypedDict, total=False):
+    """What errors cost: a `matrix` of actions and classes, or `over` and `under` of numbers."""
+
+    matrix: Sequence[Sequence[float]]
+    actions: Sequence[str]
+    over: float
+    under: float
+    abstain: float
+
+
+@final
+class Decisions(TypedDict):
+    """The action with the least expected cost, per row, in the unit of the costs."""
+
+    action: list[Any]
+    expected_cost: list[float | None]
+    abstain: NotRequired[list[bool]]
+    value_of_information: list[float | None]
+    value_of_model_information: NotRequired[list[float | None]]
+
+
 @final
 class RowsToLabel(TypedDict):
     """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
@@ -346,6 +367,42 @@ class RowsToLabel(TypedDict):
     information: list[float]
     joint_information: float
     candidates: int
+
+
+@final
+class Quantile(TypedDict):
+    """The value that the target is at most with probability `p`, per row."""
+
+    p: float
+    values: list[float | None]
+
+
+@final
+class Atom(TypedDict):
+    """A value with a probability of its own, which a density does not count."""
+
+    value: float
+    probability: list[float]
+
+
+@final
+class PredictedDensity(TypedDict):
+    """The predictive density per row: rows × points, at increasing values.
+
+    With the kind `probability` only whole numbers occur, and these are the probabilities of
+    `values`.
+    """
+
+    kind: Literal["density", "probability"]
+    values: list[list[float]]
+    density: list[list[float]]
+    atoms: list[Atom]
+
+
+class DensityOptions(TypedDict, total=False):
+    """On how many values each row's density is drawn, from 2 to 512."""
+
+    points: int
 
 
 class PredictSettings(ReadingOptions, total=False):
@@ -359,12 +416,34 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    quantiles: Sequence[float]
+    density: DensityOptions
+    costs: Costs
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
     deadline_ms: float
     horizon: int
     store: bool
+
+
+class Seen(TypedDict):
+    """What training saw in a column: the range of numbers and dates, or up to ten levels."""
+
+    lowest: NotRequired[float | str | None]
+    highest: NotRequired[float | str | None]
+    levels: NotRequired[list[str | bool]]
+    count: NotRequired[int]
+
+
+class Reason(TypedDict):
+    """Why a row is unlike those of training; without a column it is the row as a whole."""
+
+    column: str | None
+    code: Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+    value: float | str | bool | None
+    seen: Seen | None
+    text: str
 
 
 @final
@@ -385,9 +464,13 @@ class PredictionAnswer(TypedDict):
     mc_errors: NotRequired[dict[str, list[Any]]]
     out_of_distribution: list[bool]
     ood_score: list[float | None]
+    reasons: NotRequired[list[list[Reason]]]
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    quantiles: NotRequired[list[Quantile]]
+    density: NotRequired[PredictedDensity]
+    decisions: NotRequired[Decisions]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

@@ -24,6 +24,7 @@ from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
+from models.prediction.answers import questions
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,
@@ -265,6 +266,7 @@ class TrainedModel(ABC):
             value = getattr(options, name, None)
             if value is not None and value is not False and value != ():
                 raise InvalidInput(message, f"/{name}")
+        questions.check(options, self.classes)
 
     def _defaults(self, options: BatchOptions) -> Json:
         defaults = {
@@ -327,6 +329,14 @@ class TrainedModel(ABC):
     @abstractmethod
     def predict_rows(self, x: Encoded, options: BatchOptions) -> Any:
         """The prediction for encoded inputs. Blocking, stateless, bounded in memory."""
+
+    def with_reasons(self, prediction: Any, columns: Columns) -> Any:
+        """A prediction that says why rows are unlike those of training, where the model knows it.
+
+        Args:
+            columns: what was given to `read`, with all rows.
+        """
+        return prediction
 
     @abstractmethod
     def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:

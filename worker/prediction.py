@@ -57,6 +57,7 @@ def _tables(
         rows = slice(start, min(start + step, spec.stop))
         columns = columns_for(context.datasets, spec.dataset, model.inputs, rows)
         prediction = model.predict_rows(model.read(columns, None, options), options)
+        prediction = model.with_reasons(prediction, columns)
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -29,7 +30,8 @@ from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
 from core.telemetry import tracing
 from core.telemetry.exposition import register_process
-from models.prediction.prediction import Prediction
+from models.prediction.answers.reasons import REASONS, Reasons
+from models.prediction.prediction import Prediction, RowPrediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 STAGES = ("decode", "queue", "compute", "encode")
@@ -92,6 +94,12 @@ class Metrics:
             ["model"],
             registry=registry,
         )
+        self.reasons = Counter(
+            "credence_predict_reasons",
+            "Rows unlike those of training, by the code of their first reason",
+            ["model", "code"],
+            registry=registry,
+        )
         registry.register(self.epistemic_share)
         self.feedback_rows = Counter(
             "credence_feedback_rows",
@@ -144,7 +152,17 @@ class Metrics:
             return
         out_of_distribution = int(prediction.out_of_distribution.sum())
         self.out_of_distribution_rows.labels(measure.model).inc(out_of_distribution)
+        for code, rows in _first_reasons(prediction).items():
+            self.reasons.labels(measure.model, code).inc(rows)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)
+
+
+def _first_reasons(prediction: Prediction) -> Counts[str]:
+    """The number of flagged rows by the code of their first reason."""
+    found = prediction.answers.get(REASONS) if isinstance(prediction, RowPrediction) else None
+    if not isinstance(found, Reasons):
+        return Counts()
+    return Counts(row[0].code for row in found.rows if row)
 
 
 class PredictMeasure:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.schemas.common import DatasetId, Json, ModelName, Reference, Response
+from models.prediction.answers.reasons import Code
 from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
 
 MAX_DEADLINE_MS = 600_000  # longer than any client keeps a connection
@@ -85,6 +86,27 @@ class ExceedanceResponse(Response):
     probability: list[float]
 
 
+class SeenResponse(Response):
+    """What training saw in a column: the range of numbers and dates, or levels."""
+
+    lowest: float | str | None = Field(None, description="without stray values")
+    highest: float | str | None = None
+    levels: list[str | bool] | None = Field(None, description="at most ten, the frequent ones")
+    count: int | None = Field(None, description="how many levels there were")
+
+
+class ReasonResponse(Response):
+    """Why a row is unlike those of training."""
+
+    column: str | None = Field(description="null if no single column explains it")
+    code: Code
+    value: float | str | bool | None = Field(
+        description="the row's value, null if it is missing; of a tensor its farthest element"
+    )
+    seen: SeenResponse | None
+    text: str = Field(description="the reason in words: `Age is 900; training saw 17 to 90`")
+
+
 class QuantileResponse(Response):
     """The smallest value that the target is at most with probability `p`, per row."""
 
@@ -109,6 +131,27 @@ class DensityResponse(Response):
     values: list[list[float]] = Field(description="rows × points")
     density: list[list[float]] = Field(description="rows × points")
     atoms: list[AtomResponse] = Field(description="values that occur with a probability")
+
+
+class DecisionsResponse(Response):
+    """What to do in each row, in the unit of the costs."""
+
+    action: list[Any] = Field(
+        description="with the least expected cost, of equal ones the first: the name of a row of "
+        "the matrix, or a number in the target's unit; null if it has no limit"
+    )
+    expected_cost: list[float | None] = Field(description="of the action")
+    abstain: list[bool] | None = Field(
+        None, description="with the cost of asking a person: whether that is less"
+    )
+    value_of_information: list[float | None] = Field(
+        description="by how much the expected cost falls if the truth is known first"
+    )
+    value_of_model_information: list[float | None] | None = Field(
+        None,
+        description="by how much it falls if the weights are known first: what more training data "
+        "can save; not for forecasts",
+    )
 
 
 class TimingsResponse(Response):
@@ -152,7 +195,13 @@ class PredictResponse(Response):
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
-        description="a row is out of distribution if this is above the variant's threshold"
+        description="a row is out of distribution if this is above the variant's threshold, or if "
+        "a value is unlike those of its column"
+    )
+    reasons: list[list[ReasonResponse]] | None = Field(
+        None,
+        description="of each flagged row, the strongest first, at most five; usual rows have none. "
+        "Models of earlier releases give no reasons",
     )
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"
@@ -161,6 +210,9 @@ class PredictResponse(Response):
         None, description="with quantiles: one per probability, in the order of the request"
     )
     density: DensityResponse | None = Field(None, description="with density")
+    decisions: DecisionsResponse | None = Field(
+        None, description="with costs: the action with the least expected cost"
+    )
     abstained: list[bool] | None = Field(
         None, description="with abstain_above: rows for a human to decide; they keep their values"
     )

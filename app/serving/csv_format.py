@@ -23,9 +23,11 @@ def write_response(response: PredictionResponse) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """Booleans as in JSON, times as in RFC 3339."""
+    """Booleans as in JSON, times as in RFC 3339, reasons in words."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, list):  # reasons: draws are refused
+        return "; ".join(reason["text"] for reason in value) or None
     return value

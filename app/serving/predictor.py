@@ -22,6 +22,7 @@ from app.serving.versions import VersionLookup
 from core.access.callers import Caller
 from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows
+from models.features.columns import Columns
 from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import Prediction
@@ -100,8 +101,8 @@ class Predictor:
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
                         encode = partial(self.encode, model, request, options)
-                        x, packed = await off_loop(request.num_bytes, encode)
-                    report = request.file
+                        x, columns, packed = await off_loop(request.num_bytes, encode)
+                    report, num_bytes = request.file, request.num_bytes
                     del request  # frees its rows, several times the size of the tensor
                     t.reschedule(None)  # from here on, the engine checks the deadline
                     joint_work = None if model.has_independent_rows else model.size(x)
@@ -109,7 +110,7 @@ class Predictor:
                         version.artifact_key, model, x, options, deadline, joint_work=joint_work
                     )
                     computed = await self._compute(entry, rows)
-        prediction = computed.prediction
+        prediction = await off_loop(num_bytes, model.with_reasons, computed.prediction, columns)
         stored = None if known is None else known.id
         if packed is not None:  # before the response, so that its id exists
             again, left = with_samples(options, prediction), deadline - perf_counter()
@@ -133,8 +134,8 @@ class Predictor:
 
     def encode(
         self, model: TrainedModel, request: PredictionRequest, options: ResolvedOptions
-    ) -> tuple[Encoded, PackedRows | None]:
-        """The encoded rows for the model, and the packed rows if the request is stored.
+    ) -> tuple[Encoded, Columns, PackedRows | None]:
+        """The rows encoded for the model, as columns, and packed if the request is stored.
 
         Raises:
             TooLarge: the rows need too many steps (checked before memory is allocated), or are too
@@ -151,7 +152,7 @@ class Predictor:
         rows = model.num_rows(len(next(iter(columns.values()))), options)
         self.limits.work(rows, options.samples, model.num_steps(columns), "steps")
         future = None if decode_future is None else decode_future(model.future_inputs, model.unread)
-        return model.read(columns, future, options), packed
+        return model.read(columns, future, options), columns, packed
 
     @contextmanager
     def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:

@@ -89,7 +89,7 @@ async def score(
     artifact = f"{version.artifact_key} labelled"  # scoring is slower, so it needs its own estimate
     with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
         encode = partial(predictor.encode, model, request, options)
-        x, _ = await off_loop(request.num_bytes, encode)
+        x, _, _ = await off_loop(request.num_bytes, encode)
         known = await off_loop(request.num_bytes, read_labels, labels, model.classes, model.label)
         each = None if weights is None else read_weights(weights, known)
         if each is not None:

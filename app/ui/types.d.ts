@@ -55,6 +55,7 @@ interface Question {
   version: number;
   task: "regression" | "classification" | "forecasting" | "language_model";
   target: string;
+  classes: Value[] | null;
   features: Feature[];
   variants: Variant[];
   max_samples: number;
@@ -64,6 +65,13 @@ interface Question {
 
 /** Records, columns by name, or texts. */
 type Inputs = Row[] | Record<string, Value[]> | string[];
+/** What errors cost; a text is refused by the service at its field. */
+interface Costs {
+  matrix?: Value[][];
+  over?: Value;
+  under?: Value;
+  abstain?: Value;
+}
 interface PredictBody {
   model: string;
   version: string;
@@ -72,6 +80,9 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  exceeds?: Value[];
+  density?: { points: number };
+  costs?: Costs;
   [option: string]: unknown;
 }
 
@@ -87,6 +98,13 @@ interface Parts {
   epistemic: number[];
   total: number[];
 }
+interface Decisions {
+  action: Value[];
+  expected_cost: (number | null)[];
+  abstain?: boolean[];
+  value_of_information: (number | null)[];
+  value_of_model_information?: (number | null)[];
+}
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
@@ -94,6 +112,7 @@ interface AnyAnswer {
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;
   abstained?: boolean[] | null;
+  decisions?: Decisions | null;
 }
 interface RegressionAnswer extends AnyAnswer {
   mean: number[];
@@ -101,6 +120,8 @@ interface RegressionAnswer extends AnyAnswer {
   variance: Parts;
   intervals: Interval[];
   mc_error: (number | null)[] | null;
+  exceeds?: { threshold: number; probability: number[] }[];
+  density?: { kind: "density" | "probability"; values: number[][]; density: number[][]; atoms: { value: number; probability: number[] }[] };
 }
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
@@ -121,7 +142,7 @@ interface TextAnswer extends AnyAnswer {
   entropy: Parts;
 }
 
-/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. */
+/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. `isSeries`: its picture is part of the page. */
 interface Digest {
   isUnreliable?: boolean | null;
   portrait?: HTMLElement | null;
@@ -131,6 +152,7 @@ interface Digest {
   legend?: string[];
   facts: Fact[];
   summary: string;
+  isSeries?: boolean;
   draw?: () => void;
   file: string;
 }

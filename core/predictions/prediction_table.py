@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from models.features.columns import level_text
+from models.prediction.answers.answer import Names
+from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction, RowPrediction
 
 
@@ -47,9 +50,11 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
-        return _labels(values, classes)
-    if isinstance(values, list):  # of texts
-        return pa.array(values, pa.string())
+        values = Names(values, tuple(classes))
+    if isinstance(values, Names):
+        return _labels(values.values, values.known)
+    if isinstance(values, list):
+        return _reasons(values) if name == REASONS else pa.array(values, pa.string())
     if values.ndim > 1:
         return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
     if values.dtype == bool:
@@ -71,6 +76,36 @@ def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[
 def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
     """Whether a class is beyond 64 bits. Whole numbers may be: float32 goes to 1e38."""
     return any(not isinstance(c, str) and abs(c) >= 2**63 for c in classes)
+
+
+def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
+    """Lists of structs. Values are texts, because columns have several types."""
+    text = pa.string()
+    seen = pa.struct(
+        [
+            ("lowest", text),
+            ("highest", text),
+            ("levels", pa.list_(text)),
+            ("count", pa.int64()),
+        ]
+    )
+    reason = pa.struct(
+        [("column", text), ("code", text), ("value", text), ("seen", seen), ("text", text)]
+    )
+    type_ = pa.list_(reason)
+    return pa.array([[_reason(one) for one in row] for row in rows], type_)
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    row = reason.document()
+    seen: dict[str, Any] = row["seen"] or {}
+    texts = {end: _text(seen[end]) for end in ("lowest", "highest") if end in seen}
+    levels = {"levels": [_text(level) for level in seen["levels"]]} if "levels" in seen else {}
+    return row | {"value": _text(row["value"]), "seen": (seen and seen | texts | levels) or None}
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else level_text(value)
 
 
 def _floats(values: np.ndarray) -> "pa.Array[Any]":

@@ -19,6 +19,42 @@ class Interval(NamedTuple):
     upper: "ndarray"
 
 
+class Density(NamedTuple):
+    """The predictive density of each row.
+
+    Attributes:
+        kind: `density` per unit of the target; `probability` of each of `values`, where only whole
+            numbers occur.
+        values: rows × points, increasing, with 99.8 % of the probability between the ends.
+        density: rows × points.
+        atoms: values that occur with a probability of their own, and this probability per row.
+    """
+
+    kind: str
+    values: "ndarray"
+    density: "ndarray"
+    atoms: dict[float, "ndarray"]
+
+
+class Decisions(NamedTuple):
+    """What to do in each row, in the unit of the costs.
+
+    Attributes:
+        action: with the least expected cost: the name of an action, or a number.
+        expected_cost: of the action.
+        value_of_information: by how much it falls if the truth is known first.
+        value_of_model_information: by how much it falls if the weights are known first, which is
+            what more training data can save; None of forecasts.
+        ask: whether asking a person costs less; None if the costs do not say what that costs.
+    """
+
+    action: "ndarray"
+    expected_cost: "ndarray"
+    value_of_information: "ndarray"
+    value_of_model_information: "ndarray | None"
+    ask: "ndarray | None"
+
+
 @dataclass(frozen=True, repr=False)
 class Prediction:
     """A model's predictions in the order of the rows; those of a forecast are for steps ahead.
@@ -142,6 +178,17 @@ class Prediction:
         return self["ood_score"]
 
     @property
+    def reasons(self) -> list[list[dict[str, Any]]]:
+        """Why each row is unlike those of training, the strongest reason first; usual rows have [].
+
+        `column`, `code`, `value`, `seen` and `text`; numbers and dates are texts here, as the
+        columns of a row have several types. Empty for every row of a model of an earlier release.
+        """
+        if "reasons" not in self.table.column_names:
+            return [[] for _ in range(len(self))]
+        return [row or [] for row in self.table.to_pylist("reasons")]
+
+    @property
     def abstained(self) -> "ndarray":
         """With `abstain_above`: True for rows that a person should decide."""
         return self["abstained"]
@@ -190,11 +237,61 @@ class Prediction:
         Raises:
             ValueError: this threshold was not requested; the message names those that were.
         """
-        return self[f"exceeds_{float(threshold)}"]
+        return self._asked("exceeds", float(threshold), "exceeds")
+
+    def quantile(self, p: float) -> "ndarray":
+        """The value that the target is at most with probability `p`, one of the request.
+
+        Raises:
+            ValueError: this probability was not requested; the message names those that were.
+        """
+        return self._asked("quantile", float(p), "quantiles")
+
+    def density(self) -> Density:
+        """The predictive density of each row.
+
+        Raises:
+            ValueError: it was not requested.
+        """
+        self._check_numbers()
+        if "density" not in self.table.column_names:
+            raise ValueError('no density; predict with density={"points": 64}')
+        prefix = "density_atom_"
+        names = [name for name in self.table.column_names if name.startswith(prefix)]
+        atoms = {float(n.removeprefix(prefix)): self[n] for n in names if "mc_error" not in n}
+        kinds = self.table.to_pylist("density_kind")
+        values, density = (self[name] for name in ("density_values", "density"))
+        return Density(kinds[0] if kinds else "density", values, density, atoms)
+
+    @property
+    def decisions(self) -> Decisions:
+        """With `costs`: the action with the least expected cost.
+
+        Raises:
+            ValueError: the prediction was made without costs.
+        """
+        if "expected_cost" not in self.table.column_names:
+            hint = "predict with costs={'over': 1, 'under': 4}, or with a matrix for classes"
+            raise ValueError(f"the prediction of {self.model} has no decisions: {hint}")
+        there = self.table.column_names
+        return Decisions(
+            *(self[name] for name in ("action", "expected_cost", "value_of_information")),
+            *(self[n] if n in there else None for n in ("value_of_model_information", "ask")),
+        )
 
     def to_frame(self) -> Any:
         """All columns, in the form that the rows had; a pandas frame keeps its index."""
         return self.restore(self.table)
+
+    def _asked(self, prefix: str, value: float, option: str) -> "ndarray":
+        """The column of a threshold or of a quantile."""
+        self._check_numbers()
+        names = [n for n in self.table.column_names if n.startswith(f"{prefix}_")]
+        if f"{prefix}_{value}" not in names:
+            there = [n.removeprefix(f"{prefix}_") for n in names if not n.endswith("_mc_error")]
+            hint = f"predict with {option}=[{value}]"
+            raise ValueError(f"{option} has no {value}, but: {', '.join(there) or 'none'}; {hint}")
+        return self[f"{prefix}_{value}"]
 
     def _deviation(self, kind: str) -> "ndarray":
         self._check_numbers()

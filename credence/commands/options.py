@@ -1,5 +1,7 @@
 """Options that several commands share."""
 
+import json
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
@@ -121,3 +123,25 @@ def reading_options(**options: Any) -> ReadingOptions:
     """The options that were given."""
     given = {name: value for name, value in options.items() if value is not None}
     return cast("ReadingOptions", given)
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """An object of JSON, given as such or as a file.
+
+    Raises:
+        typer.BadParameter: it is neither.
+    """
+    content = text
+    if not text.lstrip().startswith("{"):
+        try:
+            content = Path(text).read_text("utf-8")
+        except OSError:
+            message = f"{text!r} is neither a file nor an object such as {{...}}"
+            raise typer.BadParameter(message) from None
+    try:
+        found = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"is {type(found).__name__} in JSON: give an object")
+    return found

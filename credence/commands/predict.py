@@ -25,6 +25,7 @@ from credence.commands.options import (
     Sheet,
     Skip,
     Url,
+    json_object,
     reading_options,
 )
 from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
@@ -73,6 +74,22 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    quantile: Annotated[
+        list[float] | None,
+        typer.Option(help="Probability: the value that the target is below with it; repeatable."),
+    ] = None,
+    density: Annotated[
+        int | None, typer.Option(help="Points of the density of each row, from 2 to 512.")
+    ] = None,
+    costs: Annotated[
+        dict[str, Any] | None,
+        typer.Option(
+            parser=json_object,
+            metavar="JSON|FILE",
+            help="What errors cost: the cheapest action. A matrix of actions × classes, or the "
+            "costs per unit over and under a number.",
+        ),
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -111,6 +128,10 @@ def predict(
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
+    `credence predict concrete rows.csv --exceeds 40 --exceeds 60 --quantile 0.1`
+
+    `credence predict sales rows.csv --costs '{"over": 1, "under": 4}'`
+
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
 
     `echo "the cat sat on" | credence predict lines`
@@ -123,6 +144,9 @@ def predict(
         "interval_kinds": interval_kind,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "quantiles": quantile,
+        "density": None if density is None else {"points": density},
+        "costs": costs,
         "horizon": horizon,
         "top": top,
     }

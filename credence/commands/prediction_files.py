@@ -84,9 +84,11 @@ def _parquet_writer() -> Iterator[Write]:
 
 
 def _cell(value: Any) -> Any:
-    """Booleans as JSON and most readers of CSV write them, times as RFC 3339."""
-    if isinstance(value, bool):
-        return str(value).lower()
+    """Booleans and lists as JSON writes them, times as RFC 3339, reasons in words."""
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        return "; ".join(one["text"] for one in value) or None
+    if isinstance(value, bool | list):
+        return json.dumps(value)
     return _time(value) if hasattr(value, "isoformat") else value
 
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from credence.rendering import print_table
+from credence.rendering import output, print_line, print_table
 
 if TYPE_CHECKING:
     from credence.client.arrow import Table
 
 UNUSUAL = "bold yellow"  # rows unlike those of training, and rows to abstain from
-MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained"}
+MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained", "ask": "ask"}
+DECISIONS = {"action": "action", "expected_cost": "expected\ncost"}
 CLASSES = {
     "label": "label",
     "expected_entropy": "expected\nentropy (nats)",
@@ -22,6 +23,7 @@ TEXTS = {
     "next_token": "next token",
     "next_probability": "probability",
 }
+BARS, HEIGHTS = 16, "▁▂▃▄▅▆▇█"  # of the drawing of a density
 Columns = dict[str, Sequence[Any]]
 
 
@@ -41,9 +43,20 @@ def print_prediction(table: "Table", first_row: int) -> None:
         columns |= _named(table, TEXTS)
     else:
         columns |= _classes(table) if "label" in table.column_names else _numbers(table)
+        columns |= _named(table, DECISIONS) if "action" in table.column_names else {}
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
+    if "reasons" in table.column_names:
+        _print_reasons(table.to_pylist("reasons"), first_row)
+
+
+def _print_reasons(reasons: Sequence[Sequence[dict[str, Any]]], first_row: int) -> None:
+    """Print a line for each row that says why it is unlike those of training."""
+    for number, row in enumerate(reasons, first_row):
+        if row:
+            words = "; ".join(reason["text"] for reason in row)
+            print_line(f"row {number}: {words}", output, UNUSUAL)
 
 
 def _numbers(table: "Table") -> Columns:
@@ -64,7 +77,35 @@ def _numbers(table: "Table") -> Columns:
         )
         header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
         columns[header] = [_span(lower, upper) for lower, upper in bounds]
+    return columns | _asked(table)
+
+
+def _asked(table: "Table") -> Columns:
+    """Probabilities of thresholds, quantiles, and a drawing of each density."""
+    columns: Columns = {}
+    for name in table.column_names:
+        kind, _, value = name.rpartition("_")
+        if kind == "exceeds":
+            columns[f"above\n{float(value):g}"] = table.to_pylist(name)
+        elif kind == "quantile":
+            columns[f"quantile\n{float(value):g}"] = table.to_pylist(name)
+    if "density" in table.column_names:
+        each = zip(*map(table.to_pylist, ("density_values", "density")), strict=True)
+        columns["density"] = [_drawing(values, density) for values, density in each]
     return columns
+
+
+def _drawing(values: list[Any], density: list[Any]) -> str:
+    """Bars at evenly spread values, each as high as the density of the nearest of `values`."""
+    if None in (*values, *density):  # of a forecast that diverges
+        return ""
+    low, high, highest = values[0], values[-1], max(density) or 1.0
+    bars = []
+    for i in range(BARS):
+        value = low + (high - low) * i / (BARS - 1)
+        nearest = min(range(len(values)), key=lambda j: abs(values[j] - value))
+        bars.append(HEIGHTS[round((len(HEIGHTS) - 1) * density[nearest] / highest)])
+    return f"{low:.3g} {''.join(bars)} {high:.3g}"
 
 
 def _classes(table: "Table") -> Columns:

@@ -1,11 +1,14 @@
 """`BayesianRegressor`: numbers with deviations and intervals."""
 
-from typing import Any, ClassVar, Literal, overload
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, cast, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from credence.estimators.base import BayesianEstimator, Uncertainty
+from models.prediction.answers.exceeds import Exceedance
+from models.prediction.answers.quantiles import Quantiles
 from models.prediction.options import IntervalKind
 
 
@@ -43,6 +46,34 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
         (interval,) = self._predict(X, intervals=(level,), interval_kinds=(kind,)).intervals
         return interval.lower, interval.upper
+
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """The values that a new target is at most with these probabilities: rows × quantiles.
+
+        Raises:
+            ValueError: a probability is not between 0 and 1, or there is none.
+        """
+        levels = tuple(float(level) for level in quantiles)
+        if wrong := [level for level in levels if not 0 < level < 1]:
+            raise ValueError(f"quantile {wrong[0]} is not between 0 and 1, such as 0.9")
+        if not levels:
+            raise ValueError("give at least one quantile, such as 0.9")
+        found = self._predict(X, intervals=(), quantiles=levels).answers["quantiles"]
+        return cast(Quantiles, found).values
+
+    def predict_exceeds(self, X: Any, thresholds: Sequence[float]) -> np.ndarray:
+        """The probabilities that a new target is above the thresholds: rows × thresholds.
+
+        Raises:
+            ValueError: a threshold is not finite, or there is none.
+        """
+        values = tuple(float(threshold) for threshold in thresholds)
+        if wrong := [value for value in values if not np.isfinite(value)]:
+            raise ValueError(f"threshold {wrong[0]} is not a finite number")
+        if not values:
+            raise ValueError("give at least one threshold")
+        found = self._predict(X, intervals=(), exceeds=values).answers["exceeds"]
+        return cast(Exceedance, found).probabilities
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Variances: of the noise, of the predicted mean, and their sum."""

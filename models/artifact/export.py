@@ -187,6 +187,12 @@ class _Float32Tails:
     def log_cdf(self, t: Tensor) -> Tensor:
         return self.family.log_cdf(t)
 
+    def shortfall(self, t: Tensor) -> Tensor:
+        return self.family.shortfall(t)
+
+    def separated(self, samples: int, rows: int) -> Family:
+        return self.family.separated(samples, rows)
+
     def tail_bound(self, tail: Tensor) -> Tensor:
         return self.family.tail_bound(tail)
 

@@ -30,6 +30,7 @@ from models.features.texts import TextEncoder
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.language.vocabulary import Vocabulary
+from models.out_of_distribution.columns import SeenColumns
 
 _MAX_TENSOR = 2**26  # numbers per row
 
@@ -96,6 +97,7 @@ class ModelDocument(TypedDict):
     config: ModelConfig
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
+    seen: NotRequired[SeenColumns | None]
     target: NotRequired[Target]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
@@ -122,6 +124,7 @@ def parse_document(data: Json) -> ModelDocument:
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
     if "encoders" in document:
         _check_encoders(document)
+        _check_seen(document)
     _check_variants(document)
     return document
 
@@ -147,6 +150,14 @@ def _check_encoders(document: ModelDocument) -> None:
         raise CorruptArtifact(message, "/encoders")
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
+
+
+def _check_seen(document: ModelDocument) -> None:
+    """What training saw is of the columns that are encoded."""
+    seen, encoders = document.get("seen"), document["encoders"]
+    if seen is not None and len(seen.columns) != len(encoders):
+        message = f"has {len(seen.columns)} columns for {len(encoders)} encoders"
+        raise CorruptArtifact(message, "/seen/columns")
 
 
 def _check_quantiles(encoder: NumberEncoder, path: str) -> None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config import FeatureConfig
@@ -21,6 +21,7 @@ from models.features.moments import Weights
 from models.features.numbers import Matrix, NumberEncoder
 from models.features.sizes import Sizes
 from models.networks import Inputs, TensorSlot
+from models.out_of_distribution.columns import NewLevels, SeenColumn, SeenColumns
 
 # Encoded values are clamped to this many standard deviations from the mean, so that their squares,
 # which variances consist of, and the sums over layers fit into float32.
@@ -35,8 +36,10 @@ class FeatureEncoder:
     plain ones, then the pieces of the piecewise-linear encodings. Without pieces, as in series and
     images, the compact rows are the inputs.
 
-    The last columns of a compact row are marks, which are no inputs: for each marked category 1 if
-    no training row had the row's level, else 0.
+    The last column of a compact row is no input. It is the row's score: how far its values are
+    outside what training rows had in their columns (`models.out_of_distribution.columns`). An
+    encoder without `seen`, as of earlier releases, has 1 there for levels that no training row had,
+    and no such column if it marks none.
 
     `stored` are the types of the columns in the data set. A column is first converted to its
     feature's type if that is another one, such as a number that is read as a category.
@@ -45,6 +48,7 @@ class FeatureEncoder:
     features: tuple[FeatureConfig, ...]
     stored: tuple[str, ...]
     encoders: tuple[Encoder, ...]
+    seen: SeenColumns | None = None
 
     @classmethod
     def fit(
@@ -55,7 +59,7 @@ class FeatureEncoder:
         *,
         pieces: bool = False,
         targets: Targets | None = None,
-        new_levels: float | None = None,
+        rate: float | None = None,
         weights: Weights | None = None,
     ) -> "FeatureEncoder":
         """Learn means, scales, quantiles and levels from training rows.
@@ -67,8 +71,9 @@ class FeatureEncoder:
             targets: the rows' standardised targets (`models.features.effects.target_scores`), for
                 the effects of levels where a category has many. Such an encoder needs
                 `encode_learned` for these rows.
-            new_levels: mark levels that no training row had, in categories where at most this share
-                of new rows has one by chance; None marks none.
+            rate: of usual rows that may be called unlike training. It decides which categories tell
+                new levels: those where at most this share of rows has one by chance. Without it
+                rows have no score.
             weights: of the rows, above 0; None if each is 1.
 
         Raises:
@@ -79,14 +84,17 @@ class FeatureEncoder:
         numbers = kinds.count("number") + kinds.count("datetime")
         shared = Sizes.shared_by(numbers=numbers, categories=kinds.count("category"))
         sizes = shared if pieces else None
-        encoders = []
+        encoders, seen = [], []
         for feature in features:
             values = convert(columns[feature.name], types[feature.name], feature.type)
             one = fit_encoder(feature, values, sizes=sizes, targets=targets, weights=weights)
-            if new_levels is not None and isinstance(one, CategoryEncoder):
-                one = one.marking(values, new_levels, weights)
+            if rate is not None:
+                seen.append(SeenColumn.fit(feature.type, values, rate, weights))
+                if isinstance(one, CategoryEncoder):
+                    one = one.marking(values, rate, weights)
             encoders.append(one)
-        encoder = cls(tuple(features), stored, tuple(encoders))
+        columns_seen = None if rate is None else SeenColumns(tuple(seen))
+        encoder = cls(tuple(features), stored, tuple(encoders), columns_seen)
         if encoder.width == 0:
             names = ", ".join(f.name for f in features)
             raise InvalidData(
@@ -104,7 +112,7 @@ class FeatureEncoder:
     @property
     def compact_width(self) -> int:
         """Number of columns of an encoded row."""
-        return self._num_read + len(self._marked)
+        return self._num_read + int(self._has_scores)
 
     @cached_property
     def _num_read(self) -> int:
@@ -112,16 +120,43 @@ class FeatureEncoder:
         return sum(form.compact_width for form in self._forms)
 
     @cached_property
-    def _marked(self) -> tuple[int, ...]:
-        """The numbers of the features whose new levels are marked."""
-        pairs = enumerate(self.encoders)
-        return tuple(i for i, e in pairs if isinstance(e, CategoryEncoder) and e.marked)
+    def _has_scores(self) -> bool:
+        marked = (isinstance(e, CategoryEncoder) and e.marked for e in self.encoders)
+        return self.seen is not None or any(marked)
 
-    def has_new_level(self, rows: Float[Tensor, "rows compact"]) -> Bool[Tensor, "rows"]:
-        """Whether encoded rows have a level that no training row had, in a marked category."""
-        if not self._marked:
-            return torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
-        return rows[:, -len(self._marked) :].any(1)
+    def column_score(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows"]:
+        """How far encoded rows are outside the columns of the training rows: 0 inside.
+
+        Rows that were learned from have no such column. Their scores are 0.
+        """
+        if rows.shape[1] == self._num_read:
+            return rows.new_zeros(len(rows))
+        return rows[:, -1]
+
+    def column_scores(self, columns: Columns) -> Float[np.ndarray, "rows features"]:
+        """The score of every value, of which `column_score` is the largest of each row."""
+        if self.seen is None:
+            raise InvalidData("this version does not know what its training rows had", "/model")
+        values = self._converted(columns)
+        return self.seen.per_column(values, self._new_levels(values))
+
+    def _converted(self, columns: Columns) -> list[np.ndarray]:
+        """The values of each feature, in its type."""
+        pairs = zip(self.features, self.stored, strict=True)
+        return [convert(columns[one.name], stored, one.type) for one, stored in pairs]
+
+    def _new_levels(self, values: Sequence[np.ndarray]) -> NewLevels:
+        return {
+            i: encoder.is_new(values[i])
+            for i, encoder in enumerate(self.encoders)
+            if isinstance(encoder, CategoryEncoder) and encoder.marked
+        }
+
+    def _row_scores(self, values: Sequence[np.ndarray]) -> Float[np.ndarray, "rows"]:
+        new = self._new_levels(values)
+        if self.seen is not None:
+            return self.seen.row_scores(values, new)
+        return np.any(list(new.values()), axis=0).astype(np.float64)
 
     @cached_property
     def plain_columns(self) -> Int[np.ndarray, "plain"]:
@@ -184,7 +219,17 @@ class FeatureEncoder:
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows compactly. Missing values and unknown levels are allowed."""
-        return self._encode(columns, lambda encoder, values: encoder.encode(values))
+        values = self._converted(columns)
+        read = self._encode(values, lambda encoder, some: encoder.encode(some), self.compact_width)
+        if self._has_scores:
+            read[:, -1] = torch.from_numpy(self._row_scores(values).astype(np.float32))
+        return read.clamp_(-MAX_INPUT, MAX_INPUT)
+
+    def encode_inputs(self, columns: Columns) -> Float[Tensor, "rows compact"]:
+        """Encode rows without their scores, such as those that the encoder was fitted to."""
+        values = self._converted(columns)
+        read = self._encode(values, lambda encoder, some: encoder.encode(some), self._num_read)
+        return read.clamp_(-MAX_INPUT, MAX_INPUT)
 
     def encode_learned(
         self,
@@ -195,7 +240,8 @@ class FeatureEncoder:
     ) -> Float[Tensor, "rows compact"]:
         """Encode the rows that the encoder was fitted to, all of them.
 
-        They differ from other rows in the effects of levels, which are those of other folds' rows.
+        They differ from other rows in the effects of levels, which are those of other folds' rows,
+        and have no scores.
 
         Args:
             targets, weights: as in `fit`.
@@ -207,7 +253,8 @@ class FeatureEncoder:
                 return encoder.encode_learned(values, targets, folds, weights)
             return encoder.encode(values)
 
-        return self._encode(columns, encode)
+        read = self._encode(self._converted(columns), encode, self._num_read)
+        return read.clamp_(-MAX_INPUT, MAX_INPUT)
 
     @property
     def has_effects(self) -> bool:
@@ -215,21 +262,20 @@ class FeatureEncoder:
         return any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders)
 
     def _encode(
-        self, columns: Columns, encode: Callable[[Encoder, np.ndarray], Matrix]
-    ) -> Float[Tensor, "rows compact"]:
-        rows = len(columns[self.features[0].name]) if self.features else 0
-        encoded = np.empty((rows, self.compact_width), dtype=np.float32)
-        start, mark = 0, self._num_read
-        for feature, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True):
-            values = convert(columns[feature.name], stored, feature.type)
+        self,
+        values: Sequence[np.ndarray],
+        encode: Callable[[Encoder, np.ndarray], Matrix],
+        width: int,
+    ) -> Float[Tensor, "rows width"]:
+        """The columns that inputs are made of, with room for `width` columns."""
+        encoded = np.empty((len(values[0]) if values else 0, width), dtype=np.float32)
+        start = 0
+        for encoder, column in zip(self.encoders, values, strict=True):
             stop = start + encoder.form.compact_width
-            with np.errstate(over="ignore"):  # infinite values are clamped below
-                encoded[:, start:stop] = encode(encoder, values)
+            with np.errstate(over="ignore"):  # infinite values are clamped by the caller
+                encoded[:, start:stop] = encode(encoder, column)
             start = stop
-            if isinstance(encoder, CategoryEncoder) and encoder.marked:
-                encoded[:, mark] = encoder.is_new(values)
-                mark += 1
-        return torch.from_numpy(encoded).clamp_(-MAX_INPUT, MAX_INPUT)
+        return torch.from_numpy(encoded)
 
     def constant_columns(self) -> list[str]:
         """Names of columns without inputs: constant in training, or with rare levels alone."""

@@ -135,7 +135,7 @@ class DatetimeEncoder:
     def fit(
         cls, values: np.ndarray, *, sizes: Sizes | None = None, weights: Weights | None = None
     ) -> "DatetimeEncoder":
-        micros = _microseconds(values)
+        micros = microseconds(values)
         present = micros[~np.isnan(micros)]
         span = float(np.ptp(present)) if present.size else 0.0
         cycles = tuple(
@@ -152,7 +152,7 @@ class DatetimeEncoder:
 
     def encode(self, values: np.ndarray) -> Matrix:
         """Return the instant's inputs, the waves of the cycles and the instant's position."""
-        micros = _microseconds(values)
+        micros = microseconds(values)
         instant = self.instant.encode(micros)
         plain = self.instant.form.plain
         waves = [_waves(micros, CYCLES[name][0]) for name in self.cycles]
@@ -165,7 +165,7 @@ def _waves(micros: np.ndarray, period: float) -> Matrix:
     return np.nan_to_num(np.stack([np.sin(phase), np.cos(phase)], axis=1), nan=0.0)
 
 
-def _microseconds(values: np.ndarray) -> np.ndarray:
+def microseconds(values: np.ndarray) -> np.ndarray:
     """Microseconds since 1970 as float64 (exact until the year 2255), NaN where missing."""
     times = values.astype("datetime64[us]")
     return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))

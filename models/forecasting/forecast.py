@@ -15,6 +15,7 @@ from functools import cached_property
 import torch
 from jaxtyping import Float64
 from torch import Tensor
+from torch.special import ndtr
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
@@ -23,10 +24,10 @@ from models.features.targets import NumberTarget
 from models.forecasting.rollout import Paths
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import Bounded
-from models.prediction.answers import questions
+from models.prediction.answers import decisions, number_costs, questions
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.options import BatchOptions
+from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import (
     Arrays,
     bound_name,
@@ -152,9 +153,15 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
-        summary |= questions.of_mixture(self.of_y, options, None)
+        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
+        summary |= questions.of_mixture(self.of_y, others, None)
+        if options.costs is not None:
+            decided, of_costs = self._decide(options.costs)
+            summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
+            quantiles["action"] = decided["action"]
         if wants_errors(options) and self.num_samples > 1:
-            summary |= self._errors(quantiles, summary, options)
+            summary |= self._errors(quantiles, summary, others)
+            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
             for kind, scores in conformal_scores(options, self.calibration.half_width).items():
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
@@ -191,6 +198,32 @@ class Forecast:
             parts = self.mixture.quantile_parts(value.log() if self.is_log else value)
             found[name] = parts.view(shape).mean(1) * (value if self.is_log else 1.0)
         return found
+
+    def _decide(self, costs: Costs) -> tuple[dict[str, PerStep], dict[str, Tensor]]:
+        """The decision of each step, and what each weight draw adds to its cost.
+
+        The few paths of a draw do not determine its best action: what known weights would save is
+        left out.
+        """
+        over, under = decisions.per_unit(costs)
+        action = self.quantiles([number_costs.level(over, under)])[0]
+        cost = self._pinball(action, over, under).unflatten(0, (self.num_samples, self.num_paths))
+        cost = cost.mean(1)
+        errors = {"expected_cost": cost, "value_of_information": cost}
+        return number_costs.arrays(action, cost, None), errors
+
+    def _pinball(self, value: PerStep, over: float, under: float) -> Tensor:
+        """Of each path; of lognormal values E(a − y)⁺ = aΦ(d) − E(y) Φ(d − σ), d = (ln a − μ)/σ.
+
+        Source: Black and Scholes 1973, whose put option pays it.
+        """
+        if not self.is_log:
+            return self.mixture.pinball(value, over, under)
+        means, scales = self.mixture.means, self.mixture.variances.sqrt()
+        d, expected = (value.log() - means) / scales, self._moments[0].flatten(0, 1)
+        above = value * ndtr(d) - expected * ndtr(d - scales)
+        below = expected * ndtr(scales - d) - value * ndtr(-d)
+        return over * above.clamp(min=0) + under * below.clamp(min=0)
 
     def central(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The interval between the tails of each level."""

@@ -55,6 +55,14 @@ class Family(Protocol):
 
     def log_cdf(self, t: Values) -> Values: ...
 
+    def shortfall(self, t: Values) -> Values:
+        """E(t − T)⁺, the integral of the distribution function up to t."""
+        ...
+
+    def separated(self, samples: int, rows: int) -> "Family":
+        """The family of the first sample's rows, then of the second's, …: one sample of them."""
+        ...
+
     def tail_bound(self, tail: Values) -> Values:
         """A t above which there is at most the probability `tail`."""
         ...
@@ -98,6 +106,12 @@ class Logistic:
     def log_cdf(self, t: Values) -> Values:
         return logsigmoid(t)
 
+    def shortfall(self, t: Values) -> Values:
+        return softplus(t)
+
+    def separated(self, samples: int, rows: int) -> "Logistic":
+        return self
+
     def tail_bound(self, tail: Values) -> Values:
         return -torch.logit(tail)
 
@@ -134,6 +148,12 @@ class Normal:
 
     def log_cdf(self, t: Values) -> Values:
         return log_ndtr(t)
+
+    def shortfall(self, t: Values) -> Values:
+        return (t * self.cdf(t) + self.density(t)).clamp(min=0)
+
+    def separated(self, samples: int, rows: int) -> "Normal":
+        return self
 
     def tail_bound(self, tail: Values) -> Values:
         return -ndtri(tail)
@@ -184,6 +204,14 @@ class Student:
 
     def log_cdf(self, t: Values) -> Values:
         return self.cdf(t).clamp(min=torch.finfo(t.dtype).tiny).log()
+
+    def shortfall(self, t: Values) -> Values:
+        """t F(t) + (ν + t²)/(ν − 1) f(t)."""
+        weight = (self.dof + t.square()) / (self.dof - 1)
+        return (t * self.cdf(t) + weight * self.density(t)).clamp(min=0)
+
+    def separated(self, samples: int, rows: int) -> "Student":
+        return Student(_in_a_row(self.dof, samples, rows))
 
     def tail_bound(self, tail: Values) -> Values:
         """Chebyshev: P(T > t) ≤ variance/(2t²)."""
@@ -256,12 +284,12 @@ class TabulatedStudent(Student):
     Between nodes evenly spread in v = arsinh(t) it is the cubic with the right values and slopes.
 
     Args:
-        row: the row of the table of each draw, or of all draws.
+        row: the row of the table of each draw, or of all draws; of the shape of `dof`.
     """
 
     values: Float[Tensor, "rows nodes"]
     slopes: Float[Tensor, "rows nodes"]
-    row: Int[Tensor, "draws"]
+    row: Int[Tensor, "*point"]
 
     @classmethod
     def of(cls, family: Student) -> "TabulatedStudent":
@@ -271,7 +299,8 @@ class TabulatedStudent(Student):
         v = v.to(known)
         t = torch.sinh(v)
         values, slopes = exact.cdf(t), exact.density(t) * torch.cosh(v)
-        return cls(known[row].view(-1, 1, 1), values, slopes, row)
+        row = row.view(-1, 1, 1)
+        return cls(known[row], values, slopes, row)
 
     def first(self, count: int) -> "TabulatedStudent":
         """The family of the first draws; the same if all share one degree of freedom."""
@@ -279,16 +308,27 @@ class TabulatedStudent(Student):
             return self
         return TabulatedStudent(self.dof[:count], self.values, self.slopes, self.row[:count])
 
+    def separated(self, samples: int, rows: int) -> "TabulatedStudent":
+        dof, row = (_in_a_row(values, samples, rows) for values in (self.dof, self.row))
+        return TabulatedStudent(dof, self.values, self.slopes, row)
+
     def cdf(self, t: Values) -> Values:
         step = 2 * _FARTHEST / _STEPS
         place = ((torch.asinh(t) + _FARTHEST) / step).clamp(0, _STEPS * (1 - 1e-12))
         index = place.long()
         u = place - index
-        start = index + self.row.view(-1, 1, 1) * (_STEPS + 1)
+        start = index + self.row * (_STEPS + 1)
         left, right = self.values.flatten()[start], self.values.flatten()[start + 1]
         rise, end_rise = self.slopes.flatten()[start], self.slopes.flatten()[start + 1]
         curve = left + u * u * (3 - 2 * u) * (right - left)
         return curve + step * u * (1 - u) * (rise * (1 - u) - end_rise * u)
+
+
+def _in_a_row(of_draws: Tensor, samples: int, rows: int) -> Tensor:
+    """Values of all draws, or of each, for the rows of one sample after the other."""
+    if of_draws.numel() == 1:
+        return of_draws
+    return of_draws.expand(samples, 1, rows).reshape(1, 1, -1)
 
 
 def _log_gamma(x: Values) -> Values:

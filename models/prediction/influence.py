@@ -94,17 +94,17 @@ def of_numbers(
     mean = nothing if mean is None else mean
     noise, between = mixture.expected_noise(), mixture.epistemic_parts()
     found = {"mean": mean, **dict(zip(VARIANCES, (noise, between, noise + between), strict=True))}
-    shift = _shift(mixture, raw)
+    moved = shift(mixture, raw)
     for name, value in bounds.items():
         if name.startswith("conformal") and isinstance(mixture, GaussianMixture):
             distance = (value - mixture.mean()) / (2 * mixture.total())
             found[name] = mean + distance * (noise + between)
         else:
-            found[name] = mixture.quantile_parts(value) + shift
+            found[name] = mixture.quantile_parts(value) + moved
     return found
 
 
-def _shift(mixture: NumberMixture, raw: NumberMixture) -> Influence | float:
+def shift(mixture: NumberMixture, raw: NumberMixture) -> Influence | float:
     """Calibration scales a Gaussian's samples about their mean, with which all of them move."""
     if not (isinstance(mixture, GaussianMixture) and isinstance(raw, GaussianMixture)):
         return 0.0

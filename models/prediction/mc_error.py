@@ -106,7 +106,7 @@ def worst_error(summary: Arrays) -> float:
 
 
 def _is_in_unit(name: str) -> bool:
-    others = ("_variance", "_entropy", "_information", "density")
+    others = ("_variance", "_entropy", "_information", "_cost", "density")
     return name.startswith(ERROR) and not name.endswith(others)
 
 

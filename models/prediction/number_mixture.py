@@ -134,6 +134,20 @@ class NumberMixture(ABC):
     def quantile_parts(self, value: PerRow) -> Float[Tensor, "samples rows"]:
         """−F_s(q) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile."""
 
+    @abstractmethod
+    def pinball(
+        self, value: Float[Tensor, "*samples rows"], over: float, under: float
+    ) -> Float[Tensor, "samples rows"]:
+        """E(over·(value − y)⁺ + under·(y − value)⁺ | w_s) of each sample.
+
+        Args:
+            value: for each row, or for each sample and row.
+        """
+
+    @abstractmethod
+    def least_pinball(self, over: float, under: float) -> Float[Tensor, "samples rows"]:
+        """`pinball` of the best value of each sample, if all weights were known."""
+
     def total(self) -> PerRow:
         """Aleatoric + epistemic."""
         return self.aleatoric() + self.epistemic()

@@ -39,21 +39,63 @@ class Density:
     points: Annotated[int, Interval(ge=2, le=512)] = 64
 
 
+MAX_ACTIONS = 100  # each is a product with every sample's probabilities
+
+
+CostsOfAction = Annotated[tuple[float, ...], Len(1, 1000)]  # one per class
+
+
 @dataclass(frozen=True)
 class Costs:
     """What errors cost: of classes by `matrix`, of numbers by `over` and `under`.
 
     Args:
-        matrix: a row for each action, a column for each class, in the order of `classes`.
+        matrix: a row for each action, a column for each class, in the order of `classes`; a
+            negative cost is a gain.
+        actions: a name for each row of the matrix. Without names the actions of a square matrix
+            are the classes, those of another one the numbers of its rows, from 0.
         over: of each unit by which the number that is acted on is above the truth.
         under: of each unit by which it is below.
         abstain: of asking a person instead.
+
+    Raises:
+        ValueError: the costs contradict each other, or lack one that the others need.
     """
 
-    matrix: tuple[tuple[float, ...], ...] | None = None
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    matrix: Annotated[tuple[CostsOfAction, ...], Len(1, MAX_ACTIONS)] | None = None
+    actions: tuple[Annotated[str, Len(1, 200)], ...] | None = None
     over: Annotated[float, Interval(ge=0.0)] | None = None
     under: Annotated[float, Interval(ge=0.0)] | None = None
     abstain: Annotated[float, Interval(ge=0.0)] | None = None
+
+    def __post_init__(self) -> None:
+        numbers = self.over is not None or self.under is not None
+        if (self.matrix is not None) == numbers:
+            raise ValueError("give either a matrix, for classes, or over and under, for numbers")
+        if self.matrix is None:
+            self._check_numbers()
+        else:
+            self._check_matrix(self.matrix)
+
+    def _check_numbers(self) -> None:
+        if self.actions is not None:
+            raise ValueError("actions name the rows of a matrix: give one, or leave actions out")
+        if self.over is None or self.under is None:
+            raise ValueError("give both over and under")
+        if self.over == self.under == 0:
+            raise ValueError("over and under are both 0: one must cost something")
+
+    def _check_matrix(self, matrix: tuple[tuple[float, ...], ...]) -> None:
+        widths = [len(row) for row in matrix]
+        if len(set(widths)) > 1:
+            raise ValueError(f"the rows of the matrix have {widths} costs: give each as many")
+        names = self.actions
+        if names is not None and len(names) != len(matrix):
+            raise ValueError(f"{len(names)} actions for {len(matrix)} rows: name each row once")
+        if names is not None and len(set(names)) < len(names):
+            raise ValueError(f"the actions {', '.join(names)} are not all different")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +157,17 @@ class BatchOptions:
         Field(description="the predictive density on a grid of so many values for each row"),
     ] = None
 
+    costs: Annotated[
+        Costs | None,
+        Field(
+            description="what errors cost: the action with the least expected cost, in `decisions`",
+        ),
+    ] = None
+
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
-        return (self.exceeds, self.quantiles, self.density)
+        return (self.exceeds, self.quantiles, self.density, self.costs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,6 +149,22 @@ class GaussianMixture(NumberMixture):
                 break
         return value
 
+    def pinball(
+        self, value: Float[Tensor, "*samples rows"], over: float, under: float
+    ) -> Float[Tensor, "samples rows"]:
+        """With d = (value − m)/σ: E(value − y)⁺ = σ(dΦ(d) + φ(d)), and the same of −d."""
+        scales = self.variances.sqrt()
+        d = (value - self.means) / scales
+        density = torch.exp(-0.5 * d.square()) / math.sqrt(2 * math.pi)
+        above, below = d * ndtr(d) + density, density - d * ndtr(-d)
+        return scales * (over * above.clamp_min(0) + under * below.clamp_min(0))
+
+    def least_pinball(self, over: float, under: float) -> Float[Tensor, "samples rows"]:
+        """(over + under) σ φ(z) with the standard normal's quantile z, and the noise's σ."""
+        z = ndtri(self.means.new_tensor(under / (over + under)))
+        density = torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
+        return (over + under) * density * self.noise.sqrt()
+
     def _bracket(
         self, z: Float[Tensor, "levels 1"], scales: Float[Tensor, "samples rows"]
     ) -> tuple[Float[Tensor, "levels rows"], Float[Tensor, "levels rows"]]:

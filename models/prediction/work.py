@@ -8,6 +8,7 @@ from models.prediction.options import BatchOptions
 # method with a distribution function and a density each, a grid four distribution functions for
 # every two values. `benchmarks/probabilities.py` measures them.
 _QUANTILE, _POINT = 6, 3
+_COSTS = 76  # two quantiles, and twice the nodes of the expected cost on a scale
 _DEFAULT = 3 * _QUANTILE  # the median and an interval
 _SAMPLE = 2 * _DEFAULT  # with the pass through a small network
 
@@ -19,6 +20,13 @@ def values_per_sample(options: BatchOptions) -> int:
     """
     quantiles = 1 + 2 * len(options.intervals) + len(options.quantiles)
     points = 0 if options.density is None else options.density.points
-    steps = _QUANTILE * quantiles + len(options.exceeds) + _POINT * points
+    steps = _QUANTILE * quantiles + len(options.exceeds) + _POINT * points + _of_costs(options)
     more = round((steps - _DEFAULT) / _SAMPLE)
     return max(1, 1 + more, ceil(2 * points / options.samples))
+
+
+def _of_costs(options: BatchOptions) -> int:
+    """A product with the probabilities for each action of a matrix."""
+    if options.costs is None:
+        return 0
+    return _COSTS if options.costs.matrix is None else len(options.costs.matrix)

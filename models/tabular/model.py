@@ -1,5 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -45,7 +46,9 @@ from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers.questions import not_answered
+from models.prediction.answers.reasons import REASONS
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -157,13 +160,14 @@ class TabularModel(TrainedModel):
         return {
             "stored": list(self.encoder.stored),
             "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
+            "seen": None if self.encoder.seen is None else asdict(self.encoder.seen),
             "target": asdict(self.target),
         }
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
         stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
-        encoder = FeatureEncoder(config.features or (), stored, encoders)
+        encoder = FeatureEncoder(config.features or (), stored, encoders, data.get("seen"))
         return {"encoder": encoder, "target": data["target"], "tuned": True}
 
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
@@ -173,7 +177,7 @@ class TabularModel(TrainedModel):
             InvalidInput: for a sampler this model does not have, or missing columns.
             UnknownVariant: for a pruning fraction that is not stored.
         """
-        return self.predict_rows(self.encode(columns), options)
+        return self.with_reasons(self.predict_rows(self.encode(columns), options), columns)
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -205,8 +209,8 @@ class TabularModel(TrainedModel):
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used = replace(options, samples=samples)
         answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
-        is_new = self.encoder.has_new_level(x).cpu().numpy()
-        answer = replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
+        outside = self.detector(options.prune).flags_columns(self._column_score(x))
+        answer = replace(answer, out_of_distribution=answer.out_of_distribution | outside)
         if options.return_draws:
             calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
@@ -313,19 +317,35 @@ class TabularModel(TrainedModel):
 
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
-        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
+        nothing = Detector(DEFAULT_SCORES[self.task], column_threshold=math.inf)
+        return self.variant(prune).detector or nothing
 
     def fit_detector(self, prune: float, rows: Rows) -> Detector:
         """Fit the configured false-alarm rate to rows that no weight was fitted to.
 
-        Rows with a new level are flagged whatever their score, and count as above any threshold, so
-        that the rate is that of both reasons together.
+        Half of the rate is for the columns. Rows that these flag are flagged whatever their other
+        score, and count as above any threshold, so that the rate is that of both reasons together.
         """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
-        scores = self.ood_score(rows.inputs, prune=prune)
-        usual = np.where(self.encoder.has_new_level(rows.inputs).cpu().numpy(), np.inf, scores)
+        scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
-        return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate, weights)
+        outside, rate = self._column_score(rows.inputs), config.false_alarm_rate
+        columns = Detector.fit(name, outside, rate / 2, weights).threshold
+        usual = np.where(outside > columns, np.inf, scores)
+        return replace(Detector.fit(name, usual, rate, weights), column_threshold=columns)
+
+    def _column_score(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
+        return self.encoder.column_score(x).cpu().numpy()
+
+    def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
+        """Say of each flagged row which of its values are unlike those of training.
+
+        Versions of releases that did not keep what training saw give no reasons.
+        """
+        if self.encoder.seen is None:
+            return prediction
+        reasons = find_reasons(self.encoder, columns, prediction.out_of_distribution)
+        return replace(prediction, answers={**prediction.answers, REASONS: reasons})
 
     def informed(
         self, x: Float[Tensor, "rows inputs"], options: PredictOptions

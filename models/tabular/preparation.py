@@ -201,13 +201,11 @@ def _encode(  # noqa: PLR0917 - the learned rows and what is known of each
     of rows in other folds.
     """
     features, network = config.features or (), config.network
-    new_levels = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
-        encoder = FeatureEncoder.fit(
-            features, types, learned, new_levels=new_levels, weights=weights
-        )
-        return encoder, encoder.encode(learned)
+        encoder = FeatureEncoder.fit(features, types, learned, rate=rate, weights=weights)
+        return encoder, encoder.encode_inputs(learned)
     values = learned[config.target] if classes is None else classes
     scores = target_scores(values, classes=classes is not None, weights=weights)
     encoder = FeatureEncoder.fit(
@@ -216,7 +214,7 @@ def _encode(  # noqa: PLR0917 - the learned rows and what is known of each
         learned,
         pieces=True,
         targets=scores,
-        new_levels=new_levels,
+        rate=rate,
         weights=weights,
     )
     return encoder, encoder.encode_learned(learned, scores, folds.numpy(), weights)

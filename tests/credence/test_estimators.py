@@ -102,6 +102,24 @@ def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     np.testing.assert_allclose(aleatoric, 0.25, rtol=0.2)
 
 
+def test_quantiles_and_probabilities_belong_together(fitted: BayesianRegressor) -> None:
+    """Nine in ten new targets are above the quantile of 0.1, whatever the row."""
+    rows = frame().head(5)
+    quantiles = fitted.predict_quantiles(rows, [0.1, 0.5])
+    assert quantiles.shape == (5, 2)
+    for i in range(5):
+        above = fitted.predict_exceeds(rows, quantiles[i])
+        np.testing.assert_allclose(above[i], [0.9, 0.5], atol=1e-4)
+    lower, _ = fitted.predict_interval(rows, 0.8)
+    np.testing.assert_allclose(quantiles[:, 0], lower, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"quantile 1.0 is not between 0 and 1"):
+        fitted.predict_quantiles(rows, [0.5, 1])
+    with pytest.raises(ValueError, match="threshold nan is not a finite number"):
+        fitted.predict_exceeds(rows, [float("nan")])
+    with pytest.raises(ValueError, match="at least one threshold"):
+        fitted.predict_exceeds(rows, [])
+
+
 def test_probabilities_are_those_of_a_known_logistic_model() -> None:
     """A logit from 1000 rows has a deviation of about √(3 · 6 / 900) = 0.14: up to 0.035 of a
     probability, and a mean below that.
@@ -293,3 +311,24 @@ def test_the_commands_carry_a_version_over(
     rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
     one, other = (client.submit_predict(rows | {"model": name}) for name in ("small", "copied"))
     assert other["mean"] == one["mean"]
+
+
+def test_estimators_decide_by_costs(fitted: BayesianRegressor) -> None:
+    table = frame()
+    found = fitted.decide(table, {"over": 1.0, "under": 4.0, "abstain": 0.3})
+    np.testing.assert_allclose(found.action, fitted.predict_interval(table, 0.6)[1])
+    assert found.ask is not None
+    np.testing.assert_array_equal(found.ask, found.expected_cost > 0.3)
+    with pytest.raises(ValueError, match="over and under"):
+        fitted.decide(table, {"matrix": [[0, 1], [1, 0]]})
+    with pytest.raises(ValueError, match="both over and under"):
+        fitted.decide(table, {"over": 1.0})
+    with pytest.raises(ValueError, match="ask Unexpected"):
+        fitted.decide(table, {"over": 1.0, "under": 1.0, "ask": 1.0})
+    X = table[["size", "code"]]
+    labels = np.where(table["size"] > 0, "up", "down")
+    classifier = BayesianClassifier("map", **QUICK).fit(X, labels)
+    matrix = np.array([[0, 10], [1, 0]])
+    chosen = classifier.decide(X, {"matrix": matrix.tolist()})
+    expected = (classifier.predict_proba(X) @ matrix.T).argmin(1)
+    assert chosen.action == classifier.classes_[expected].tolist()

@@ -16,7 +16,9 @@ import numpy as np
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from models.features.columns import level_text
+from models.prediction.answers.answer import Question
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.answers.reasons import REASONS
 from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
@@ -57,8 +59,9 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
     if num_classes is None:
         bounds = partial(TensorOutput, (-1, -1, 2), on_request=True)
         found |= {name: bounds(_quantiles(kind)) for name, kind in BOUNDS.items()}
+    found[REASONS] = TensorOutput((-1,), _reasons, "BYTES", on_request=True)
     found |= {
-        name: _answer(question.name, name, shape)
+        name: _answer(question, name, shape, task)
         for question in QUESTIONS
         if task in question.tasks
         for name, shape in question.tensors.items()
@@ -102,7 +105,8 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
         names += [] if rows.abstained is None else [ABSTAINED]
-        names += [name for answer in rows.answers.values() for name in answer.tensors()]
+        asked = [answer for name, answer in rows.answers.items() if name != REASONS]
+        names += [name for answer in asked for name in answer.tensors()]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
@@ -126,7 +130,7 @@ def _tensor(output: Output, num_classes: int | None) -> TensorOutput:
 def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     values = output.values(prediction)
     if output.unit == "class":
-        return np.array([level_text(label) for label in values or ()], dtype=object)
+        return _texts(values or ())
     if values is not None:
         return np.asarray(values)
     if output.name == "draws":
@@ -136,15 +140,32 @@ def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
 
 
-def _answer(option: str, name: str, shape: tuple[int, ...]) -> TensorOutput:
+def _answer(question: Question, name: str, shape: tuple[int, ...], task: str) -> TensorOutput:
     """A tensor of an answer that an option asks for."""
+    member = question.member or question.name
+    is_text = name in question.texts.get(task, ())
 
     def of(prediction: RowPrediction) -> np.ndarray:
-        if option not in prediction.answers:
-            raise Invalid([(f"/parameters/{option}", f"the output {name!r} needs it: give it")])
-        return prediction.answers[option].tensors()[name]
+        found = prediction.answers.get(member)
+        if found is None or name not in (tensors := found.tensors()):
+            path = f"/parameters/{question.name}"
+            raise Invalid([(path, f"the output {name!r} needs it: give it")])
+        return _texts(tensors[name].tolist()) if is_text else tensors[name]
 
-    return TensorOutput(shape, of, on_request=True)
+    datatype: Datatype = "BYTES" if is_text else "BOOL" if name in question.flags else "FP64"
+    return TensorOutput(shape, of, datatype, on_request=True)
+
+
+def _texts(values: Iterable[str | float | bool]) -> np.ndarray:
+    return np.array([level_text(value) for value in values], dtype=object)
+
+
+def _reasons(prediction: RowPrediction) -> np.ndarray:
+    """The reasons of each row as JSON."""
+    if REASONS not in prediction.answers:
+        message = "this version gives no reasons: it was trained by an earlier release"
+        raise Invalid([("/outputs", message)])
+    return prediction.answers[REASONS].tensors()[REASONS]
 
 
 def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:

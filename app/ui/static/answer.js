@@ -1,8 +1,9 @@
 // Shows a response of POST /predict: a summary, pictures, a table and a CSV file.
 
 import { csvLine } from "./cells.js";
+import { asks, decided, decisionColumns } from "./costs.js";
 import { byId } from "./dom.js";
-import { fan, root } from "./figures.js";
+import { density, fan, root } from "./figures.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
@@ -15,7 +16,10 @@ const MOST_SHOWN = 200; // rows on the page: the file has all
  * @returns {Digest} */
 export function digest(answer, body, question) {
   const isUnreliable = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
-  return { isUnreliable, ...digests[question.task](answer, body, question) };
+  const found = digests[question.task](answer, body, question);
+  const { headers, cells, facts: more } = decided(answer);
+  const rows = found.rows.map((row, i) => [...row, ...cells(i)]);
+  return { isUnreliable, ...found, headers: [...found.headers, ...headers], rows, facts: [...found.facts, ...more] };
 }
 
 const UNRELIABLE = "The row is outside of the training data: neither the prediction nor its uncertainty is reliable.";
@@ -30,13 +34,14 @@ const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() =>
 /** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained"].filter(Boolean).join(", ");
+const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
    * @param {PredictBody} body
+   * @param {Question} question
    * @returns {Digest} */
-  regression(answer, body) {
+  regression(answer, body, question) {
     const [aleatoric, total] = [root(answer.variance.aleatoric), root(answer.variance.total)];
     const epistemic = epistemicOf(answer, root(answer.variance.epistemic));
     const credible = answer.intervals[0];
@@ -48,23 +53,26 @@ const digests = {
     const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${formatValue(row.mean)}, ± ${formatValue(row.total)}, ${level(credible)} from ${formatValue(row.lower)} to ${formatValue(row.upper)}`);
     return {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
-      headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
+      headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level), ...above(answer).map(([name]) => name)],
       rows: rows.map((row, i) => [
         i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [remark(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
         aleatoric[i], epistemic[i], row.total,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
+        ...above(answer).map(([, chances]) => chances[i]),
       ]),
+      draw: () => drawDensity(answer, question.target),
       isFlagged: answer.mean.map((_, i) => remark(answer, i) !== ""),
       facts: rows.length === 1 ? [
         ["mean", formatValue(rows[0].mean)], ["median", formatValue(answer.median[0])], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
         ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
+        ...above(answer).map(([name, chances]) => /** @type {Fact} */ ([name, formatValue(chances[0])])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "credible" ? "" : `${one.kind}_`}${end}_${one.level}`, values]))),
-        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
+        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -98,7 +106,7 @@ const digests = {
         label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
         ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
-        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
+        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -110,19 +118,20 @@ const digests = {
     const [aleatoric, epistemic] = [root(answer.variance.aleatoric), epistemicOf(answer, root(answer.variance.epistemic))];
     const { time } = question.forecast;
     const last = answer.mean.length - 1;
-    const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), "remark"];
-    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), remark(answer, i)]);
+    const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), ...above(answer).map(([name]) => name), "remark"];
+    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
     const history = { x: body.inputs[time], y: body.inputs[question.target] };
     return {
       headers, rows,
       isFlagged: answer.times.map((_, i) => remark(answer, i) !== ""),
       facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
+      isSeries: true,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
-        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score,
+        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
       }),
     };
   },
@@ -148,6 +157,26 @@ const digests = {
 };
 
 const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : formatValue(value));
+
+/** The probabilities of each threshold, with a name for people.
+ * @param {RegressionAnswer} answer
+ * @returns {[string, number[]][]} */
+const above = ({ exceeds = [] }) => exceeds.map(({ threshold, probability }) => [`above ${formatValue(threshold)}`, probability]);
+
+/** The same as columns of the file.
+ * @param {RegressionAnswer} answer
+ * @returns {Record<string, number[]>} */
+const exceedances = ({ exceeds = [] }) => Object.fromEntries(exceeds.map(({ threshold, probability }) => [`exceeds_${threshold}`, probability]));
+
+/** @param {RegressionAnswer} answer
+ * @param {string} target */
+function drawDensity(answer, target) {
+  const figure = density(answer, target);
+  byId("density-part").hidden = figure === null;
+  if (!figure || !answer.density) return;
+  const { values: [values], density: [heights], kind } = answer.density;
+  draw("density", figure, { headers: [target, kind], rows: values.map((value, i) => [value, heights[i]]) });
+}
 
 /** The largest Monte-Carlo error. It is 0 if the mean is computed without samples.
  * @param {(number | null)[] | null | undefined} errors */
@@ -211,7 +240,7 @@ export function show(result, onlyFlagged) {
   const wanted = onlyFlagged ? lines.filter((line) => line.class) : lines;
   const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows. The file has all of them` : "All rows";
   if (result.portrait) byId("pictures").replaceChildren(result.portrait);
-  else if (!result.draw) byId("pictures").replaceChildren();
+  else if (!result.isSeries) byId("pictures").replaceChildren();
   const parts = result.portrait ? [] : [table(caption, result.headers, wanted.slice(0, MOST_SHOWN))];
   if (result.legend) parts.unshift(legend(result.legend));
   byId("results").replaceChildren(...parts);

@@ -127,3 +127,24 @@ const upright = (/** @type {unknown} */ x) => ({ type: "line", x0: x, x1: x, y0:
 /** A text with HTML escaped, because plotly interprets some HTML in names.
  * @param {Value} text */
 export const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** The density of a row; bars where values have probabilities. Null if there is none.
+ * @param {RegressionAnswer} answer
+ * @param {string} target
+ * @returns {Figure | null} */
+export function density({ density: found, exceeds = [] }, target) {
+  if (!found || found.values.length !== 1) return null;
+  const [[values], [heights]] = [found.values, found.density];
+  const isWhole = found.kind === "probability";
+  const name = isWhole ? "probability" : "density";
+  const line = isWhole ? { type: "bar", x: values, y: heights, name, meta: "bars" } : trace(values, heights, name, "mean", { fill: "tozeroy" });
+  return {
+    data: [line],
+    layout: {
+      xaxis: axis(target),
+      yaxis: axis(isWhole ? "probability" : `density, 1 ÷ unit of ${target}`, { rangemode: "tozero" }),
+      shapes: exceeds.map(({ threshold }) => upright(threshold)),
+      annotations: found.atoms.map(({ value, probability }) => ({ x: value, y: 0, yshift: 14, showarrow: false, text: `${plain(value)}: ${probability[0].toPrecision(2)}` })),
+    },
+  };
+}

@@ -1,7 +1,10 @@
 // The request of the prediction form: its rows and options.
 
 import { readColumns, readRows, value } from "./cells.js";
+import { readCosts } from "./costs.js";
 import { byId, findInput, inputById } from "./dom.js";
+
+const POINTS = 128; // of the density of a single row
 
 /** A number of samples from 1 to `most`, on a logarithmic scale.
  * @param {number} position of the slider, 0 to 100
@@ -21,8 +24,13 @@ export function read(question) {
   const [prune, level] = [findInput("prune"), findInput("level")];
   if (prune) body.prune = question.variants[Number(prune.value)].prune;
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
+  const threshold = findInput("threshold")?.value.trim();
+  if (threshold) body.exceeds = [value(threshold, "number")];
+  if (question.task === "regression" && body.inputs.length === 1) body.density = { points: POINTS };
   const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
+  const costs = readCosts(question);
+  if (costs) body.costs = costs;
   return { body, leftOut };
 }
 

@@ -20,6 +20,14 @@ Classes = tuple[str | float | bool, ...] | None
 A = TypeVar("A", bound="Answer")
 
 
+@dataclass(frozen=True)
+class Names:
+    """A table column of names. Its type follows from all known names: every table has the same."""
+
+    values: list[Any]
+    known: tuple[str | float | bool, ...]
+
+
 class Answer(ABC):
     """An answer for every row: a frozen dataclass.
 
@@ -50,7 +58,7 @@ class Answer(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """Table columns by name: an array or list with a value per row."""
+        """Table columns by name: an array, a list or `Names`, with a value per row."""
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Output tensors of the Open Inference Protocol by name: those of its `Question`."""
@@ -68,7 +76,7 @@ class Question:
     """A question that predictive mixtures answer.
 
     Args:
-        name: of the option that asks it, and of the answer's member in JSON.
+        name: of the option that asks it.
         of_mixture: arrays by name, with a row each, from the calibrated mixture of some rows.
         answer: the answer from these arrays of all rows; the last argument are the classes.
         tasks: of models that answer it.
@@ -76,6 +84,9 @@ class Question:
         errors: standard errors by name, from the calibrated and the raw mixture and the arrays of
             `of_mixture`; None if it has none.
         instead: by task, what models that do not answer it have.
+        texts, flags: the tensors of texts, by task, and those of true or false.
+        member: the answer's name in JSON; by default the option's.
+        check: raises `InvalidInput` for an option that a model of these classes cannot answer.
     """
 
     name: str
@@ -87,6 +98,10 @@ class Question:
         Callable[[Mixture, Mixture, TensorsByName, BatchOptions, ErrorOf], dict[str, Tensor]] | None
     ) = None
     instead: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    member: str = ""
+    check: Callable[[BatchOptions, Classes], None] | None = None
 
     def is_asked(self, options: BatchOptions) -> bool:
         """Whether the options ask it: theirs is given, and neither empty nor false."""

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import density, exceeds, quantiles
+from models.prediction.answers import decisions, density, exceeds, quantiles
 from models.prediction.answers.answer import (
     Answer,
     Arrays,
@@ -21,7 +21,12 @@ from models.prediction.predictive import Mixture
 
 V = TypeVar("V", Tensor, np.ndarray)
 
-QUESTIONS: tuple[Question, ...] = (exceeds.QUESTION, quantiles.QUESTION, density.QUESTION)
+QUESTIONS: tuple[Question, ...] = (
+    exceeds.QUESTION,
+    quantiles.QUESTION,
+    density.QUESTION,
+    decisions.QUESTION,
+)
 
 
 def of_mixture(
@@ -56,12 +61,21 @@ def errors_of(
 
 
 def answers(summary: Arrays, options: ResolvedOptions, classes: Classes) -> dict[str, Answer]:
-    """The answers by name, from the summary of a prediction."""
+    """The answers by their names in JSON, from the summary of a prediction."""
     return {
-        question.name: question.answer(_of_question(question, summary), options, classes)
+        question.member or question.name: question.answer(
+            _of_question(question, summary), options, classes
+        )
         for question in QUESTIONS
         if question.is_asked(options)
     }
+
+
+def check(options: BatchOptions, classes: Classes) -> None:
+    """Raise `InvalidInput` for options that a model of these classes cannot answer."""
+    for question in QUESTIONS:
+        if question.check is not None and question.is_asked(options):
+            question.check(options, classes)
 
 
 def _of_question(question: Question, summary: Mapping[str, V]) -> dict[str, V]:

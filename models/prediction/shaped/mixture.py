@@ -17,6 +17,7 @@ from models.prediction.number_mixture import NumberMixture, PerRow, PerSample, V
 from models.prediction.shaped.moments import component_moments
 from models.prediction.shaped.quantiles import Continuous, solve
 from models.prediction.shaped.scores import integrate_crps, sum_crps
+from models.prediction.shaped.shortfalls import component_shortfalls
 
 PerComponent = Float[Tensor, "samples components rows"]
 
@@ -225,6 +226,33 @@ class ShapedMixture(NumberMixture):
             fixed = fixed if end is None else fixed | (value == end)
         return torch.where(fixed, 0.0, -below / (density * slope))
 
+    def pinball(
+        self, value: Float[Tensor, "*samples rows"], over: float, under: float
+    ) -> Float[Tensor, "samples rows"]:
+        """As means do, it counts values far beyond the training range as its extremes."""
+        target, spread = self.target, value.unsqueeze(-2)
+        short = component_shortfalls(target, self.family, self.locs, self.scales, spread)
+        atoms = (spread - self.locs.new_tensor(target.atoms).view(-1, 1)).clamp(min=0)
+        above = (self.weights * short).sum(1) + (self.atoms * atoms).sum(1)
+        below = above - (value - self.predicted_means())
+        return over * above + under * below.clamp(min=0)
+
+    def least_pinball(self, over: float, under: float) -> Float[Tensor, "samples rows"]:
+        best = self.separated().quantile(under / (over + under))
+        return self.pinball(best.view(self.num_samples, -1), over, under)
+
+    def separated(self) -> "ShapedMixture":
+        """One sample, whose rows are those of the first sample, of the second, …"""
+        return replace(
+            self,
+            family=self.family.separated(len(self.locs), self.locs.shape[-1]),
+            locs=_in_a_row(self.locs),
+            scales=_in_a_row(self.scales),
+            weights=_in_a_row(self.weights),
+            atoms=_in_a_row(self.atoms),
+            member=None,
+        )
+
     def _from_z(self, z: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """y of finite or infinite z; of whole numbers the one to which the value is rounded."""
         target = self.target
@@ -252,3 +280,10 @@ class ShapedMixture(NumberMixture):
 
     def has_probability(self, y: PerRow) -> Bool[Tensor, "rows"]:
         return self.target.has_probability(y)
+
+
+def _in_a_row(
+    parts: Float[Tensor, "samples some rows"],
+) -> Float[Tensor, "1 some all_rows"]:
+    """The rows of the first sample, then those of the second, …"""
+    return parts.transpose(0, 1).flatten(1).unsqueeze(0)

@@ -64,16 +64,16 @@ def _integrate(
     is_cut = [bound is not None and not target.integer for bound in target.z_bounds]
     t_low = ((low - locs) / scales).clamp(-family.reach, family.reach)
     t_high = ((high - locs) / scales).clamp(-family.reach, family.reach)
-    start, stop = _arsinh(t_low), _arsinh(t_high)
+    start, stop = arsinh(t_low), arsinh(t_high)
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
-    base = _to_y(target, locs)
+    base = to_y(target, locs)
     mass, first, second = (torch.zeros_like(locs) for _ in range(3))
-    for node, weight in _legendre():
+    for node, weight in legendre():
         v = centre + half * node
         up, down = v.exp(), (-v).exp()
         t = 0.5 * (up - down)
         share = weight * half * 0.5 * (up + down) * family.density(t)
-        distance = _to_y(target, locs + scales * t) - base
+        distance = to_y(target, locs + scales * t) - base
         weighted = share * distance
         mass, first, second = mass + share, first + weighted, second + weighted * distance
     for end, beyond, cut in (
@@ -81,24 +81,24 @@ def _integrate(
         (high, family.cdf(-t_high), is_cut[1]),
     ):
         if not cut:
-            distance = _to_y(target, torch.full_like(locs, end)) - base
+            distance = to_y(target, torch.full_like(locs, end)) - base
             mass, first = mass + beyond, first + beyond * distance
             second = second + beyond * distance.square()
     first, second = first / mass, second / mass
     return base + first, (second - first.square()).clamp(min=0)
 
 
-def _arsinh(t: PerComponent) -> PerComponent:
+def arsinh(t: PerComponent) -> PerComponent:
     """log(t + √(t² + 1)), without cancellation, in operations that every runtime has."""
     size = t.abs()
     return t.sign() * torch.log1p(size + size.square() / (1 + (size.square() + 1).sqrt()))
 
 
-def _to_y(target: NumberTarget, z: PerComponent) -> PerComponent:
+def to_y(target: NumberTarget, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return target.scale.inverse(z * target.std + target.mean)
 
 
 @cache
-def _legendre() -> tuple[tuple[float, float], ...]:
+def legendre() -> tuple[tuple[float, float], ...]:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return tuple(zip(nodes.tolist(), weights.tolist(), strict=True))

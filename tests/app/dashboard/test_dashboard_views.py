@@ -105,6 +105,31 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     assert serious_problems(page) == []
 
 
+def test_a_threshold_gets_its_probability_and_a_row_its_density(own: Service, visit: Visit) -> None:
+    page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")
+    page.get_by_label("size").fill("1.5")
+    page.get_by_label("Threshold").fill("20")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.get_by_role("heading", name="Prediction")).to_be_focused()
+    row = {"size": 1.5, "wood": "oak", "wet": False, "day": page.get_by_label("day").input_value()}
+    asked = {"exceeds": [20.0], "density": {"points": 128}}
+    answer = ask(own, model="price", version=1, inputs=[row], **asked)
+    told = facts(page, "#facts")
+    assert told["above 20"] == format_value(answer["exceeds"][0]["probability"][0])
+    (line,) = plotted(page, "#density")
+    assert line["x"] == answer["density"]["values"][0]
+    assert line["y"] == answer["density"]["density"][0]
+    page.get_by_label("Threshold").fill("high")
+    expect(page.get_by_label("Threshold")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Threshold").fill("")
+    page.get_by_label("Paste or drop many rows").check()
+    page.get_by_label("Or paste from a spreadsheet").fill("size,wood,wet,day\n1,oak,true,\n2,,,\n")
+    expect(page.locator("#results")).to_contain_text("± total")
+    expect(page.locator("#density-part")).to_be_hidden()
+    visit.complaints.clear()  # of the 422
+    assert serious_problems(page) == []
+
+
 def test_an_answer_follows_what_is_typed(own: Service, visit: Visit) -> None:
     """Old from the first key, gone once it is refused; of a strange row it says so in words."""
     page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")

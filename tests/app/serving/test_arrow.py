@@ -73,6 +73,7 @@ def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client
             "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9",
             "conformal_lower_0.5", "conformal_upper_0.5",
             "conformal_lower_0.9", "conformal_upper_0.9", "out_of_distribution", "ood_score",
+            "reasons",
         ]  # fmt: skip
         assert given["mean"].to_pylist() == expected["mean"]
         assert given["upper_0.9"].to_pylist() == expected["intervals"][1]["upper"]

@@ -45,6 +45,7 @@ def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
     assert list(answer) == [
         "model", "version", "prune", "samples", "seed", "sampler",
         "mean", "median", "variance", "intervals", "mc_error", "out_of_distribution", "ood_score",
+        "reasons",
         "timings_ms",
     ]  # fmt: skip
     assert (answer["model"], answer["version"]) == ("price", 2)

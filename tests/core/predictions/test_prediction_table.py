@@ -7,6 +7,14 @@ import pyarrow as pa
 import pytest
 
 from core.predictions.prediction_table import to_table, with_metadata
+from models.prediction.answers.reasons import (
+    COMBINATION,
+    REASONS,
+    Levels,
+    Range,
+    Reason,
+    Reasons,
+)
 from models.prediction.prediction import ClassName, Interval, RowPrediction
 
 NUMBERS = RowPrediction(
@@ -101,6 +109,27 @@ def test_labels_keep_the_type_of_the_classes(
     assert table.column_names[1:3] == columns
     assert table.schema.field("label").type == type_
     assert table.column("label").to_pylist() == [names[1], names[0]]
+
+
+def test_reasons_have_one_type_whatever_the_columns() -> None:
+    """Values of all types are texts, so that tables of chunks can be joined."""
+    age = Reason("age", "out_of_range", 900, Range(17, 90))
+    job = Reason("job", "unseen_level", "pilot", Levels(("baker", "nurse"), 2))
+    paid = Reason("paid", "missing_unseen", None, Levels((False,), 1))
+    tables = [
+        to_table(replace(NUMBERS, answers={REASONS: Reasons(rows)}))
+        for rows in ([(), (age, job)], [(COMBINATION,), (paid,)], [(), ()])
+    ]
+    assert len({table.schema for table in tables}) == 1
+    none, both, whole, missing, *_ = pa.concat_tables(tables)["reasons"].to_pylist()
+    assert none == []
+    assert [one["value"] for one in both] == ["900", "pilot"]
+    assert both[0]["seen"] == {"lowest": "17", "highest": "90", "levels": None, "count": None}
+    assert both[1]["seen"] == {
+        "lowest": None, "highest": None, "levels": ["baker", "nurse"], "count": 2,
+    }  # fmt: skip
+    assert (whole[0]["column"], whole[0]["seen"]) == (None, None)
+    assert missing[0]["seen"]["levels"] == ["false"]
 
 
 def test_the_columns_do_not_depend_on_what_could_be_estimated() -> None:

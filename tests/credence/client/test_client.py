@@ -122,3 +122,18 @@ def test_what_is_said_about_a_file_and_its_columns_is_kept(client: Client, tmp_p
     headless = client.fix_columns(said["id"], header=False)
     assert (said["rows"], headless["rows"]) == (30, 31)
     assert headless["reading"]["header"] is False
+
+
+def test_costs_give_decisions(client: Client, version: Version) -> None:
+    rows = {"kind": ["odd", "even"], "x0": [0.5, 1.0], "x1": [1.0, 2.0]}
+    model = client.model("small")
+    found = model.predict(rows, costs={"over": 1, "under": 4}, intervals=[0.6])
+    decisions = found.decisions
+    assert decisions.action.tolist() == pytest.approx(found.interval(0.6).upper.tolist())
+    assert (decisions.expected_cost > 0).all()
+    assert decisions.ask is None
+    asked = model.predict(rows, costs={"over": 1, "under": 4, "abstain": 0.0}).decisions.ask
+    assert asked is not None
+    assert asked.all()
+    with pytest.raises(ValueError, match="predict with costs="):
+        _ = model.predict(rows).decisions

@@ -86,6 +86,29 @@ def test_an_interval_that_was_not_asked_for_is_named(client: Client) -> None:
         _ = client.predict("small", ROWS).probabilities
 
 
+def test_probabilities_quantiles_and_densities_are_arrays(client: Client) -> None:
+    asked: Json = {"exceeds": [0.5, -1], "quantiles": [0.1, 0.9], "density": {"points": 16}}
+    prediction = client.predict("small", ROWS, seed=3, return_mc_errors=True, **asked)
+    inputs = [{"x0": 0.5, "x1": 1.0, "kind": "odd"}, {"x0": None, "x1": 2.0, "kind": "even"}]
+    truth = client.submit_predict({"model": "small", "inputs": inputs, "seed": 3, **asked})
+    for one in truth["exceeds"]:
+        found = prediction.exceeds(one["threshold"])
+        np.testing.assert_allclose(found, one["probability"], rtol=1e-5)
+    for quantile in truth["quantiles"]:
+        np.testing.assert_allclose(
+            prediction.quantile(quantile["p"]), quantile["values"], rtol=1e-5
+        )
+    density = prediction.density()
+    assert (density.kind, density.density.shape, density.atoms) == ("density", (2, 16), {})
+    np.testing.assert_allclose(density.values, truth["density"]["values"], rtol=1e-4)
+    with pytest.raises(ValueError, match=r"exceeds has no 2.0, but: 0.5, -1.0; .*exceeds=\[2.0\]"):
+        prediction.exceeds(2)
+    with pytest.raises(ValueError, match=r"predict with quantiles=\[0.5\]"):
+        prediction.quantile(0.5)
+    with pytest.raises(ValueError, match="predict with density="):
+        client.predict("small", ROWS).density()
+
+
 def test_many_rows_are_more_than_one_request_may_have(client: Client, service: Service) -> None:
     """The service takes 1000 rows of 100 samples at once, and the client does not know it."""
     many = pd.concat([ROWS] * 1000, ignore_index=True)

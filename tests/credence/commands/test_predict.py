@@ -59,18 +59,34 @@ def test_json_is_the_answer_of_the_service(service: Service, version: Version) -
     assert len(answer["mean"]) == 3
 
 
+def test_probabilities_quantiles_and_densities_are_columns(service: Service) -> None:
+    options = ["--exceeds", "0.5", "--exceeds", "-1", "--quantile", "0.1", "--density", "4"]
+    done = credence("predict", "small", *options, url=service.url, stdin=ROWS)
+    assert done.returncode == 0, done.stderr
+    for row in csv.DictReader(io.StringIO(done.stdout)):
+        assert 0 <= float(row["exceeds_0.5"]) <= float(row["exceeds_-1.0"]) <= 1
+        assert float(row["quantile_0.1"]) < float(row["mean"])
+        assert json.loads(row["density_values"]) == sorted(json.loads(row["density_values"]))
+        assert len(json.loads(row["density"])) == 4
+    refused = credence("predict", "small", "--density", "1", url=service.url, stdin=ROWS)
+    assert refused.returncode != 0
+    assert "/density/points" in refused.stderr
+
+
 def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(ROWS)
     terminal, stdout = pty.openpty()
-    env = environment(CREDENCE_URL=service.url, COLUMNS="100", TERM="dumb")
-    command = [*CREDENCE, "predict", "small", str(path)]
+    env = environment(CREDENCE_URL=service.url, COLUMNS="160", TERM="dumb")
+    asked = ["--exceeds", "0.5", "--quantile", "0.1", "--density", "64"]
+    command = [*CREDENCE, "predict", "small", str(path), *asked]
     subprocess.run(command, env=env, stdout=stdout, stdin=subprocess.DEVNULL, check=True)
     shown = os.read(terminal, 10_000).decode()
     os.close(stdout)
     os.close(terminal)
     assert "small version 1, 0% pruned, 100 samples" in shown
-    assert {"aleatoric", "90%", "interval"} <= set(shown.split())
+    assert {"aleatoric", "90%", "interval", "above", "quantile", "density"} <= set(shown.split())
+    assert "█" in shown
     assert "!" in shown
 
 
@@ -125,3 +141,29 @@ def test_many_rows_go_in_several_requests(service: Service) -> None:
     done = credence("predict", "small", "--samples", "2", url=service.url, stdin=rows)
     means = [float(row["mean"]) for row in csv.DictReader(io.StringIO(done.stdout))]
     assert means == pytest.approx([means[0]] * 1001)  # equal rows, equal answers but for rounding
+
+
+def test_costs_as_json_or_in_a_file_give_actions(service: Service, tmp_path: Path) -> None:
+    costs = {"over": 1, "under": 4, "abstain": 0}
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps(costs))
+    given = [json.dumps(costs), str(path)]
+    first, second = (
+        credence("predict", "small", "--costs", one, url=service.url, stdin=ROWS) for one in given
+    )
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    for row in csv.DictReader(io.StringIO(first.stdout)):
+        assert row["ask"] == "true"
+        assert float(row["action"]) > float(row["median"])  # too little costs four times as much
+        assert float(row["expected_cost"]) == float(row["value_of_information"])
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [("missing.json", "neither a file"), ("{over: 1}", "not JSON"), ('{"over": 1}', "both over")],
+)
+def test_wrong_costs_are_refused(service: Service, costs: str, message: str) -> None:
+    done = credence("predict", "small", "--costs", costs, url=service.url, stdin=ROWS)
+    assert done.returncode != 0
+    assert message in " ".join(done.stderr.replace("│", " ").split())

@@ -63,7 +63,7 @@ def mixture_of(model: TabularModel, x: Tensor, sampler: str, samples: int) -> Ca
 @pytest.mark.parametrize("sampler", ["sobol", "monte_carlo"])
 def test_disagreement_is_that_of_whole_weight_draws(trees: TabularModel, sampler: str) -> None:
     """A variance of 20,000 normal draws is known to 1 % (√(2/S)); both sides, 5 of it."""
-    x = trees.encode(plane(6, 1))
+    x = trees.encoder.expand(trees.encode(plane(6, 1)))
     state = trees.variant(0.0).state
     noise = torch.randn(20_000, state.num_noise, generator=torch.Generator().manual_seed(1))
     weights = trees.network.layout.unflatten(state.draws(noise).weights)
@@ -77,7 +77,7 @@ def test_disagreement_is_that_of_whole_weight_draws(trees: TabularModel, sampler
 
 def test_moments_give_it_too(trees: TabularModel) -> None:
     """Independent logits of variances v: (1 − 1/K) mean v. 128 spread nodes know it to 5 %."""
-    x = trees.encode(plane(6, 1))
+    x = trees.encoder.expand(trees.encode(plane(6, 1)))
     _, variances = propagate(trees.fitted(0.0).local, x)
     found = logit_disagreement(mixture_of(trees, x, "moments", 100))
     torch.testing.assert_close(found, 2 / 3 * variances.double().mean(1), rtol=0.05, atol=0)
@@ -141,7 +141,7 @@ def test_each_variant_flags_usual_rows_as_rarely_as_asked_by_a_bound_of_its_own(
 
 
 def test_the_score_in_the_answer_is_what_is_compared(trees: TabularModel) -> None:
-    rows = {"x": np.array([0.0, 0.5, 40.0]), "y": np.array([0.0, 0.5, 40.0])}
+    rows = {"x": np.array([0.0, 0.5, 1.0]), "y": np.array([0.0, 0.5, -1.0])}
     for prune in trees.variants:
         answer = trees.predict(rows, PredictOptions(prune=prune))
         detector = trees.detector(prune)

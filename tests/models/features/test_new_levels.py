@@ -1,5 +1,7 @@
 """Rows with a level that no training row had: told apart from rare ones, and flagged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from models.config import (
 )
 from models.config.methods import BBBConfig
 from models.evaluation.out_of_distribution import Detector
+from models.exceptions import InvalidData
 from models.features.categories import CategoryEncoder
 from models.features.columns import ColumnProfile
 from models.features.feature_encoder import FeatureEncoder
@@ -38,7 +41,7 @@ def objects(*values: str | None) -> np.ndarray:
 
 def fit(columns: dict[str, np.ndarray], **kwargs: bool) -> FeatureEncoder:
     features = [FeatureConfig(name=n, type=t) for n, t in TYPES.items()]  # type: ignore[arg-type]
-    return FeatureEncoder.fit(features, TYPES, columns, new_levels=0.01, **kwargs)
+    return FeatureEncoder.fit(features, TYPES, columns, rate=0.01, **kwargs)
 
 
 @pytest.mark.parametrize("coded", [False, True])
@@ -64,16 +67,25 @@ def test_levels_are_marked_only_where_new_ones_are_rare(alone: int, marked: bool
 
 
 @pytest.mark.parametrize("pieces", [False, True])
-def test_marks_are_no_inputs(pieces: bool) -> None:
-    """With the same values, inputs are those of an encoder without marks."""
+def test_scores_are_no_inputs(pieces: bool) -> None:
+    """With the same values, inputs are those of an encoder without scores."""
     columns = table(300, 0)
     marking = fit(columns, pieces=pieces)
     plain = FeatureEncoder.fit(marking.features, TYPES, columns, pieces=pieces)
     rows = {"city": objects("Oslo", "Paris", None), "x": np.array([0.0, 1.0, 2.0])}
     encoded = marking.encode(rows)
     torch.testing.assert_close(marking.expand(encoded), plain.expand(plain.encode(rows)))
-    assert marking.has_new_level(encoded).tolist() == [False, True, False]
-    assert not plain.has_new_level(plain.encode(rows)).any()
+    assert marking.column_score(encoded).tolist() == [0, 1, 1]  # none was missing in training
+    assert not plain.column_score(plain.encode(rows)).any()
+
+
+def test_an_encoder_of_an_earlier_release_tells_new_levels_alone() -> None:
+    """It marks categories, and does not know what training saw in other columns."""
+    earlier = replace(fit(table(300, 0)), seen=None)
+    rows = {"city": objects("Oslo", "Paris", None), "x": np.array([1e6, 1.0, np.nan])}
+    assert earlier.column_score(earlier.encode(rows)).tolist() == [0, 1, 0]
+    with pytest.raises(InvalidData, match="does not know what its training rows had"):
+        earlier.column_scores(rows)
 
 
 def test_rows_that_are_flagged_anyway_count_as_false_alarms() -> None:

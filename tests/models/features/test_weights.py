@@ -65,11 +65,11 @@ def test_encoders_are_those_of_repeated_rows(pieces: bool, classes: bool) -> Non
     kinds = dict(KINDS)
     scores = target_scores(targets, classes=classes, weights=WEIGHTS) if pieces else None
     found = FeatureEncoder.fit(
-        FEATURES, kinds, COLUMNS, pieces=pieces, targets=scores, new_levels=0.3, weights=WEIGHTS
+        FEATURES, kinds, COLUMNS, pieces=pieces, targets=scores, rate=0.3, weights=WEIGHTS
     )
     many = {name: _repeat(values) for name, values in COLUMNS.items()}
     other = target_scores(_repeat(targets), classes=classes) if pieces else None
-    wanted = FeatureEncoder.fit(FEATURES, kinds, many, pieces=pieces, targets=other, new_levels=0.3)
+    wanted = FeatureEncoder.fit(FEATURES, kinds, many, pieces=pieces, targets=other, rate=0.3)
     _close(asdict(found), asdict(wanted))
     if scores is not None and other is not None:
         assert found.has_effects

@@ -1,0 +1,119 @@
+"""The answer that says why rows are unlike those of training."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from models.prediction.answers.answer import Answer
+
+REASONS = "reasons"
+"""The name of the answer."""
+
+Code = Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+Level = str | bool
+Value = float | int | str | bool | None
+_SHOWN_TEXT = 40  # characters of a value in a sentence
+
+
+@dataclass(frozen=True)
+class Range:
+    """The lowest and the highest value that training saw, as the caller would write them."""
+
+    lowest: float | int | str | None
+    highest: float | int | str | None
+
+    def document(self) -> dict[str, Any]:
+        return {"lowest": self.lowest, "highest": self.highest}
+
+    def __str__(self) -> str:
+        return f"{shown(self.lowest)} to {shown(self.highest)}"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The most frequent levels that training saw, and how many there were."""
+
+    levels: tuple[Level, ...]
+    count: int
+
+    def document(self) -> dict[str, Any]:
+        return {"levels": self.levels, "count": self.count}
+
+    def __str__(self) -> str:
+        some = ", ".join(map(shown, self.levels[:3]))
+        more = self.count - len(self.levels[:3])
+        return f"{some} and {more} more" if more > 0 else some or "no value"
+
+
+Seen = Range | Levels
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One column of a row that is unlike training.
+
+    Args:
+        column: its name; None if the row as a whole is unusual.
+        value: as the caller would write it; None if it is missing.
+        seen: what training saw; None if there is nothing to compare with.
+    """
+
+    column: str | None
+    code: Code
+    value: Value
+    seen: Seen | None
+
+    def document(self) -> dict[str, Any]:
+        seen = None if self.seen is None else self.seen.document()
+        row = {"column": self.column, "code": self.code, "value": self.value, "seen": seen}
+        return row | {"text": self.text}
+
+    @property
+    def text(self) -> str:
+        """The reason in plain words."""
+        match self.code:
+            case "missing_unseen":
+                return f"{self.column} is missing; training always had a value"
+            case "unusual_combination" if self.column is None:
+                return "its values are usual one by one, but not together"
+            case "unusual_combination":
+                return f"{self.column} is {shown(self.value)}, unusual with the other values"
+        return f"{self.column} is {shown(self.value)}; training saw {self.seen or 'no value'}"
+
+
+COMBINATION = Reason(None, "unusual_combination", None, None)
+"""The reason of a row that no single column explains."""
+
+
+def shown(value: Value) -> str:
+    """A value in a sentence."""
+    match value:
+        case None:
+            return "not a number"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:.6g}"
+        case str() if len(value) > _SHOWN_TEXT:
+            return f"{value[:_SHOWN_TEXT]}…"
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Reasons(Answer):
+    """The reasons of each row, the strongest first; none of rows like those of training."""
+
+    rows: list[Sequence[Reason]]
+
+    def document(self) -> list[list[dict[str, Any]]]:
+        return [[reason.document() for reason in row] for row in self.rows]
+
+    def columns(self) -> dict[str, Any]:
+        return {REASONS: self.rows}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        texts = [json.dumps(row, ensure_ascii=False) for row in self.document()]
+        return {REASONS: np.array(texts, dtype=object)}

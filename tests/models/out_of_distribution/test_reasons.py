@@ -1,0 +1,156 @@
+"""Each flagged row says why: constructed rows whose strange column is known."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.artifact.files import read_model, write_model
+from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.features.columns import ColumnProfile, Columns
+from models.prediction.answers.reasons import REASONS, Reasons
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
+from models.tabular.model import TabularModel
+from models.training.recipe import resolve
+from models.training.train import train
+
+pytestmark = pytest.mark.training
+
+JOBS = ("baker", "nurse", "pilot")
+TYPES = {
+    "age": "number",
+    "hours": "number",
+    "job": "category",
+    "gains": "number",
+    "day": "datetime",
+}
+OPTIONS = PredictOptions(samples=8)
+
+
+def people(rows: int, seed: int, *, classes: bool) -> dict[str, np.ndarray]:
+    """Whole ages and hours; most gains are 0, as in the census."""
+    random = np.random.default_rng(seed)
+    age, hours = random.integers(17, 91, rows), random.integers(1, 100, rows)
+    job = random.integers(0, 3, rows)
+    income = age / 30 + hours / 40 + job + random.normal(size=rows)
+    gains = np.where(random.random(rows) < 0.9, 0, random.integers(100, 99_999, rows))
+    return {
+        "age": age.astype(float),
+        "hours": hours.astype(float),
+        "job": np.array(JOBS, object)[job],
+        "gains": gains.astype(float),
+        "day": np.datetime64("2026-01-01", "us")
+        + random.integers(0, 365, rows) * np.timedelta64(1, "D"),
+        "y": np.where(income > 3.5, "rich", "poor").astype(object) if classes else income,
+    }
+
+
+def fit(classes: bool) -> TabularModel:
+    types = TYPES | {"y": "category" if classes else "number"}
+    levels = {"job": JOBS, "y": ("poor", "rich")}
+    profiles = [
+        ColumnProfile(name=n, type=t, levels=levels.get(n) if t == "category" else None)
+        for n, t in types.items()
+    ]
+    wanted = ModelConfig(
+        target="y",
+        network=MLPConfig(hidden=(8,)),
+        training=TrainingConfig(epochs=4, fine_tune_epochs=1),
+    )
+    return train(people(1_500, 0, classes=classes), types, resolve(wanted, profiles, 1_500))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["regression", "classification"])
+def model(request: pytest.FixtureRequest) -> TabularModel:
+    return fit(request.param)
+
+
+def strange(classes: bool) -> tuple[Columns, list[tuple[str, str, object]]]:
+    """Rows with one strange value each, and its column, code and value."""
+    rows = people(7, 3, classes=classes)
+    rows["age"][0], rows["hours"][1], rows["job"][2] = 900, 5_000, "astronaut"
+    rows["gains"][3], rows["age"][4], rows["job"][5] = 1e8, np.nan, None
+    rows["day"][6] = np.datetime64("2035-06-01T12:30", "us")
+    return rows, [
+        ("age", "out_of_range", 900),
+        ("hours", "out_of_range", 5_000),
+        ("job", "unseen_level", "astronaut"),
+        ("gains", "out_of_range", 100_000_000),
+        ("age", "missing_unseen", None),
+        ("job", "missing_unseen", None),
+        ("day", "out_of_range", "2035-06-01T12:30:00Z"),
+    ]
+
+
+def reasons_of(prediction: RowPrediction) -> list[list[dict[str, object]]]:
+    answer = prediction.answers[REASONS]
+    assert isinstance(answer, Reasons)
+    return answer.document()  # type: ignore[return-value]
+
+
+def test_strange_rows_are_flagged_and_their_column_is_named_first(model: TabularModel) -> None:
+    rows, expected = strange(model.classes is not None)
+    answer = model.predict(rows, OPTIONS)
+    assert answer.out_of_distribution.all()
+    first = [found[0] for found in reasons_of(answer)]
+    assert [(one["column"], one["code"], one["value"]) for one in first] == expected
+
+
+def test_what_training_saw_is_told(model: TabularModel) -> None:
+    rows, _ = strange(model.classes is not None)
+    age, _, job, _, missing, _, day = (
+        found[0] for found in reasons_of(model.predict(rows, OPTIONS))
+    )
+    assert age["seen"] == {"lowest": 17, "highest": 90}
+    assert age["text"] == "age is 900; training saw 17 to 90"
+    assert missing["text"] == "age is missing; training always had a value"
+    assert job["seen"]["count"] == 3  # type: ignore[index]
+    assert set(job["seen"]["levels"]) == set(JOBS)  # type: ignore[index]
+    assert day["seen"] == {"lowest": "2026-01-01", "highest": "2026-12-31"}
+
+
+def test_usual_rows_have_no_reasons_and_flagged_ones_at_least_one(model: TabularModel) -> None:
+    """Of 2,000 usual rows 1 % should be flagged by a bound from some 150 rows: at most 4 %."""
+    answer = model.predict(people(2_000, 5, classes=model.classes is not None), OPTIONS)
+    assert [bool(one) for one in reasons_of(answer)] == answer.out_of_distribution.tolist()
+    assert answer.out_of_distribution.mean() < 0.04
+
+
+def test_reasons_do_not_depend_on_other_rows(model: TabularModel) -> None:
+    rows, _ = strange(model.classes is not None)
+    whole = reasons_of(model.predict(rows, OPTIONS))
+    for i, found in enumerate(whole):
+        alone = {name: values[i : i + 1] for name, values in rows.items()}
+        assert reasons_of(model.predict(alone, OPTIONS)) == [found]
+
+
+def test_an_artifact_keeps_the_reasons(model: TabularModel, tmp_path: Path) -> None:
+    rows, _ = strange(model.classes is not None)
+    write_model(model, tmp_path)
+    again = read_model(tmp_path)
+    assert reasons_of(again.predict(rows, OPTIONS)) == reasons_of(  # type: ignore[attr-defined]
+        model.predict(rows, OPTIONS)
+    )
+
+
+def test_a_model_of_an_earlier_release_gives_none(model: TabularModel, tmp_path: Path) -> None:
+    """Its document has no `seen`, and its detector no threshold of columns."""
+    write_model(model, tmp_path)
+    path = tmp_path / "model.json"
+    document = json.loads(path.read_text())
+    del document["seen"]
+    for variant in document["variants"]:
+        del variant["detector"]["column_threshold"]
+    text = json.dumps(document).encode()
+    path.write_bytes(text)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["files"]["model.json"] = {"bytes": len(text), "sha256": sha256(text).hexdigest()}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    earlier = read_model(tmp_path)
+    rows, _ = strange(model.classes is not None)
+    answer = earlier.predict(rows, OPTIONS)  # type: ignore[attr-defined]
+    assert REASONS not in answer.answers
+    assert answer.out_of_distribution[2]  # the new level
