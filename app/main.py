@@ -154,7 +154,7 @@ def _services(
         versions=VersionLookup(_lookup(context)),
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
-        adaptation=Adaptation(context.feedback.conformal_scores),
+        adaptation=Adaptation(context.feedback.labels),
         observe=metrics.observe_prediction,
         admission=Admission(settings.max_queued_work, throughput, settings.max_queued_seconds),
         store=PredictionStore(

@@ -20,15 +20,15 @@ import numpy as np
 from benchmarks import results
 from benchmarks.pictures import picture
 from core.database.schema import FeedbackRow
-from core.predictions.adaptation import Labels
+from core.predictions.adaptation import describe, labels_of
 from examples.demo_parts.pictures import BLUE, GREY
 from models.config import DropoutConfig, ForecastConfig, ModelConfig, TrainingConfig
 from models.evaluation.adaptive import (
+    Labels,
     Reference,
     allowed_score,
     covered,
-    needed_levels,
-    track,
+    follow,
 )
 from models.evaluation.calibration import conformal_rank
 from models.evaluation.metrics import CONFORMAL_SCORE
@@ -61,8 +61,9 @@ def simulate(
     )
     scores = np.abs(scale(np.arange(ROWS) / ROWS) * random.standard_normal(ROWS))
     half = reference.scores[conformal_rank(CALIBRATION, LEVEL) - 1]
-    path = track(needed_levels(reference, scores), [LEVEL])
-    adaptive = covered(reference, scores, np.arange(ROWS), path)[:, 0]
+    labels = Labels.newest(scores.tolist(), range(ROWS))
+    path = follow(reference, labels, [LEVEL])
+    adaptive = covered(reference, labels, path)[:, 0]
     return (scores <= half).astype(float), adaptive, path[:-1, 0]
 
 
@@ -130,10 +131,9 @@ def compare(model: Forecaster, columns: Columns, start: int, steps: int) -> list
     calibration = model.variant(0.0).calibration
     if reference is None or calibration is None:
         raise SystemExit("the series is too short: no calibration")
-    labels = Labels.of(rows)
-    told = labels.describe(reference)["adaptive_coverage"][f"{LEVEL:g}"]
-    scores = np.asarray(labels.scores)
-    path = track(needed_levels(reference, scores), [LEVEL])[:, 0]
+    labels = labels_of(rows)
+    told = describe(labels, reference)["adaptive_coverage"][f"{LEVEL:g}"]
+    scores, path = np.asarray(labels.scores), follow(reference, labels, [LEVEL])[:, 0]
     reach = [allowed_score(reference, scores[:k], path[k]) for k in labels.known if k]
     width = np.median(reach) / calibration.half_width(LEVEL)  # type: ignore[union-attr]
     plain = (

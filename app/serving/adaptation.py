@@ -10,12 +10,12 @@ from anyio import to_thread
 
 from core.exceptions import Unavailable
 from core.registry.registry import Version
-from models.evaluation.adaptive import Adapted, adapt
+from models.evaluation.adaptive import Adapted, Labels, adapt
 from models.model import TrainedModel
 from models.prediction.options import ResolvedOptions
 
-Read = Callable[[str, int], tuple[float, ...]]
-"""Model and version → the conformal scores of its labels."""
+Read = Callable[[str, int], Labels]
+"""Model and version → its labels."""
 
 FRESH_SECONDS = 1.0  # a later question reads the labels again
 TIMEOUT_SECONDS = 1.0
@@ -29,7 +29,7 @@ Key = tuple[str, float, tuple[float, ...]]
 class _Known:
     """A result, and the labels that it follows from."""
 
-    labels: tuple[float, ...]
+    labels: Labels
     adapted: tuple[Adapted, ...]
     read_at: float
 
@@ -82,16 +82,16 @@ class Adaptation:
         work = partial(adapted_levels, model, options, labels)
         return _Known(labels, await to_thread.run_sync(work), read_at)
 
-    async def _in_thread(self, read: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
+    async def _in_thread(self, read: Callable[[], Labels]) -> Labels:
         return await to_thread.run_sync(read, abandon_on_cancel=True, limiter=self._threads)
 
 
 def adapted_levels(
-    model: TrainedModel, options: ResolvedOptions, labels: tuple[float, ...]
+    model: TrainedModel, options: ResolvedOptions, labels: Labels
 ) -> tuple[Adapted, ...]:
     """The adapted levels of the requested intervals; () without labels."""
     reference = model.reference(options.prune)
-    if reference is None or not labels:
+    if reference is None or not labels.scores:
         return ()
     return tuple(adapt(reference, labels, options.intervals))
 

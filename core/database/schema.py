@@ -229,7 +229,7 @@ class FeedbackRow(Base):
 class FeedbackWindowRow(Base):
     """The metrics of a version's newest labelled rows; locked while they change.
 
-    `conformal_scores` are those that adaptive intervals follow (`core.predictions.adaptation`).
+    `labels` are those that adaptive intervals follow (`core.predictions.adaptation`).
     """
 
     __tablename__ = "feedback_windows"
@@ -238,7 +238,7 @@ class FeedbackWindowRow(Base):
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     metrics: Mapped[Json]
     updated_at: Mapped[datetime] = mapped_column(index=True)
-    conformal_scores: Mapped[list[float] | None] = mapped_column(JSON(none_as_null=True))
+    labels: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
 
 
 class KeyRow(Base):

@@ -6,62 +6,56 @@ portions they came. All variants, and all steps of forecasts, share the sequence
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from core.database.schema import FeedbackRow, Json
-from models.evaluation.adaptive import (
-    MAX_LABELS,
-    Reference,
-    covered,
-    needed_levels,
-    newest,
-    track,
-)
+from models.evaluation.adaptive import Labels, Reference, covered, follow
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS
 
 
-@dataclass(frozen=True)
-class Labels:
-    """The newest conformal scores of a version in their order.
+def labels_of(rows: Sequence[FeedbackRow]) -> Labels:
+    """The labels of calibrated predictions among these rows, in their order.
 
-    Args:
-        known: how many labels had arrived when each row was predicted, at most all before it.
+    A label is known to predictions after its arrival. Where labels came in another order than
+    predictions, their number counts, not which they are.
     """
+    scored = [row for row in rows if CONFORMAL_SCORE in row.scores]
+    ordered = sorted(scored, key=lambda row: (_predicted(row), row.number))
+    each = [(row, score) for row in ordered for score in row.scores[CONFORMAL_SCORE]]
+    arrived = np.sort([row.created_at.timestamp() for row, _ in each])
+    predicted = [_predicted(row).timestamp() for row, _ in each]
+    known = np.minimum(np.searchsorted(arrived, predicted), _first_of_row(each))
+    return Labels.newest([_number(score) for _, score in each], known.tolist())
 
-    scores: tuple[float, ...]
-    known: tuple[int, ...]
 
-    @classmethod
-    def of(cls, rows: Sequence[FeedbackRow]) -> "Labels":
-        """The labels of calibrated predictions among these rows."""
-        scored = [row for row in rows if CONFORMAL_SCORE in row.scores]
-        ordered = sorted(scored, key=lambda row: (_predicted(row), row.number))
-        each = [(row, score) for row in ordered for score in row.scores[CONFORMAL_SCORE]]
-        each = each[-MAX_LABELS:]
-        arrived = np.sort([row.created_at.timestamp() for row, _ in each])
-        predicted = [_predicted(row).timestamp() for row, _ in each]
-        known = np.minimum(np.searchsorted(arrived, predicted), _first_of_row(each))
-        return cls(tuple(newest([_number(s) for _, s in each]).tolist()), tuple(known.tolist()))
+def describe(labels: Labels, reference: Reference) -> Json:
+    """The adapted level of each level, and the share of rows inside the adaptive intervals.
 
-    def describe(self, reference: Reference) -> Json:
-        """The adapted level of each level, and the share of rows inside the adaptive intervals.
+    A row counts as inside if the interval contained it at the level adapted to the labels that were
+    known when it was predicted.
+    """
+    if not labels.scores:
+        return {}
+    path = follow(reference, labels, COVERAGE_LEVELS)
+    return {
+        "adapted_level": _by_level(path[-1].clip(0, 1)),
+        "adaptive_coverage": _by_level(covered(reference, labels, path).mean(0)),
+    }
 
-        A row counts as inside if the interval contained it at the level adapted to the labels that
-        were known when it was predicted.
-        """
-        if not self.scores:
-            return {}
-        scores, known = np.asarray(self.scores), np.asarray(self.known)
-        path = track(needed_levels(reference, scores), COVERAGE_LEVELS)
-        shares = covered(reference, scores, known, path).mean(0)
-        return {
-            "adapted_level": _by_level(path[-1].clip(0, 1)),
-            "adaptive_coverage": _by_level(shares),
-        }
+
+def to_json(labels: Labels) -> Json:
+    """Labels for the database, which has null for scores that are not finite."""
+    return {"scores": list(labels.scores), "known": list(labels.known)}
+
+
+def from_json(stored: Json | None) -> Labels:
+    """What `to_json` made; no labels for None."""
+    if not stored:
+        return Labels()
+    return Labels(tuple(map(_number, stored["scores"])), tuple(stored["known"]))
 
 
 def _predicted(row: FeedbackRow) -> datetime:
@@ -76,7 +70,6 @@ def _first_of_row(each: Sequence[tuple[FeedbackRow, Any]]) -> np.ndarray:
 
 
 def _number(score: float | None) -> float:
-    """JSON has null for scores that are not finite."""
     return np.inf if score is None else score
 
 

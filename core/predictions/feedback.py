@@ -28,10 +28,10 @@ from core.database.schema import (
     VersionRow,
 )
 from core.names import check_identifier, new_id
-from core.predictions.adaptation import Labels
+from core.predictions import adaptation
 from core.predictions.window_check import check_window
 from core.registry import versions
-from models.evaluation.adaptive import Reference, newest
+from models.evaluation.adaptive import Labels, Reference
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 from models.evaluation.weighting import WEIGHT
 
@@ -116,14 +116,13 @@ class Feedback:
             window = session.get(FeedbackWindowRow, (model, version))
             return Rolling(model, version, {}, None) if window is None else _rolling(window)
 
-    def conformal_scores(self, model: str, version: int) -> tuple[float, ...]:
-        """The scores that the version's adaptive intervals follow, in their order."""
-        query = select(FeedbackWindowRow.conformal_scores).where(
+    def labels(self, model: str, version: int) -> Labels:
+        """The labels that the version's adaptive intervals follow."""
+        query = select(FeedbackWindowRow.labels).where(
             FeedbackWindowRow.model == model, FeedbackWindowRow.version == version
         )
         with self._database.read() as session:
-            found = session.scalars(query).one_or_none()
-        return tuple(newest([np.inf if s is None else s for s in found or ()]).tolist())
+            return adaptation.from_json(session.scalars(query).one_or_none())
 
     def recent(self) -> list[Rolling]:
         """The `MAX_VERSIONS` versions of each model with the newest labels within `RECENT`."""
@@ -160,14 +159,14 @@ class Feedback:
         before = session.get(FeedbackWindowRow, (version.model, version.version))
         counted = _labels_before(before, metrics["rows"] - new_rows) + new_rows
         metrics["check"] = check_window(scores, counted, self._window, _held_out(version))
-        known = Labels.of(rows)
-        metrics |= known.describe(reference) if reference is not None else {}
+        known = adaptation.labels_of(rows)
+        metrics |= {} if reference is None else adaptation.describe(known, reference)
         row = FeedbackWindowRow(
             model=version.model,
             version=version.version,
             metrics=metrics,
             updated_at=now(),
-            conformal_scores=list(known.scores),
+            labels=adaptation.to_json(known),
         )
         return session.merge(row)
 

@@ -8,7 +8,10 @@ within (max(α, 1 − α) + γ) ÷ (γ T) of α (Proposition 4.1).
 
 No step size γ is chosen. Several run side by side, and their levels are averaged by weights that
 fall exponentially in the pinball loss of each (Gibbs and Candès 2022, arXiv 2208.08401, Algorithm
-1), with their step sizes and the η and σ that they derive for stretches of `SPAN` rows.
+1), with their step sizes and the η and σ that they derive for stretches of `SPAN` rows. The loss is
+that of the level which a step size had reached from the labels known when the row was predicted.
+Steps of a forecast share errors, and their labels come late: with the level of just before, long
+steps would seem to foresee what no forecast could know.
 
 The scores of labelled rows join those of the calibration rows, and the newest `MAX_LABELS` of this
 sequence are what new scores are ranked among. Without that, an interval wider than any calibration
@@ -44,6 +47,29 @@ class Adapted:
 
 
 @dataclass(frozen=True)
+class Labels:
+    """The scores of labelled rows in their order.
+
+    Args:
+        known: for each row, how many of the rows before it had labels when it was predicted.
+    """
+
+    scores: tuple[float, ...] = ()
+    known: tuple[int, ...] = ()
+
+    @classmethod
+    def newest(cls, scores: Sequence[float], known: Sequence[int]) -> "Labels":
+        """The last `MAX_LABELS` rows. A score that is no number was never covered: infinite."""
+        left_out = max(0, len(scores) - MAX_LABELS)
+        kept = [math.inf if math.isnan(score) else score for score in scores[left_out:]]
+        return cls(tuple(kept), tuple(max(0, k - left_out) for k in known[left_out:]))
+
+    @property
+    def arrays(self) -> tuple[Float64[np.ndarray, "labels"], Int[np.ndarray, "labels"]]:
+        return np.asarray(self.scores, dtype=float), np.asarray(self.known, dtype=int)
+
+
+@dataclass(frozen=True)
 class Reference:
     """The scores of calibration rows in increasing order, and what each row counts as.
 
@@ -60,16 +86,10 @@ class Reference:
         return np.minimum(1.0, room / total) if total else np.zeros_like(room)
 
 
-def adapt(
-    reference: Reference, labelled: Sequence[float], levels: Sequence[float]
-) -> list[Adapted]:
-    """The adapted level of each level after these labels, and the score that it allows.
-
-    Args:
-        labelled: scores of labelled rows in their order, at least one.
-    """
-    scores = newest(labelled)
-    path = track(needed_levels(reference, scores), levels)
+def adapt(reference: Reference, labels: Labels, levels: Sequence[float]) -> list[Adapted]:
+    """The adapted level of each level after these labels, and the score that it allows."""
+    scores, _ = labels.arrays
+    path = follow(reference, labels, levels)
     found = []
     for level, last in zip(levels, path[-1].tolist(), strict=True):
         score = allowed_score(reference, scores, last)
@@ -92,16 +112,32 @@ def allowed_scores(
     return [math.inf if score is None else score for score in scores]
 
 
-def newest(labelled: Sequence[float]) -> Float64[np.ndarray, "labels"]:
-    """The last `MAX_LABELS` scores. One that is no number was never covered: it is infinite."""
-    scores = np.asarray(labelled[-MAX_LABELS:], dtype=float)
-    return np.where(np.isnan(scores), np.inf, scores)
+def follow(
+    reference: Reference, labels: Labels, levels: Sequence[float]
+) -> Float64[np.ndarray, "times levels"]:
+    """`track` for labels: the adapted levels before the first, and after each."""
+    scores, known = labels.arrays
+    before = needed_levels(reference, scores, np.arange(len(scores)))
+    return track(before, levels, then=needed_levels(reference, scores, known), known=known)
+
+
+def covered(
+    reference: Reference, labels: Labels, path: Float64[np.ndarray, "times levels"]
+) -> Float64[np.ndarray, "labels levels"]:
+    """1 where the interval at the level that followed from the labels known then has the target.
+
+    Args:
+        path: of `follow`.
+    """
+    scores, known = labels.arrays
+    needed = needed_levels(reference, scores, known)[:, None]
+    return (path[known] > needed).astype(float)
 
 
 def needed_levels(
     reference: Reference,
     labelled: Float64[np.ndarray, "labels"],
-    known: Int[np.ndarray, "labels"] | None = None,
+    known: Int[np.ndarray, "labels"],
 ) -> Float64[np.ndarray, "labels"]:
     """λ_t: the interval of row t contains its target if its level is above λ_t.
 
@@ -109,9 +145,8 @@ def needed_levels(
     1, as `weighted_place` of `models.evaluation.calibration` ranks.
 
     Args:
-        known: how many of the labelled rows each is ranked among; by default all before it.
+        known: how many of the labelled rows each is ranked among.
     """
-    known = np.arange(len(labelled)) if known is None else known
     share = reference.share(known)
     below = np.concatenate([[0.0], reference.weights.cumsum()])
     of_calibration = below[np.searchsorted(reference.scores, labelled)] * share
@@ -136,25 +171,32 @@ def track(
     needed: Float64[np.ndarray, "labels"],
     levels: Sequence[float],
     step_sizes: Sequence[float] = STEP_SIZES,
+    *,
+    then: Float64[np.ndarray, "labels"] | None = None,
+    known: Int[np.ndarray, "labels"] | None = None,
 ) -> Float64[np.ndarray, "times levels"]:
     """1 − α_t for each level before the first label, and after each.
 
     Args:
-        needed: λ_t of each labelled row.
+        needed: λ_t of each labelled row among those before it.
+        then: λ_t among those that were known when it was predicted, by default the same.
+        known: how many these were.
     """
+    then = needed if then is None else then
+    known = np.arange(len(needed)) if known is None else known
     alpha = 1 - np.asarray(levels, dtype=float)[:, None]
     steps = np.asarray(step_sizes)
     rate, mixing = _rates(alpha, len(steps))
-    tracked = np.repeat(1 - alpha, len(steps), axis=1)
-    weights = np.full_like(tracked, 1 / len(steps))
-    path = [tracked[:, 0]]
-    for level in needed.tolist():
-        margin = tracked - level
+    tracked = [np.repeat(1 - alpha, len(steps), axis=1)]
+    weights = np.full_like(tracked[0], 1 / len(steps))
+    path = [1 - alpha[:, 0]]
+    for level, level_then, k in zip(needed.tolist(), then.tolist(), known.tolist(), strict=True):
+        margin = tracked[k] - level_then
         loss = alpha * margin - np.minimum(margin, 0.0)
         weights = weights * np.exp(-rate * loss)
         weights = (1 - mixing) * weights / weights.sum(1, keepdims=True) + mixing / len(steps)
-        tracked = tracked + steps * ((margin <= 0) - alpha)
-        path.append((weights * tracked).sum(1))
+        tracked.append(tracked[-1] + steps * ((tracked[-1] <= level) - alpha))
+        path.append((weights * tracked[-1]).sum(1))
     return np.stack(path)
 
 
@@ -182,18 +224,3 @@ def allowed_score(
     wanted = level * (upto[-1] + 1)
     place = int(np.searchsorted(upto, wanted - 1e-9 * max(1.0, wanted)))
     return float(scores[order][place]) if place < len(scores) else math.inf
-
-
-def covered(
-    reference: Reference,
-    labelled: Float64[np.ndarray, "labels"],
-    known: Int[np.ndarray, "labels"],
-    path: Float64[np.ndarray, "times levels"],
-) -> Float64[np.ndarray, "labels levels"]:
-    """1 where the interval at the level adapted to the labels known at that time has the target.
-
-    Args:
-        known: how many labels were known when each row was predicted.
-        path: of `track`.
-    """
-    return (path[known] > needed_levels(reference, labelled, known)[:, None]).astype(float)

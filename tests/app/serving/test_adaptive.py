@@ -10,7 +10,7 @@ import pytest
 from app.serving import adaptation
 from core.exceptions import Unavailable
 from models.artifact.files import read_model
-from models.evaluation.adaptive import Adapted, adapt
+from models.evaluation.adaptive import Adapted, Labels, adapt
 from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService
 from tests.app.running import Service
@@ -49,10 +49,10 @@ def expected(service: Service) -> list[Adapted]:
     version = service.context.registry.get("price")
     model = read_model(service.context.registry.path(version))
     reference = model.reference(0.0)
-    scores = service.context.feedback.conformal_scores("price", version.version)
+    labels = service.context.feedback.labels("price", version.version)
     assert reference is not None
-    assert len(scores) == 60
-    return adapt(reference, scores, [0.5, 0.9])
+    assert len(labels.scores) == 60
+    return adapt(reference, labels, [0.5, 0.9])
 
 
 def test_without_labels_they_are_the_conformal_ones(own: Service) -> None:
@@ -178,9 +178,10 @@ async def test_while_the_database_is_away_the_last_levels_are_used(labelled: Ser
     version = labelled.context.registry.get("price")
     model = read_model(labelled.context.registry.path(version))
     options = model.resolve(PredictOptions(intervals=(0.5, 0.9), interval_kinds=("adaptive",)))
-    answers = [(0.1, 2.0, 3.0), Unavailable("away"), Unavailable("away")]
+    labels = Labels((0.1, 2.0, 3.0), (0, 0, 0))
+    answers = [labels, Unavailable("away"), Unavailable("away")]
 
-    def read(name: str, number: int) -> tuple[float, ...]:
+    def read(name: str, number: int) -> Labels:
         answer = answers.pop(0)
         if isinstance(answer, Unavailable):
             raise answer

@@ -10,7 +10,7 @@ import torch
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, ModelRow, PredictionRow, VersionRow
-from core.predictions.adaptation import Labels
+from core.predictions.adaptation import describe, labels_of
 from core.predictions.feedback import Feedback
 from models.evaluation.adaptive import MAX_LABELS, Reference, adapt
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, PerRowScores
@@ -54,7 +54,7 @@ def send(feedback: Feedback, number: int, *values: float) -> dict[str, dict[str,
 
 
 def in_order(feedback: Feedback) -> tuple[float, ...]:
-    return feedback.conformal_scores("square", 1)
+    return feedback.labels("square", 1).scores
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 2), (2, 0, 1, 0), (1, 1, 2, 0)])
@@ -66,7 +66,8 @@ def test_labels_are_in_the_order_of_their_predictions(
     for number in order:
         metrics = send(feedback, number)
     assert in_order(feedback) == expected
-    levels = [one.adapted for one in adapt(REFERENCE, expected, COVERAGE_LEVELS)]
+    labels = feedback.labels("square", 1)
+    levels = [one.adapted for one in adapt(REFERENCE, labels, COVERAGE_LEVELS)]
     assert list(metrics["adapted_level"].values()) == levels
 
 
@@ -97,6 +98,7 @@ def test_a_version_without_labels_has_no_scores(feedback: Feedback) -> None:
     assert in_order(feedback) == ()
     feedback.add("square", 1, scores(1.0) | {CONFORMAL_SCORE: torch.tensor([np.inf])})
     assert in_order(feedback) == (np.inf,)
+    assert feedback.labels("square", 1).known == (0,)
     assert "adapted_level" not in feedback.rolling("square", 1).metrics
 
 
@@ -123,10 +125,10 @@ def row(number: int, predicted: float, arrived: float, *values: float | None) ->
 def test_a_row_is_covered_at_the_level_of_the_labels_known_then() -> None:
     """Labels that arrive five predictions late say nothing about the five before."""
     rows = [row(i, i, i + 4.5, 1.0) for i in range(10)]
-    assert Labels.of(rows).known == (0, 0, 0, 0, 0, 1, 2, 3, 4, 5)
+    assert labels_of(rows).known == (0, 0, 0, 0, 0, 1, 2, 3, 4, 5)
     together = [row(1, 0, 0, 1.0, 1.0), row(2, 0, 0, 1.0, None)]
-    assert Labels.of(together).known == (0, 0, 0, 0)
-    assert Labels.of(together).scores == (1.0, 1.0, 1.0, np.inf)
+    assert labels_of(together).known == (0, 0, 0, 0)
+    assert labels_of(together).scores == (1.0, 1.0, 1.0, np.inf)
 
 
 def test_coverage_is_restored_with_labels_that_come_late() -> None:
@@ -135,7 +137,7 @@ def test_coverage_is_restored_with_labels_that_come_late() -> None:
     calibration = Reference(np.sort(np.abs(random.standard_normal(300))), np.ones(300))
     found = np.abs(2 * random.standard_normal(size))
     rows = [row(i, i, i + 20.5, float(score)) for i, score in enumerate(found)]
-    told = Labels.of(rows).describe(calibration)
+    told = describe(labels_of(rows), calibration)
     assert np.mean(found < 1.645) < 0.65
     assert told["adaptive_coverage"]["0.9"] == pytest.approx(0.9, abs=0.04)
     assert told["adapted_level"]["0.9"] > 0.9
@@ -143,4 +145,4 @@ def test_coverage_is_restored_with_labels_that_come_late() -> None:
 
 def test_only_the_newest_labels_count() -> None:
     rows = [row(i, i, i, float(i)) for i in range(MAX_LABELS + 5)]
-    assert Labels.of(rows).scores[0] == 5.0
+    assert labels_of(rows).scores[0] == 5.0

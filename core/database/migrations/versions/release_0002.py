@@ -25,4 +25,4 @@ def upgrade() -> None:
     with op.batch_alter_table("feedback") as table:
         table.add_column(sa.Column("predicted_at", sa.DateTime(timezone=True), nullable=True))
     with op.batch_alter_table("feedback_windows") as table:
-        table.add_column(sa.Column("conformal_scores", sa.JSON(none_as_null=True), nullable=True))
+        table.add_column(sa.Column("labels", sa.JSON(none_as_null=True), nullable=True))
