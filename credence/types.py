@@ -360,6 +360,19 @@ class Decisions(TypedDict):
 
 
 @final
+class ClassSet(TypedDict):
+    """A set of classes per row, the most probable class first; never empty.
+
+    Credible ones have the predicted probability `level` or more. Conformal ones contain the true
+    class with that probability for rows like those of calibration.
+    """
+
+    level: float
+    kind: Literal["credible", "conformal"]
+    classes: list[list[str | int | float | bool]]
+
+
+@final
 class RowsToLabel(TypedDict):
     """Rows of a data set, counting from 0, the best first, and what their labels tell in nats."""
 
@@ -416,6 +429,7 @@ class PredictSettings(ReadingOptions, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
+    set_level: float
     quantiles: Sequence[float]
     density: DensityOptions
     costs: Costs
@@ -468,6 +482,7 @@ class PredictionAnswer(TypedDict):
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
     exceeds: NotRequired[list[Exceedance]]
+    sets: NotRequired[list[ClassSet]]
     quantiles: NotRequired[list[Quantile]]
     density: NotRequired[PredictedDensity]
     decisions: NotRequired[Decisions]

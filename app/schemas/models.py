@@ -40,7 +40,9 @@ class VariantResponse(Response):
     bytes: int
     calibration: Json | None = Field(
         None,
-        description="variance_scale or temperature, and the number of rows of its fit; of a "
+        description="variance_scale or temperature, and the number of rows of its fit; of "
+        "classes also `sets`: the rows that are ranked for conformal sets, and the penalty of "
+        "classes beyond the most probable `free_classes`; of a "
         "forecaster also variance_scale_last_step, origins and independent_errors, the number of "
         "independent errors that tell as much as those of the forecasts",
     )
@@ -132,7 +134,9 @@ class VersionResponse(_OfVersion):
     num_weights: int
     metrics: Json = Field(
         description="on held-out rows; of up to 50 classes also `by_class` (recall, precision, "
-        "average_precision and auroc of each) and `confusion` (`counts`, a row per true class)"
+        "average_precision and auroc of each, and how often its sets contain it) and `confusion` "
+        "(`counts`, a row per true class); `set_coverage` and `set_size`, and both with "
+        "`conformal_`, are those of sets of classes by level"
     )
     variants: list[VariantResponse]
     baselines: list[BaselineResponse] = Field(

@@ -86,6 +86,18 @@ class ExceedanceResponse(Response):
     probability: list[float]
 
 
+class SetsResponse(Response):
+    """A set of classes per row, the most probable class first; never empty."""
+
+    level: float
+    kind: IntervalKind = Field(
+        description="credible: the smallest set whose predicted probability is `level` or more; "
+        "conformal, for calibrated versions: a set that contains the true class with this "
+        "probability for rows like the calibration rows"
+    )
+    classes: list[list[Any]]
+
+
 class SeenResponse(Response):
     """What training saw in a column: the range of numbers and dates, or levels."""
 
@@ -195,8 +207,9 @@ class PredictResponse(Response):
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
-        description="a row is out of distribution if this is above the variant's threshold, or if "
-        "a value is unlike those of its column"
+        description="a row is out of distribution if this is above the variant's threshold: −log₁₀ "
+        "of the probability of a row as strange, by a column or by how the columns go together; of "
+        "forecasts the epistemic variance of a step's change"
     )
     reasons: list[list[ReasonResponse]] | None = Field(
         None,
@@ -205,6 +218,9 @@ class PredictResponse(Response):
     )
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"
+    )
+    sets: list[SetsResponse] | None = Field(
+        None, description="with set_level: one per kind, the credible one first"
     )
     quantiles: list[QuantileResponse] | None = Field(
         None, description="with quantiles: one per probability, in the order of the request"

@@ -80,6 +80,7 @@ interface PredictBody {
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
+  set_level?: number;
   exceeds?: Value[];
   density?: { points: number };
   costs?: Costs;
@@ -93,6 +94,12 @@ interface Interval {
   lower: (number | null)[];
   upper: (number | null)[];
 }
+/** A set per row, the most probable class first. */
+interface ClassSets {
+  kind: "credible" | "conformal";
+  level: number;
+  classes: Value[][];
+}
 interface Parts {
   aleatoric: number[];
   epistemic: number[];
@@ -105,12 +112,19 @@ interface Decisions {
   value_of_information: (number | null)[];
   value_of_model_information?: (number | null)[];
 }
+/** Why a row is unlike those of training; `text` says it in words. */
+interface Reason {
+  column: string | null;
+  code: string;
+  text: string;
+}
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
   timings_ms: { compute: number; total: number };
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;
+  reasons?: Reason[][] | null;
   abstained?: boolean[] | null;
   decisions?: Decisions | null;
 }
@@ -126,6 +140,7 @@ interface RegressionAnswer extends AnyAnswer {
 interface ClassificationAnswer extends AnyAnswer {
   labels: Value[];
   classes: Value[];
+  sets: ClassSets[];
   probabilities: number[][];
   entropy: Parts;
   variance: { epistemic: number[][] };

@@ -1,6 +1,7 @@
 """What decisions cost on held-out rows, beside acting on the most probable class or the mean.
 
-    python -m benchmarks.decisions [--tables FOLDER] [--only NAME …] [--rows N] [--file FILE]
+    python -m benchmarks.decisions [--tables FOLDER] [--only NAME …] [--rows N] [--epochs N]
+                                  [--file FILE]
 
 FOLDER is as for `benchmarks.tables`; without it there are scikit-learn's sets and generated ones.
 Each result is a line of FILE; an interrupted run resumes after its last data set.
@@ -21,7 +22,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, help="a folder of tables")
     parser.add_argument("--only", nargs="+", help="names of data sets; default: all")
     parser.add_argument("--rows", type=int, default=1500, help="of training, at most")
-    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--epochs", type=int, help="of a quick fit; default: the default recipe")
     parser.add_argument("--file", type=Path, default=results.RESULTS / "decisions.jsonl")
     arguments = parser.parse_args()
     arguments.file.parent.mkdir(parents=True, exist_ok=True)

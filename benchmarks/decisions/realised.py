@@ -14,9 +14,15 @@ ASKING = 0.5  # the cost of asking a person ÷ the mean expected cost of acting
 Json = dict[str, Any]
 
 
-def realised(data: DataSet, epochs: int) -> Json:
-    """The mean costs on held-out rows, by costs."""
-    settings = {"hidden": (50,), "epochs": epochs, "pruning": ()}
+def realised(data: DataSet, epochs: int | None) -> Json:
+    """The mean costs on held-out rows, by costs.
+
+    Args:
+        epochs: of one network with 50 units; None for the default recipe.
+    """
+    settings: Json = {"pruning": ()}
+    if epochs is not None:
+        settings |= {"hidden": (50,), "epochs": epochs}
     if data.task == CLASSES:
         model = BayesianClassifier(**settings).fit(data.x, data.y)
         costs = [_of_classes(model, data, ratio) for ratio in RATIOS]

@@ -23,10 +23,8 @@ from models.config import (
     ModelConfig,
     TrainingConfig,
 )
-from models.evaluation.calibration import (
-    NumberCalibration,
-    order_statistics,
-)
+from models.evaluation.calibration import NumberCalibration
+from models.evaluation.conformal_rank import order_statistics
 from models.features.columns import ColumnProfile, Columns
 from models.features.rows import Rows
 from models.prediction.options import PredictOptions

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.features.columns import level_text
-from models.prediction.answers.answer import Names
+from models.prediction.answers.answer import ListsOfClasses, Names
 from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction, RowPrediction
 
@@ -51,8 +51,8 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
 def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
     if name == "label":
         values = Names(values, tuple(classes))
-    if isinstance(values, Names):
-        return _labels(values.values, values.known)
+    if isinstance(values, Names | ListsOfClasses):
+        return _of_names(values)
     if isinstance(values, list):
         return _reasons(values) if name == REASONS else pa.array(values, pa.string())
     if values.ndim > 1:
@@ -62,6 +62,14 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
     if np.issubdtype(values.dtype, np.datetime64):
         return pa.array(values, pa.timestamp("us", tz="UTC"))
     return _floats(values)
+
+
+def _of_names(values: Names | ListsOfClasses) -> "pa.Array[Any]":
+    if isinstance(values, Names):
+        return _labels(values.values, values.known)
+    offsets = np.concatenate([[0], np.cumsum(values.sizes)])
+    names = _labels(list(values.names), values.names).take(pa.array(values.numbers))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names)
 
 
 def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[Any]":

@@ -65,13 +65,17 @@ class Table:
         return [value for batch in self.batches for value in batch.child(index).to_pylist()]
 
     def to_numpy(self, name: str) -> Any:
-        """A column as an array; a missing number is NaN.
+        """A column as an array; a missing number is NaN, and sets of classes are lists.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.
         """
         np = numpy()
         values = self.to_pylist(name)
+        if self.batches[0].schema.field(self.column_names.index(name)).type == na.Type.LIST:
+            lists = np.empty(len(values), object)  # of unlike lengths
+            lists[:] = values
+            return lists
         if any(isinstance(value, datetime) for value in values):
             return np.array([t and t.replace(tzinfo=None) for t in values], "datetime64[us]")
         if any(isinstance(value, str | bool) for value in values):

@@ -279,6 +279,26 @@ class Prediction:
             *(self[n] if n in there else None for n in ("value_of_model_information", "ask")),
         )
 
+    def sets(self, level: float = 0.9, kind: str = "credible") -> list[list[Any]]:
+        """A set of classes per row that contains the true one with probability `level`.
+
+        The most probable class is first, and in every set.
+
+        Args:
+            kind: `credible`, from the predicted probabilities, or `conformal`, from rows held out
+                for calibration.
+
+        Raises:
+            ValueError: these sets were not requested, or this version has none of the kind.
+        """
+        self._check_classes()
+        name = f"{'' if kind == 'credible' else f'{kind}_'}set_{level}"
+        if name not in self.table.column_names:
+            there = [n for n in self.table.column_names if n.startswith(("set_", "conformal_set_"))]
+            known, hint = ", ".join(there) or "none", f"predict with set_level={level}"
+            raise ValueError(f"no {kind} sets of level {level}, there are: {known}; {hint}")
+        return self.table.to_pylist(name)
+
     def to_frame(self) -> Any:
         """All columns, in the form that the rows had; a pandas frame keeps its index."""
         return self.restore(self.table)

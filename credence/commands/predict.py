@@ -74,6 +74,10 @@ def predict(
         list[float] | None,
         typer.Option(help="Threshold: the probability of being above it; once per threshold."),
     ] = None,
+    set_level: Annotated[
+        float | None,
+        typer.Option(help="Classes: the smallest sets that contain the true one so often."),
+    ] = None,
     quantile: Annotated[
         list[float] | None,
         typer.Option(help="Probability: the value that the target is below with it; repeatable."),
@@ -144,6 +148,7 @@ def predict(
         "interval_kinds": interval_kind,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
+        "set_level": set_level,
         "quantiles": quantile,
         "density": None if density is None else {"points": density},
         "costs": costs,

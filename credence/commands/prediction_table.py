@@ -113,7 +113,19 @@ def _classes(table: "Table") -> Columns:
     names = [name for name in table.column_names if name.startswith("probability_")]
     probabilities = zip(*map(table.to_pylist, names), strict=True)
     named = _named(table, CLASSES)
-    return {"label": named.pop("label"), "probability": list(map(max, probabilities))} | named
+    best = {"label": named.pop("label"), "probability": list(map(max, probabilities))}
+    return best | _sets(table) | named
+
+
+def _sets(table: "Table") -> Columns:
+    """The sets of classes, most probable first."""
+    columns: Columns = {}
+    for name in table.column_names:
+        kind, found, level = name.rpartition("set_")
+        if found and kind in ("", "conformal_"):
+            header = f"{float(level):.0%}\n{'conformal ' if kind else ''}set"
+            columns[header] = [", ".join(map(str, row)) for row in table.to_pylist(name)]
+    return columns
 
 
 def _named(table: "Table", headers: dict[str, str]) -> Columns:

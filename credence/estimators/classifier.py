@@ -7,6 +7,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from credence.estimators.base import BayesianEstimator, Uncertainty
+from models.prediction.options import IntervalKind
 
 
 class BayesianClassifier(ClassifierMixin, BayesianEstimator):
@@ -28,6 +29,24 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         entropy = self._predict(X).entropy
         assert entropy is not None
         return Uncertainty(**entropy)
+
+    def predict_set(
+        self, X: Any, level: float = 0.9, kind: IntervalKind = "credible"
+    ) -> np.ndarray:
+        """Rows × classes, in the order of `classes_`: True for the classes of each row's set.
+
+        The smallest set of the most probable classes that contains the true one with probability
+        `level`; it has at least one. A credible one follows from the predicted probabilities, a
+        conformal one from rows that were held out for calibration.
+
+        Raises:
+            ValueError: conformal sets were requested of a model that was not calibrated.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
+        found = self._predict(X, set_level=level, interval_kinds=(kind,)).answers["sets"]
+        (members,) = found.tensors().values()
+        return members
 
     def _restore(self) -> None:
         self.classes_ = np.array(self.model_.classes)

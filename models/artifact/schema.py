@@ -17,7 +17,7 @@ from models.config import FeatureType, Json, ModelConfig
 from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
-from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
+from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.features.categories import CategoryEncoder
@@ -231,14 +231,17 @@ def _check_variants(document: ModelDocument) -> None:
     if document.get("recommended_variant", 0.0) not in fractions:
         raise CorruptArtifact("is not a stored variant", "/recommended_variant")
     is_number = isinstance(document.get("target"), NumberTarget)
-    scores = set(NUMBER_SCORES if is_number else CLASS_SCORES)
+    scores = {SURPRISE, *(NUMBER_SCORES if is_number else CLASS_SCORES)}
     for i, variant in enumerate(document["variants"]):
         detector, calibration = variant["detector"], variant["calibration"]
         if detector and detector.score not in scores:
             message = f"is not a score of this task, which has {sorted(scores)}"
             raise CorruptArtifact(message, f"/variants/{i}/detector/score")
-        residuals = getattr(calibration, "residuals", ())
-        if list(residuals) != sorted(residuals):
-            raise CorruptArtifact(
-                "must be in increasing order", f"/variants/{i}/calibration/residuals"
-            )
+        sets = getattr(calibration, "sets", None)
+        for name, values in (
+            ("residuals", getattr(calibration, "residuals", ())),
+            ("sets/scores", () if sets is None else sets.scores),
+        ):
+            if list(values) != sorted(values):
+                path = f"/variants/{i}/calibration/{name}"
+                raise CorruptArtifact("must be in increasing order", path)

@@ -13,8 +13,8 @@ new row's own weight counts as 1, the mean of such weights.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -26,6 +26,8 @@ from torch import Tensor
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
 from models.evaluation.adaptive import Reference
+from models.evaluation.class_sets import LabelledClasses, SetCalibration, fit_sets
+from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics, score_at
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -36,8 +38,6 @@ PENALTY_SCALE = 0.5
 _BOUND = 10.0  # of |log c|, far above that of any useful fit
 _TOLERANCE = 1e-4  # of log c, a hundredth of its standard error from 20,000 rows
 _GOLDEN = (math.sqrt(5) - 1) / 2
-
-MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
 
 
 @dataclass(frozen=True)
@@ -58,40 +58,7 @@ class LabelledMixture:
         return float((log_prob if self.weights is None else log_prob * self.weights).sum())
 
 
-def conformal_rank(num_rows: int, level: float) -> int:
-    """k = ⌈(n + 1) · level⌉, at least 1.
-
-    The score of a new, exchangeable row is at most the k-th smallest of n scores, with a
-    probability of `level` or more (Vovk et al. 2005, §2.2). If k is n + 1, there is no such score.
-    """
-    return max(1, math.ceil((num_rows + 1) * level - 1e-9))  # rounding must not raise an integer
-
-
 Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
-
-
-def weighted_place(weights: Float[np.ndarray, "rows"], level: float) -> int:
-    """The place, from 0, of the smallest score r with Σ_{score_i ≤ r} w_i ≥ level · (Σ w_i + 1).
-
-    The new row has weight 1. For whole weights this is the place of the ⌈(n + 1) · level⌉-th of the
-    repeated rows. If no score is large enough, it is the number of rows.
-
-    Args:
-        weights: in the order of the increasing scores.
-    """
-    below = np.cumsum(weights)
-    wanted = level * (below[-1] + 1) if len(below) else level
-    return int(np.searchsorted(below, wanted - 1e-9 * max(1.0, wanted)))
-
-
-def _ranked(
-    scores: Sequence[float], weights: Sequence[float], level: float, beyond: float
-) -> float:
-    if weights:
-        place = weighted_place(np.asarray(weights), level)
-    else:
-        place = conformal_rank(len(scores), level) - 1
-    return scores[place] if place < len(scores) else beyond
 
 
 class ScalesVariance:
@@ -133,7 +100,7 @@ class NumberCalibration(ScalesVariance):
         exchangeable with the calibration rows the interval contains the target with a probability
         of `level` or more. With weights n is their sum.
         """
-        return _ranked(self.residuals, self.weights, level, math.inf)
+        return score_at(self.residuals, self.weights, level, math.inf)
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
@@ -183,7 +150,7 @@ class ShapeCalibration(ScalesVariance):
         interval is the whole support. For rows exchangeable with the calibration rows the interval
         contains the target with a probability of `level` or more. With weights n is their sum.
         """
-        return _ranked(self.conformity, self.weights, level, 1.0)
+        return score_at(self.conformity, self.weights, level, 1.0)
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
@@ -216,10 +183,16 @@ def _reference(scores: Sequence[float], weights: Sequence[float]) -> Reference:
 
 @dataclass(frozen=True)
 class ClassCalibration:
-    """A temperature T: logits are divided by it, and probabilities are proportional to p^(1/T)."""
+    """A temperature T: logits are divided by it, and probabilities are proportional to p^(1/T).
+
+    Args:
+        rows: to which T was fitted.
+        sets: the scores of conformal sets; None in versions of before there were any.
+    """
 
     temperature: Positive
     rows: Count
+    sets: SetCalibration | None = None
     has_intervals: ClassVar[bool] = False
 
     def reference(self) -> None:
@@ -230,7 +203,8 @@ class ClassCalibration:
         return mixture.tempered(self.temperature)
 
     def describe(self) -> Json:
-        return asdict(self)
+        described: Json = {"temperature": self.temperature, "rows": self.rows}
+        return described if self.sets is None else described | {"sets": self.sets.describe()}
 
 
 AnyNumberCalibration = NumberCalibration | ShapeCalibration
@@ -240,7 +214,7 @@ Calibration = AnyNumberCalibration | ClassCalibration
 def fit_calibration(
     some: Sequence[LabelledMixture], rows: Iterable[LabelledMixture], *, shaped: bool = False
 ) -> Calibration:
-    """Fit the scale to some rows, and rank the residuals or conformities of all rows.
+    """Fit the scale to some rows, and rank the residuals, conformities or sets of all rows.
 
     Args:
         some: rows whose mixtures are in memory together.
@@ -249,7 +223,8 @@ def fit_calibration(
     """
     scale = fit_scale(some)
     if isinstance(some[0].mixture, CategoricalMixture):
-        return ClassCalibration(scale, sum(len(one.targets) for one in some))
+        sets = fit_sets(_probabilities(rows, scale))
+        return ClassCalibration(scale, sum(len(one.targets) for one in some), sets)
     rank = conformity if shaped else residuals
     ranked, weights = [], []
     for one in rows:
@@ -260,6 +235,15 @@ def fit_calibration(
     kept, kept_weights = order_statistics(values, torch.cat(weights) if weights else None)
     kind = ShapeCalibration if shaped else NumberCalibration
     return kind(scale, kept, len(values), kept_weights)
+
+
+def _probabilities(
+    rows: Iterable[LabelledMixture], temperature: float
+) -> Iterator[LabelledClasses]:
+    for one in rows:
+        assert isinstance(one.mixture, CategoricalMixture)
+        probabilities = one.mixture.tempered(temperature).mean()
+        yield LabelledClasses(probabilities, one.targets, one.weights)
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
@@ -312,39 +296,3 @@ def conformity(
     probability. They would cover the level on average, but too little where numbers are large.
     """
     return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)
-
-
-def order_statistics(
-    values: Float[Tensor, "rows"], weights: Float[Tensor, "rows"] | None = None
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The values in increasing order, at most `MAX_RESIDUALS` of them, evenly spread; weights.
-
-    The k-th of m kept values is the ⌈k (n + 1) / (m + 1)⌉-th of all n. A quantile of the kept
-    values is therefore never below that of all values. The weights are () if each is 1.
-    """
-    if weights is not None:
-        return _weighted_statistics(values.cpu().numpy(), weights.double().cpu().numpy())
-    ordered = np.sort(values.cpu().numpy())
-    n, m = len(ordered), min(len(ordered), MAX_RESIDUALS)
-    ranks = -(-np.arange(1, m + 1) * (n + 1) // (m + 1))
-    return tuple(ordered[ranks - 1].tolist()), ()
-
-
-def _weighted_statistics(
-    values: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """All values that count, with their weights; of too many m, each with the weight v.
-
-    The k-th is the smallest up to which the weights are at least k v (W + 1) / (m v + 1), where W
-    is the sum of all weights and v = min(1, W/m). For whole weights this is the rule for rows.
-    """
-    counts = weights > 0
-    order = np.argsort(values[counts], kind="stable")
-    values, weights = values[counts][order], weights[counts][order]
-    m, below = MAX_RESIDUALS, np.cumsum(weights)
-    if len(values) <= m:
-        return tuple(values.tolist()), tuple(weights.tolist())
-    each = min(1.0, below[-1] / m)
-    wanted = np.arange(1, m + 1) * each * (below[-1] + 1) / (m * each + 1)
-    places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(values) - 1)
-    return tuple(values[places].tolist()), () if each == 1 else (each,) * m

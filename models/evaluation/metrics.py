@@ -30,6 +30,7 @@ from models.evaluation.calibration_error import (
 )
 from models.evaluation.class_scores import class_row_scores
 from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
+from models.evaluation.set_scores import set_row_scores
 from models.evaluation.standard_errors import class_errors, number_errors
 from models.evaluation.weighting import (
     WEIGHT,
@@ -55,14 +56,16 @@ def row_scores(
     """The scores of each row: `regression_scores` or `classification_scores`, and its weight.
 
     Args:
-        by_class: whether to add what `models.evaluation.class_scores` reads.
+        by_class: whether to add what `models.evaluation.class_scores` and `set_scores` read.
     """
     scores = _row_scores(labelled, calibration)
     mixture = labelled.mixture
     if by_class and isinstance(mixture, CategoricalMixture):
         assert calibration is None or isinstance(calibration, ClassCalibration)
         final = mixture if calibration is None else calibration.apply(mixture)
+        sets = None if calibration is None else calibration.sets
         scores |= class_row_scores(final.mean(), labelled.targets)
+        scores |= set_row_scores(final.mean(), labelled.targets, sets, COVERAGE_LEVELS)
     return scores if labelled.weights is None else scores | {WEIGHT: labelled.weights}
 
 

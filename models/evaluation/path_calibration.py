@@ -23,12 +23,8 @@ from torch import Tensor
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Number, Positive
 from models.evaluation.adaptive import Reference
-from models.evaluation.calibration import (
-    MAX_RESIDUALS,
-    PENALTY_SCALE,
-    conformal_rank,
-    order_statistics,
-)
+from models.evaluation.calibration import PENALTY_SCALE
+from models.evaluation.conformal_rank import MAX_RESIDUALS, conformal_rank, order_statistics
 
 # Fewer independent errors have no conformal interval of 90 %, and a scale's prior, which weighs as
 # much as eight, would say more than they do.

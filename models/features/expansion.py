@@ -101,7 +101,10 @@ class Expansion(TensorRecord):
     def __call__(self, compact: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         """Return the network inputs of compact rows, on their device."""
         if self.is_identity:
-            return compact if compact.shape[1] == self.width else compact[:, : self.width]
+            if compact.shape[1] == self.width:
+                return compact
+            # A copy: how a product rounds may depend on the alignment of its rows.
+            return compact[:, : self.width].contiguous()
         own = self if compact.device == self.plain.device else self.to(compact.device)
         plain = compact.index_select(1, own.plain)
         slots = (compact.index_select(1, own.coded) == own.codes).to(compact)

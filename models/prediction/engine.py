@@ -15,9 +15,10 @@ from models.evaluation.calibration import (
     LabelledMixture,
     fit_calibration,
 )
+from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.expansion import Expansion
 from models.features.rows import Rows, evenly_spread
-from models.features.targets import NumberTarget, Target
+from models.features.targets import ClassTarget, NumberTarget, Target
 from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
@@ -159,13 +160,18 @@ class Engine:
     def calibrate(self, fitted: Ready, rows: Rows, seed: int, samples: int) -> Calibration:
         """The calibration fitted to rows that no weight was fitted to.
 
-        The scale is fitted to as many rows as `_FIT_VALUES` allows, the residuals are of all rows.
+        The scale is fitted to as many rows as `_FIT_VALUES` allows. The residuals are of all rows;
+        sets of classes are of `MAX_RESIDUALS` at most, whose probabilities are in memory together.
         """
         sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
+        if isinstance(self.target, ClassTarget):
+            rows = rows[evenly_spread(len(rows), MAX_RESIDUALS)]
         some = rows[evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
+        fitting = list(self.labelled(fitted, some, sampler, seed, samples))
+        ranking = self.labelled(fitted, rows, sampler, seed, samples)
         return fit_calibration(
-            list(self.labelled(fitted, some, sampler, seed, samples)),
-            self.labelled(fitted, rows, sampler, seed, samples),
+            fitting,
+            fitting if len(some) == len(rows) else ranking,
             shaped=isinstance(self.likelihood, ShapedLikelihood),
         )
 

@@ -25,6 +25,8 @@ Samples = Annotated[
 Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 Prune = Annotated[float, Interval(ge=0.0, lt=1.0), Field(description="a stored variant")]
 Level = Annotated[float, Interval(gt=0.0, lt=1.0)]
+MAX_POINTS = 512  # of a density
+
 Horizon = Annotated[
     Annotated[int, Interval(ge=1, le=1_000)] | None,
     Field(description="forecasting only: steps ahead; default: as trained"),
@@ -36,7 +38,7 @@ class Density:
     """The predicted density of a number on a grid that suits each row."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-    points: Annotated[int, Interval(ge=2, le=512)] = 64
+    points: Annotated[int, Interval(ge=2, le=MAX_POINTS)] = 64
 
 
 MAX_ACTIONS = 100  # each is a product with every sample's probabilities
@@ -146,7 +148,13 @@ class BatchOptions:
             description="thresholds in units of the target: the probability that it is above each"
         ),
     ] = ()
-
+    set_level: Annotated[
+        Level | None,
+        Field(
+            description="classification only: the smallest sets of classes that contain the true "
+            "one with this probability, in `sets`; `interval_kinds` says which kinds",
+        ),
+    ] = None
     quantiles: Annotated[
         tuple[Level, ...],
         Len(0, 99),
@@ -167,7 +175,8 @@ class BatchOptions:
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
-        return (self.exceeds, self.quantiles, self.density, self.costs)
+        sets = None if self.set_level is None else (self.set_level, frozenset(self.interval_kinds))
+        return (self.exceeds, self.quantiles, self.density, self.costs, sets)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -285,14 +285,18 @@ def bound_name(kind: IntervalKind, end: str, level: float) -> str:
 
 
 def summarise(
-    mixture: Mixture, options: BatchOptions, score: str, calibration: Calibration | None = None
+    mixture: Mixture,
+    options: BatchOptions,
+    score: str | None,
+    calibration: Calibration | None = None,
 ) -> Arrays:
     """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
     The names of errors other than `mc_error` begin with `ERROR`.
 
     Args:
-        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`).
+        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
+            if no mixture gives it.
     """
     raw = mixture
     if calibration is not None:
@@ -301,7 +305,8 @@ def summarise(
         summary = _summarise_classes(mixture)
     else:
         summary = _summarise_numbers(mixture, options, calibration)
-    summary["ood_score"] = ood_score(mixture, score)
+    if score is not None:
+        summary["ood_score"] = ood_score(mixture, score)
     summary |= questions.of_mixture(mixture, options, calibration)
     if mixture.num_samples > 1:
         even = options.sampler == "sobol"

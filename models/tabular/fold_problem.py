@@ -15,12 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.evaluation.calibration import (
-    MAX_RESIDUALS,
-    Calibration,
-    LabelledMixture,
-    fit_calibration,
-)
+from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
+from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.folds import Folds
 from models.features.rows import evenly_spread
 from models.inference.bbb import BBBState
@@ -98,19 +94,18 @@ class FoldProblem(RowProblem):
 
     def _calibrate(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
-        some = [
-            one
-            for fold in range(self.folds.count)
-            for one in self._labelled(state, fold, self._some(fold, _SCALING_ROWS))
-        ]
+        some = list(self._out_of_fold(state, _SCALING_ROWS))
+        largest = max(len(self.folds.rows(fold)) for fold in range(self.folds.count))
+        is_all = largest <= _SCALING_ROWS // self.folds.count
         shaped = isinstance(self.model.likelihood, ShapedLikelihood)
-        return fit_calibration(some, self._all_labelled(state), shaped=shaped)
+        ranked = some if is_all else self._out_of_fold(state, MAX_RESIDUALS)
+        return fit_calibration(some, ranked, shaped=shaped)
 
-    def _all_labelled(self, state: State) -> Iterator[LabelledMixture]:
-        """At most `MAX_RESIDUALS` rows: of more a calibration keeps no more."""
+    def _out_of_fold(self, state: State, most: int) -> Iterator[LabelledMixture]:
+        """At most so many rows. Of more than `MAX_RESIDUALS` a calibration keeps no more."""
         start = 0
         for fold in range(self.folds.count):
-            rows = self._some(fold, MAX_RESIDUALS)
+            rows = self._some(fold, most)
             for one in self._labelled(state, fold, rows):
                 yield replace(one, start=start + one.start)
             start += len(rows)

@@ -1,6 +1,5 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -22,12 +21,13 @@ from models.config import (
 )
 from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import Calibration
+from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics
-from models.evaluation.metrics import PerRowScores
+from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
+from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
@@ -46,6 +46,8 @@ from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.out_of_distribution.combination import MOST
+from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers.questions import not_answered
 from models.prediction.answers.reasons import REASONS
@@ -90,6 +92,7 @@ class TabularModel(TrainedModel):
 
     encoder: FeatureEncoder
     target: Target
+    unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
     tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
@@ -170,6 +173,14 @@ class TabularModel(TrainedModel):
         encoder = FeatureEncoder(config.features or (), stored, encoders, data.get("seen"))
         return {"encoder": encoder, "target": data["target"], "tuned": True}
 
+    def own_tensors(self) -> dict[str, Tensor]:
+        return {} if self.unlike is None else self.unlike.pack()
+
+    def with_own_tensors(self, tensors: Mapping[str, Tensor]) -> "TabularModel":
+        if not tensors:
+            return self
+        return replace(self, unlike=FeatureScores.unpack(tensors, self.encoder))
+
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
 
@@ -207,10 +218,10 @@ class TabularModel(TrainedModel):
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
-        used = replace(options, samples=samples)
-        answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
-        outside = self.detector(options.prune).flags_columns(self._column_score(x))
-        answer = replace(answer, out_of_distribution=answer.out_of_distribution | outside)
+        used, detector = replace(options, samples=samples), self.detector(options.prune)
+        if detector.score == SURPRISE:
+            summary["ood_score"] = self.surprise(x)
+        answer = self._compared(to_prediction(summary, used, detector, self.classes), x)
         if options.return_draws:
             calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
@@ -242,8 +253,14 @@ class TabularModel(TrainedModel):
     def _summarise(self, scores: PerRowScores) -> Json:
         """The metrics of rows, with those by class if they have what these need."""
         metrics = summarise_scores(scores) | selective_metrics(scores)
-        by_class, errors = class_metrics(scores, self.classes or ())
-        return metrics | by_class | {"standard_errors": metrics["standard_errors"] | errors}
+        classes = self.classes or ()
+        by_class, errors = class_metrics(scores, classes)
+        sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
+        covered = set_coverage_by_class(scores, COVERAGE_LEVELS, len(classes))
+        for scored, coverage in zip(by_class.get("by_class", ()), covered, strict=False):
+            scored.update(coverage)
+        errors = metrics["standard_errors"] | errors | of_sets
+        return metrics | by_class | sets | {"standard_errors": errors}
 
     def row_scores(
         self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
@@ -317,25 +334,39 @@ class TabularModel(TrainedModel):
 
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
-        nothing = Detector(DEFAULT_SCORES[self.task], column_threshold=math.inf)
-        return self.variant(prune).detector or nothing
+        name = DEFAULT_SCORES[self.task] if self.unlike is None else SURPRISE
+        return self.variant(prune).detector or Detector(name)
 
     def fit_detector(self, prune: float, rows: Rows) -> Detector:
         """Fit the configured false-alarm rate to rows that no weight was fitted to.
 
-        Half of the rate is for the columns. Rows that these flag are flagged whatever their other
-        score, and count as above any threshold, so that the rate is that of both reasons together.
+        A row that is as surprising as can be counts as above any threshold.
         """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
         scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
+        usual = np.where(scores >= MOST, np.inf, scores) if name == SURPRISE else scores
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
-        outside, rate = self._column_score(rows.inputs), config.false_alarm_rate
-        columns = Detector.fit(name, outside, rate / 2, weights).threshold
-        usual = np.where(outside > columns, np.inf, scores)
-        return replace(Detector.fit(name, usual, rate, weights), column_threshold=columns)
+        return Detector.fit(name, usual, config.false_alarm_rate, weights)
 
-    def _column_score(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
-        return self.encoder.column_score(x).cpu().numpy()
+    def fit_unlike(self, rows: Rows) -> "TabularModel":
+        """A copy that knows what these training rows have in common; a forecaster does not."""
+        if self.unlike is None:
+            return self
+        return replace(self, unlike=self.unlike.fit(rows, self.config.training.seed))
+
+    def surprise(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
+        """−log₁₀ of the probability of a row as strange as each (`models.out_of_distribution`)."""
+        if self.unlike is None:
+            raise ValueError("this version does not know what its training rows had in common")
+        with torch.inference_mode(), threads_for(len(x)):
+            return self.unlike(x, self.encoder.column_score(x)).cpu().numpy()
+
+    def _compared(self, answer: RowPrediction, x: Float[Tensor, "rows inputs"]) -> RowPrediction:
+        """Flag new levels whatever the score, in versions whose score does not see them."""
+        if self.unlike is not None:
+            return answer
+        is_new = self.encoder.column_score(x).cpu().numpy() > 0
+        return replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
 
     def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
         """Say of each flagged row which of its values are unlike those of training.
@@ -344,7 +375,15 @@ class TabularModel(TrainedModel):
         """
         if self.encoder.seen is None:
             return prediction
-        reasons = find_reasons(self.encoder, columns, prediction.out_of_distribution)
+        flagged, unlike = prediction.out_of_distribution, self.unlike
+
+        def contributions(some: Columns) -> Float[np.ndarray, "rows features"]:
+            assert unlike is not None
+            with torch.inference_mode(), threads_for(len(flagged)):
+                return unlike.contributions(self.encode(some))
+
+        known = None if unlike is None else contributions
+        reasons = find_reasons(self.encoder, columns, flagged, known)
         return replace(prediction, answers={**prediction.answers, REASONS: reasons})
 
     def informed(
@@ -360,9 +399,19 @@ class TabularModel(TrainedModel):
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
     ) -> np.ndarray:
-        """The variant's out-of-distribution score of each row."""
+        """The out-of-distribution score of each row, by which the variant flags rows."""
+        if self.detector(prune).score == SURPRISE:
+            return self.surprise(x)
+        return self.predictive_ood_score(x, samples, prune)
+
+    def predictive_ood_score(
+        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
+    ) -> np.ndarray:
+        """The score of each row's predictive distribution, which depends on the method."""
         options = self.resolve(PredictOptions(samples=samples, prune=prune, intervals=()))
-        return self._summary(self.fitted(prune), x, options)["ood_score"]
+        name = self.detector(prune).score
+        name = DEFAULT_SCORES[self.task] if name == SURPRISE else name
+        return self._summary(self.fitted(prune), x, options, name)["ood_score"]
 
     def measure_sobol_factors(
         self, prune: float, x: Float[Tensor, "rows inputs"]
@@ -419,13 +468,21 @@ class TabularModel(TrainedModel):
         return self.encoder.encode(columns).to(self.device)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse adaptive intervals, and conformal ones alone, if the version has none."""
+        """Also refuse adaptive intervals, and conformal answers alone, if the version has none."""
         super()._check(options)
-        kinds = set(options.interval_kinds) if options.intervals else set()
-        needed = "adaptive" if "adaptive" in kinds else "conformal"
-        calibration = self.variant(options.prune).calibration
+        kinds, calibration = set(options.interval_kinds), self.variant(options.prune).calibration
+        if kinds == {"conformal"} and options.set_level is not None:
+            if not isinstance(calibration, ClassCalibration) or calibration.sets is None:
+                raise InvalidInput(
+                    "this version has no conformal sets: no rows were held out for its "
+                    "calibration, or it is older than they are; request credible ones",
+                    "/interval_kinds",
+                )
+            return
         has_intervals = calibration is not None and calibration.has_intervals
-        if not has_intervals and (needed == "adaptive" or kinds == {"conformal"}):
+        needed = "adaptive" if "adaptive" in kinds else "conformal"
+        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
+        if options.intervals and is_needed and not has_intervals:
             raise InvalidInput(
                 f"this version has no {needed} intervals: only calibrated regressions and "
                 "forecasts have them; request credible ones",
@@ -437,11 +494,18 @@ class TabularModel(TrainedModel):
         found = self.variant(prune).calibration
         return None if isinstance(found, PathCalibration) else found
 
-    def _summary(self, fitted: Ready, x: Tensor, options: ResolvedOptions) -> Arrays:
-        """The arrays of all rows; errors are corrected by the variant's measured factor."""
+    def _summary(
+        self, fitted: Ready, x: Tensor, options: ResolvedOptions, score: str | None = None
+    ) -> Arrays:
+        """The arrays of all rows; errors are corrected by the variant's measured factor.
+
+        Args:
+            score: the out-of-distribution score; None for the detector's, if it is a mixture's.
+        """
         sampler, seed = options.sampler, options.seed
         calibration = self._calibration_of(options.prune)
-        score = self.detector(options.prune).score
+        if score is None and self.detector(options.prune).score != SURPRISE:
+            score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
             summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])

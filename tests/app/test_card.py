@@ -70,6 +70,14 @@ def test_classes_have_scores_of_their_own(cards: Service) -> None:
     assert counted.trace() / counted.sum() == pytest.approx(metrics["accuracy"])
     page = cards.http.get("/models/tree/versions/1/card", headers=HTML).text
     assert "Rows by true and predicted class" in page
+    coverage, sizes = by_name["coverage"].tables
+    for table, name in ((coverage, "set_coverage"), (sizes, "set_size")):
+        for row, prefix in zip(table.rows, ("", "conformal_"), strict=False):
+            assert list(row[2:]) == list(metrics[f"{prefix}{name}"].values())
+    assert [row[-1] for row in each.rows] == [
+        one["conformal_set_coverage"]["0.9"] for one in metrics["by_class"]
+    ]
+    assert "in conformal 90 % sets" in page
     other = {section.name: section for section in sections(card(cards, "price"))}
     assert not other["classes"].tables
 

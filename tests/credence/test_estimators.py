@@ -112,6 +112,11 @@ def test_quantiles_and_probabilities_belong_together(fitted: BayesianRegressor) 
         np.testing.assert_allclose(above[i], [0.9, 0.5], atol=1e-4)
     lower, _ = fitted.predict_interval(rows, 0.8)
     np.testing.assert_allclose(quantiles[:, 0], lower, rtol=1e-5)
+    density = fitted.predict_density(rows, points=32)
+    inside = np.trapezoid(density.density, density.values, axis=1)
+    np.testing.assert_allclose(inside, 1, atol=0.02)
+    with pytest.raises(ValueError, match="513 points: give 2 to 512"):
+        fitted.predict_density(rows, points=513)
     with pytest.raises(ValueError, match=r"quantile 1.0 is not between 0 and 1"):
         fitted.predict_quantiles(rows, [0.5, 1])
     with pytest.raises(ValueError, match="threshold nan is not a finite number"):
@@ -212,6 +217,13 @@ def test_a_loaded_classifier_knows_its_classes(tmp_path: Path) -> None:
     assert again.classes_.tolist() == ["down", "up"]
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
     assert (again.predict(X) == model.predict(X)).all()
+    members, probabilities = model.predict_set(X), model.predict_proba(X)
+    assert ((members * probabilities).sum(1) >= 0.9).all()
+    assert members[np.arange(60), probabilities.argmax(1)].all()
+    with pytest.raises(ValueError, match="no conformal sets: no rows were held out"):
+        model.predict_set(X, 0.9, "conformal")
+    with pytest.raises(ValueError, match="level 90 is not between 0 and 1"):
+        model.predict_set(X, 90)
     with pytest.raises(ValueError, match="task is classification, not regression"):
         BayesianRegressor.load(tmp_path / "model.tar")
     (tmp_path / "other.tar").write_bytes(b"no archive")

@@ -32,6 +32,7 @@ from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.options import KINDS
 from models.prediction.prediction import Prediction, RowPrediction
 
 PARAMETERS = "/parameters"
@@ -215,9 +216,9 @@ def _structured(name: str, value: object) -> Any:
 
 
 def _kinds(names: list[str] | None) -> list[str]:
-    """The kinds of intervals that the requested outputs need, by default credible ones."""
-    wanted = names or ()
-    return [kind for name, kind in outputs.BOUNDS.items() if name in wanted] or ["credible"]
+    """The kinds of intervals or sets that the requested outputs need, by default credible ones."""
+    asked = set(names or ())
+    return [kind for kind in KINDS if asked & outputs.OF_KIND[kind]] or ["credible"]
 
 
 def _intervals(given: object, names: list[str] | None) -> list[Any]:

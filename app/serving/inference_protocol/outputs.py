@@ -29,6 +29,11 @@ BOUNDS: dict[str, IntervalKind] = {  # the kind of the intervals that an output 
     "conformal_quantiles": "conformal",
     "adaptive_quantiles": "adaptive",
 }
+OF_KIND = {
+    "credible": {QUANTILES, "set"},
+    "conformal": {"conformal_quantiles", "conformal_set"},
+    "adaptive": {"adaptive_quantiles"},
+}
 ABSTAINED = "abstained"
 DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # by unit; else FP64
 

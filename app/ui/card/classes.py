@@ -4,6 +4,8 @@ from app.ui.charts import Cell, Content, Table
 from core.database.schema import Json
 from models.features.columns import level_text
 
+SETS = {"set_coverage": "in 90 % sets", "conformal_set_coverage": "in conformal 90 % sets"}
+SET_LEVEL = "0.9"
 MOST_SHOWN = 20  # classes of the confusion table: more columns are not read
 
 
@@ -23,11 +25,18 @@ def classes(card: Json) -> Content:
 
 def _by_class(metrics: Json) -> Table:
     names = ("rows", "recall", "precision", "average_precision", "auroc")
+    sets = [name for name in SETS if name in metrics["by_class"][0]]
     rows: list[list[Cell]] = [
-        [level_text(one["class"]), *(one[name] for name in names)] for one in metrics["by_class"]
+        [
+            level_text(one["class"]),
+            *(one[name] for name in names),
+            *(one[name][SET_LEVEL] for name in sets),
+        ]
+        for one in metrics["by_class"]
     ]
     headers = ("class", "rows", "recall", "precision", "average precision", "AUROC")
-    return Table("By class (full posterior)", headers, rows)
+    titles = (SETS[name] for name in sets)
+    return Table("By class (full posterior)", (*headers, *titles), rows)
 
 
 def _thresholds(metrics: Json) -> Table:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from app.ui.calibration import calibration_charts
 from app.ui.charts import (
@@ -20,7 +21,7 @@ from app.ui.format import with_error
 from core.database.schema import Json
 from models.evaluation.scores import SCORES, Score
 
-CALIBRATED = "scale or temperature, conformal intervals"
+CALIBRATED = "scale or temperature, conformal intervals or sets"
 
 
 def scores(card: Json) -> Content:
@@ -80,7 +81,8 @@ def _corrections(variants: Sequence[Json]) -> list[Table]:
     for variant in variants:
         metrics, found = variant["metrics"], variant.get("calibration")
         if found:
-            values = (f"{k.replace('_', ' ')} {v:.3g}" for k, v in found.items() if k != "rows")
+            numbers = {k: v for k, v in found.items() if k not in ("rows", "sets")}
+            values = (f"{k.replace('_', ' ')} {v:.3g}" for k, v in numbers.items())
             before = metrics.get("uncalibrated", {}).get("log_likelihood")
             name = variant_name(variant["prune"])
             rows.append([name, ", ".join(values), found["rows"], before, metrics["log_likelihood"]])
@@ -108,26 +110,58 @@ def _pit(counts: Sequence[int]) -> Chart:
 
 
 def coverage(card: Json) -> Content:
-    """Coverage and width of both kinds of intervals, by level; empty without intervals."""
+    """Coverage and size of both kinds of intervals or sets, by level; empty without them."""
     variants, metrics = card["variants"], card["variants"][0]["metrics"]
-    levels = [float(level) for level in metrics.get("coverage") or ()]
-    if not levels:
-        return [], []
-    headers = ("variant", "interval", *(f"{100 * level:g} %" for level in levels))
+    shown = [one for one in _SHOWN if metrics.get(one.coverage)]
+    return [table for one in shown for table in _coverage_tables(variants, one)], []
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Names of metrics: the coverage of credible and conformal answers, and what they cost."""
+
+    answer: str
+    coverage: str
+    size: str
+    size_title: str
+    conformal_coverage: str
+    conformal_size: str
+
+
+_SHOWN = (
+    _Kinds(
+        *("interval", "coverage", "interval_width", "width"),
+        *("conformal_coverage", "conformal_width"),
+    ),
+    _Kinds(
+        *("set of classes", "set_coverage", "set_size", "number of classes"),
+        *("conformal_set_coverage", "conformal_set_size"),
+    ),
+)
+
+
+def _coverage_tables(variants: Sequence[Json], names: _Kinds) -> list[Table]:
+    metrics = variants[0]["metrics"]
+    levels = [float(level) for level in metrics[names.coverage]]
+    headers = ("variant", names.answer, *(f"{100 * level:g} %" for level in levels))
     errors = [_two_standard_errors(level, metrics["rows"]) for level in levels]
     by_chance: list[Cell] = ["by chance", "two standard errors", *errors]
-    shares = _by_level(variants, {"credible": "coverage", "conformal": "conformal_coverage"})
-    widths = _by_level(variants, {"credible": "interval_width", "conformal": "conformal_width"})
-    tables = [
-        Table("Coverage on held-out rows, by level", headers, [*shares, by_chance]),
-        Table("Mean width on held-out rows, by level", headers, widths),
+    shares = {"credible": names.coverage, "conformal": names.conformal_coverage}
+    sizes = {"credible": names.size, "conformal": names.conformal_size}
+    title = f"Mean {names.size_title} on held-out rows, by level"
+    return [
+        Table(
+            "Coverage on held-out rows, by level",
+            headers,
+            [*_by_level(variants, shares), by_chance],
+        ),
+        Table(title, headers, _by_level(variants, sizes)),
     ]
-    return tables, []
 
 
 def _by_level(variants: Sequence[Json], names: Mapping[str, str]) -> list[list[Cell]]:
-    """A row per variant and kind of interval. Cells without a measurement are empty."""
-    levels = variants[0]["metrics"]["coverage"]
+    """A row per variant and kind. Cells without a measurement are empty."""
+    levels = variants[0]["metrics"][names["credible"]]
     return [
         [variant_name(v["prune"]), kind, *(_cell(v["metrics"][name], level) for level in levels)]
         for v in variants

@@ -31,10 +31,19 @@ const ONE_SAMPLE = "needs two samples";
  * @returns {(number | string)[]} */
 const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
+/** Why a row is unlike those of training, in words; empty if it is not.
+ * @param {AnyAnswer} answer
+ * @param {number} i */
+const why = (answer, i) => (answer.reasons?.[i] ?? []).map((reason) => reason.text).join("; ");
+
+/** The reasons of all rows, for the file.
+ * @param {AnyAnswer} answer */
+const reasons = (answer) => answer.reasons?.map((_, i) => why(answer, i));
+
 /** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
+const remark = (answer, i) => [answer.out_of_distribution?.[i] && ["out of distribution", why(answer, i)].filter(Boolean).join(": "), answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
@@ -72,7 +81,7 @@ const digests = {
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "credible" ? "" : `${one.kind}_`}${end}_${one.level}`, values]))),
-        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
+        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },
@@ -80,16 +89,18 @@ const digests = {
    * @param {PredictBody} body
    * @returns {Digest} */
   classification(answer, body) {
-    const { labels, classes, probabilities, entropy } = answer;
+    const { labels, classes, probabilities, entropy, sets } = answer;
+    const named = (/** @type {ClassSets} */ one) => `${+(100 * one.level).toPrecision(4)} % ${one.kind === "conformal" ? "conformal " : ""}set`;
+    const members = (/** @type {ClassSets} */ one, /** @type {number} */ i) => one.classes[i].map(String).join(", ");
     const epistemic = epistemicOf(answer, entropy.epistemic);
     const most = Math.log(classes.length);
     const list = (/** @type {number[]} */ row) => classes.map((name, k) => `${name} ${formatValue(row[k])}`).join(", ");
     return {
-      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, "remark"],
+      headers: ["row", "label", "probability", ...sets.map(named), "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, "remark"],
       rows: labels.map((label, i) => {
         const k = classes.indexOf(label);
         return [
-          i + 1, String(label), probabilities[i][k], epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
+          i + 1, String(label), probabilities[i][k], ...sets.map((one) => members(one, i)), epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
           shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], epistemic[i],
           entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${formatValue(entropy.aleatoric[i])}, epistemic ${formatValue(entropy.epistemic[i])} nats`),
           remark(answer, i),
@@ -98,15 +109,16 @@ const digests = {
       isFlagged: labels.map((_, i) => remark(answer, i) !== ""),
       legend: classes.map(String),
       facts: labels.length === 1 ? [
-        ["label", String(labels[0])], ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
+        ["label", String(labels[0])], ...sets.map((one) => /** @type {Fact} */ ([named(one), members(one, 0)])), ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
         ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
       summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, labels.length),
       file: file(body, {
-        label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
+        label: labels, ...Object.fromEntries(sets.map((one) => [`${one.kind === "conformal" ? "conformal_" : ""}set_${one.level}`, one.classes.map((row) => JSON.stringify(row))])),
+        ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
         ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
-        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained, ...decisionColumns(answer),
+        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
   },

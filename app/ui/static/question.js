@@ -24,6 +24,8 @@ export function read(question) {
   const [prune, level] = [findInput("prune"), findInput("level")];
   if (prune) body.prune = question.variants[Number(prune.value)].prune;
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
+  const setLevel = findInput("set-level");
+  if (setLevel) body.set_level = Number(setLevel.value);
   const threshold = findInput("threshold")?.value.trim();
   if (threshold) body.exceeds = [value(threshold, "number")];
   if (question.task === "regression" && body.inputs.length === 1) body.density = { points: POINTS };

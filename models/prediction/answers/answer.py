@@ -21,6 +21,21 @@ A = TypeVar("A", bound="Answer")
 
 
 @dataclass(frozen=True)
+class ListsOfClasses:
+    """A table column with a list of classes in each row.
+
+    Args:
+        numbers: of the classes, of all rows one after the other.
+        sizes: how many each row has.
+        names: of all classes.
+    """
+
+    numbers: np.ndarray
+    sizes: np.ndarray
+    names: tuple[str | float | bool, ...]
+
+
+@dataclass(frozen=True)
 class Names:
     """A table column of names. Its type follows from all known names: every table has the same."""
 
@@ -58,7 +73,7 @@ class Answer(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """Table columns by name: an array, a list or `Names`, with a value per row."""
+        """Table columns by name: an array, a list, `Names` or `ListsOfClasses`, a value per row."""
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Output tensors of the Open Inference Protocol by name: those of its `Question`."""

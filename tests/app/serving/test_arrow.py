@@ -92,12 +92,16 @@ def test_classes_tensors_and_draws(http: httpx.Client) -> None:
         "y": pa.array([0.2, 0.1]),
         "x": pa.array([0.1, 0.3]),
     }
-    given = table(send(http, stream(columns), ARROW, model="tree", samples=8, return_draws="true"))
+    query = {"model": "tree", "samples": 8, "return_draws": "true", "set_level": 0.8}
+    given = table(send(http, stream(columns), ARROW, **query))
     rows = [
         {"x": x, "y": y, "image": image.astype(float).tolist()}
         for x, y, image in zip([0.1, 0.3], [0.2, 0.1], images, strict=True)
     ]
-    expected = ask_json(http, model="tree", inputs=rows, samples=8, return_draws=True)
+    body = {"model": "tree", "samples": 8, "return_draws": True, "set_level": 0.8}
+    expected = ask_json(http, inputs=rows, **body)
+    for name, one in zip(("set_0.8", "conformal_set_0.8"), expected["sets"], strict=True):
+        assert given[name].to_pylist() == one["classes"]
     assert given["label"].to_pylist() == expected["labels"]
     for i, name in enumerate(expected["classes"]):
         column = given[f"probability_{name}"].to_pylist()

@@ -217,6 +217,30 @@ def test_classes_come_with_names_and_entropies(
         assert result.as_numpy("samples").shape == (8, 2, 3)
 
 
+def test_sets_are_flags_of_the_classes(
+    client: triton.InferenceServerClient, http: httpx.Client
+) -> None:
+    rows = [
+        {"x": x, "y": y, "image": image.astype(float).tolist()}
+        for (x, y), image in zip(PLANE.tolist(), IMAGES, strict=True)
+    ]
+    expected = predicted(http, model="tree", inputs=rows, samples=8, set_level=0.9)
+    matrix = tensors({"inputs": PLANE, "image": IMAGES})
+    asked = {"samples": 8, "set_level": 0.9}
+    both = [triton.InferRequestedOutput(name) for name in ("set", "conformal_set")]
+    result = client.infer("tree", matrix, outputs=both, parameters=asked)
+    plain = client.infer("tree", matrix, parameters=asked)
+    assert plain.as_numpy("set").tolist() == result.as_numpy("set").tolist()
+    assert plain.as_numpy("conformal_set") is None  # as the bounds of conformal intervals
+    for name, one in zip(("set", "conformal_set"), expected["sets"], strict=True):
+        members = result.as_numpy(name)
+        assert members.dtype == bool
+        named = [{str(expected["classes"][k]) for k in np.flatnonzero(row)} for row in members]
+        assert named == [set(row) for row in one["classes"]]
+    with pytest.raises(InferenceServerException, match="'set' needs it: give it"):
+        client.infer("tree", matrix, outputs=both)
+
+
 def test_one_sample_has_no_error_estimate(client: triton.InferenceServerClient) -> None:
     for binary in (True, False):
         wanted = [triton.InferRequestedOutput("mc_error", binary_data=binary)]

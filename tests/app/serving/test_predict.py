@@ -12,6 +12,7 @@ from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.running import CLASSES, Service
+from tests.app.test_bodies import problem
 
 ROWS: list[dict[str, Any]] = [
     {"size": 1.5, "wood": "oak", "wet": True, "day": "2026-01-05T00:00:00Z"},
@@ -90,6 +91,23 @@ def test_classification_answer_has_labels_probabilities_and_entropies(
     for kind in ("total", "aleatoric", "epistemic"):
         assert answer["entropy"][kind] == expected.entropy[kind].tolist()
     assert answer["intervals"] == []
+
+
+def test_sets_of_classes_are_of_the_kinds_that_are_asked_for(http: httpx.Client) -> None:
+    answer = ask(http, model="tree", inputs=TREES * 2, set_level=0.9)
+    assert [one["kind"] for one in answer["sets"]] == ["credible", "conformal"]
+    for one in answer["sets"]:
+        assert one["level"] == 0.9
+        assert [row[0] for row in one["classes"]] == answer["labels"]
+    shares = dict(zip(answer["classes"], answer["probabilities"][0], strict=True))
+    assert sum(shares[name] for name in answer["sets"][0]["classes"][0]) >= 0.9
+    credible = ask(http, model="tree", inputs=TREES * 2, set_level=0.9, interval_kinds=["credible"])
+    assert credible["sets"] == answer["sets"][:1]
+    assert "sets" not in ask(http, model="tree", inputs=TREES)
+    refused = http.post("/predict", json={"model": "price", "inputs": ROWS, "set_level": 0.9})
+    assert problem(refused, 422)["errors"][0]["path"] == "/set_level"
+    refused = http.post("/predict", json={"model": "tree", "inputs": TREES, "set_level": 1})
+    assert problem(refused, 422)["errors"][0]["path"] == "/set_level"
 
 
 def test_records_lists_and_columns_say_the_same(http: httpx.Client) -> None:

@@ -125,6 +125,7 @@ def test_five_lines(service: Service, capsys: pytest.CaptureFixture[str]) -> Non
     with Client(service.url, progress=True) as client:
         model = client.train(frame, target="label", **TINY | {"pruning": []})
         prediction = model.predict(frame)
+        sets = model.predict(frame, set_level=0.9)
     assert "succeeded" in capsys.readouterr().err
     assert (model.name, model.version, model.features) == ("label", 1, ["a", "b"])
     assert "accuracy" in repr(model)
@@ -137,6 +138,14 @@ def test_five_lines(service: Service, capsys: pytest.CaptureFixture[str]) -> Non
     parts = prediction["expected_entropy"] + prediction["mutual_information"]
     np.testing.assert_allclose(parts, entropy, atol=1e-5)
     assert next(iter(prediction.to_frame())) == "label"
+    members = sets.sets(0.9)
+    assert [row[0] for row in members] == prediction.labels.tolist()
+    assert {len(row) for row in members} <= {1, 2}
+    assert sets["set_0.9"].tolist() == sets.to_frame()["set_0.9"].map(list).tolist()
+    with pytest.raises(ValueError, match=r"are: none; predict with set_level=0\.9"):
+        prediction.sets()
+    with pytest.raises(ValueError, match=r"no conformal sets .* there are: set_0\.9"):
+        sets.sets(0.9, "conformal")  # 80 rows are too few to hold any out for calibration
     assert "and 60 more rows" in prediction._repr_html_()
 
 

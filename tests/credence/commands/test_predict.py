@@ -6,6 +6,7 @@ import pty
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from credence.client.arrow import Column, from_stream, to_stream
@@ -110,6 +111,27 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
     shown = " ".join(capsys.readouterr().out.split())
     assert "unbounded" in shown
     assert "0.5 to 3.5" in shown
+
+
+def test_sets_of_classes_are_json_in_csv_and_names_in_a_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = ("label", "probability_ash", "expected_entropy", "mutual_information")
+    columns = dict(zip(names, (["ash"], [0.6], [0.5], [0.1]), strict=True))
+    sets = {"set_0.9": [["ash", "elm"]], "conformal_set_0.9": [["ash"]]}
+    rows = pa.table(columns | sets | {"out_of_distribution": [False]})
+    about = {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema.with_metadata(about)) as writer:
+        writer.write_table(rows)
+    table = from_stream(sink.getvalue().to_pybytes())
+    write_csv(table, 1)
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["set_0.9"], row["conformal_set_0.9"]) == ('["ash", "elm"]', '["ash"]')
+    print_prediction(table, 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "ash, elm" in shown
+    assert "conformal set" in shown
 
 
 def test_a_bad_cell_is_wrong_use_and_is_named(service: Service) -> None:

@@ -21,18 +21,18 @@ from models.config import (
     TrainingConfig,
 )
 from models.evaluation.calibration import (
-    MAX_RESIDUALS,
     PENALTY_SCALE,
     ClassCalibration,
     LabelledMixture,
     NumberCalibration,
     fit_scale,
-    order_statistics,
     residuals,
 )
+from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
+from models.prediction.answers.class_sets import ClassSets
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import Interval, RowPrediction
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
@@ -408,8 +408,16 @@ def test_classes_have_a_temperature() -> None:
     variant = model.variant(0.0)
     assert isinstance(variant.calibration, ClassCalibration)
     described = variant.describe()["calibration"]
-    assert described == {"temperature": variant.calibration.temperature, "rows": 39}
+    assert described == {
+        "temperature": variant.calibration.temperature,
+        "rows": 39,
+        "sets": {"rows": 39, "penalty": 0.0, "free_classes": 1},
+    }
     assert {"ece", "ece_adaptive", "brier"} < variant.metrics.keys()
+    for name in ("set_coverage", "set_size", "conformal_set_coverage", "conformal_set_size"):
+        levels = {"0.5", "0.8", "0.9", "0.95"}
+        assert variant.metrics[name].keys() == levels
+        assert variant.metrics["standard_errors"][name].keys() == levels
     uncalibrated = {"log_likelihood", "ece", "ece_expected", "ece_debiased"}
     assert variant.metrics["uncalibrated"].keys() == uncalibrated
     sharp = replace(variant, calibration=ClassCalibration(0.01, 39))
@@ -424,6 +432,10 @@ def test_classes_have_a_temperature() -> None:
     with pytest.raises(InvalidInput, match="no conformal intervals") as caught:
         model.resolve(PredictOptions(interval_kinds=("conformal",)))
     assert caught.value.path == "/interval_kinds"
+    only = PredictOptions(interval_kinds=("conformal",), set_level=0.9)
+    assert isinstance(model.predict(X, only).answers["sets"], ClassSets)
+    with pytest.raises(InvalidInput, match="no conformal sets"):
+        certain.resolve(only)
 
 
 def test_an_artifact_keeps_its_calibration(line: TabularModel, tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.evaluation import calibration as calibrating
+from models.evaluation import conformal_rank as ranking
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import (
     Calibration,
     LabelledMixture,
     NumberCalibration,
     fit_calibration,
-    order_statistics,
 )
+from models.evaluation.conformal_rank import order_statistics
 from models.evaluation.metrics import PerRowScores, auroc, row_scores, summarise
 from models.evaluation.out_of_distribution import Detector
 from models.evaluation.paired import paired
@@ -124,7 +124,7 @@ def test_a_conformal_quantile_by_hand() -> None:
 
 def test_many_weighted_residuals_are_thinned_upwards(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quantile of the kept ones is never below that of all, and those of rows are the same."""
-    monkeypatch.setattr(calibrating, "MAX_RESIDUALS", 19)
+    monkeypatch.setattr(ranking, "MAX_RESIDUALS", 19)
     values = torch.from_numpy(RANDOM.exponential(size=200))
     weights = torch.from_numpy(RANDOM.integers(1, 4, 200).astype(float))
     assert order_statistics(values, weights) == order_statistics(
