@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from jaxtyping import Int
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, ClassCalibration
@@ -277,6 +278,7 @@ def summarise(
     options: BatchOptions,
     score: str | None,
     calibration: Calibration | None = None,
+    groups: Int[Tensor, "rows"] | None = None,
 ) -> Arrays:
     """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
@@ -285,6 +287,7 @@ def summarise(
     Args:
         score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
             if no mixture gives it.
+        groups: the number of each row's group, if the calibration has groups.
     """
     raw = mixture
     if calibration is not None:
@@ -292,7 +295,7 @@ def summarise(
     if isinstance(mixture, CategoricalMixture):
         summary = _summarise_classes(mixture)
     else:
-        summary = _summarise_numbers(mixture, options, calibration)
+        summary = _summarise_numbers(mixture, options, calibration, groups)
     if score is not None:
         summary["ood_score"] = ood_score(mixture, score)
     summary |= questions.of_mixture(mixture, options, calibration)
@@ -334,7 +337,10 @@ def _quantities(summary: Mapping[str, Tensor], options: BatchOptions) -> dict[st
 
 
 def _summarise_numbers(
-    mixture: NumberMixture, options: BatchOptions, calibration: Calibration | None
+    mixture: NumberMixture,
+    options: BatchOptions,
+    calibration: Calibration | None,
+    groups: Int[Tensor, "rows"] | None,
 ) -> dict[str, Tensor]:
     levels = options.intervals if "credible" in options.interval_kinds else ()
     tails = [0.5 * (1 - level) for level in levels]
@@ -350,7 +356,7 @@ def _summarise_numbers(
     if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
         return summary
     assert not isinstance(calibration, ClassCalibration)
-    conformal = calibration.intervals(mixture, options.intervals)
+    conformal = calibration.intervals(mixture, options.intervals, groups)
     for level, (lower, upper) in zip(options.intervals, conformal, strict=True):
         summary |= bounds("conformal", level, lower, upper)
     return summary
