@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from credence.estimators.base import BayesianEstimator, Uncertainty
+from models.prediction.answers.density import PredictedDensity
 from models.prediction.answers.exceeds import Exceedance
 from models.prediction.answers.quantiles import Quantiles
-from models.prediction.options import IntervalKind
+from models.prediction.options import MAX_POINTS, Density, IntervalKind
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
@@ -37,8 +38,11 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Lower and upper bounds that contain a new target with probability `level`.
 
         Raises:
-            ValueError: conformal bounds were requested of a model that was not calibrated.
+            ValueError: conformal bounds were requested of a model that was not calibrated, or
+                adaptive ones, which follow labels that only a service has.
         """
+        if kind == "adaptive":
+            raise ValueError("adaptive bounds follow labels that a service received: deploy first")
         if not 0 < level < 1:
             raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
         (interval,) = self._predict(X, intervals=(level,), interval_kinds=(kind,)).intervals
@@ -71,6 +75,17 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             raise ValueError("give at least one threshold")
         found = self._predict(X, intervals=(), exceeds=values).answers["exceeds"]
         return cast(Exceedance, found).probabilities
+
+    def predict_density(self, X: Any, points: int = 64) -> PredictedDensity:
+        """The predictive density of each row at increasing values that suit it.
+
+        Raises:
+            ValueError: there are fewer than 2 points or more than 512.
+        """
+        if not 2 <= points <= MAX_POINTS:
+            raise ValueError(f"{points} points: give 2 to {MAX_POINTS}")
+        found = self._predict(X, intervals=(), density=Density(points)).answers["density"]
+        return cast(PredictedDensity, found)
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Variances: of the noise, of the predicted mean, and their sum."""
