@@ -88,10 +88,10 @@ def _check(member: tarfile.TarInfo, names: set[str]) -> None:
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.size < 0:
         message = "is not a plain file: an archive holds only files (tar --format=ustar, no folder)"
         raise Invalid([(shown, message)])
-    if name not in (MODEL, CARD, MANIFEST, BACKGROUND, FEATURES, ORIGIN) and not _VARIANT.fullmatch(
-        name
-    ):
-        expected = f"{MANIFEST}, {MODEL}, {CARD}, {BACKGROUND}, {ORIGIN} and prune-….safetensors"
+    known = (MODEL, CARD, BACKGROUND, FEATURES, MANIFEST, ORIGIN)
+    if name not in known and not _VARIANT.fullmatch(name):
+        files = f"{MANIFEST}, {MODEL}, {CARD}, {BACKGROUND}, {FEATURES}, {ORIGIN}"
+        expected = f"{files} and prune-….safetensors"
         raise Invalid([(shown, f"is not a file of a version: those are {expected}")])
     if name in names:
         raise Invalid([(shown, "is there twice")])
