@@ -22,7 +22,7 @@ from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.datasets import ColumnsRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
-from app.schemas.models import AliasRequest, EvaluateRequest
+from app.schemas.models import AcquireRequest, AliasRequest, EvaluateRequest
 from app.schemas.predictions import (
     BatchRequest,
     PredictRequest,
@@ -42,6 +42,7 @@ KEY_SCHEME = {
 REQUESTS: tuple[type[BaseModel], ...] = (
     TrainRequest,
     AliasRequest,
+    AcquireRequest,
     EvaluateRequest,
     PredictRequest,
     InferRequest,

@@ -202,20 +202,15 @@ def _read(file: Path) -> list[Round]:
 
 
 def report(found: Sequence[Round]) -> str:
-    """Per table the mean score with all labels by chance, and how many labels others need."""
-    lines = [
-        "| table | by chance | labels | together | alone |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
+    """How many labels reach the best mean score of so many labels by chance, per table."""
+    lines = ["| table | labels by chance | log likelihood | together | alone |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: |")
     for table in dict.fromkeys(one.table for one in found):
-        curves = {s: _mean(found, table, s) for s in STRATEGIES}
+        curves = {strategy: _best(_mean(found, table, strategy)) for strategy in STRATEGIES}
         chance = curves["by chance"]
-        if not chance:
-            continue
-        labels, score = chance[-1]
-        needed = [_labels_for(curves[s], score) for s in ("together", "alone")]
-        cells = [table, f"{score:.3f}", str(labels), *needed]
-        lines.append(f"| {' | '.join(cells)} |")
+        for labels, score in chance[len(chance) // 2 :: max(1, len(chance) // 4)]:
+            needed = [_labels_for(curves[s], score) for s in ("together", "alone")]
+            lines.append(f"| {' | '.join([table, str(labels), f'{score:.3f}', *needed])} |")
     return "\n".join(lines)
 
 
@@ -228,13 +223,16 @@ def _mean(found: Sequence[Round], table: str, strategy: str) -> list[tuple[int, 
     ]
 
 
+def _best(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The best score with at most so many labels: a curve that never falls."""
+    scores = np.maximum.accumulate([score for _, score in curve]) if curve else []
+    return [(labels, float(s)) for (labels, _), s in zip(curve, scores, strict=True)]
+
+
 def _labels_for(curve: Sequence[tuple[int, float]], score: float) -> str:
-    """The fewest labels from which on the score is reached in two successive rounds."""
-    reached = [value >= score for _, value in curve]
-    for (labels, _), now, then in zip(curve, reached, [*reached[1:], True], strict=True):
-        if now and then:
-            return str(labels)
-    return f"> {curve[-1][0]}" if curve else "–"
+    """The fewest labels with this score."""
+    enough = (str(labels) for labels, value in curve if value >= score)
+    return next(enough, f"> {curve[-1][0]}" if curve else "–")
 
 
 def draw(found: Sequence[Round], path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.acquisition import Informed
@@ -176,6 +177,18 @@ class TrainedModel(ABC):
             readings=tuple(data.get("readings", ())),
             **cls.own_fields(config, data),
         )
+
+    def own_tensors(self) -> dict[str, Tensor]:
+        """The tensors of an artifact that are no posterior's, by name."""
+        return {}
+
+    def with_own_tensors(self: M, tensors: Mapping[str, Tensor]) -> M:
+        """A copy with the tensors that were stored.
+
+        Raises:
+            ValueError: if they do not fit.
+        """
+        return self
 
     # Its posteriors
 
@@ -355,6 +368,16 @@ class TrainedModel(ABC):
             InvalidInput: for a model that does not take labels.
         """
         raise InvalidInput(f"a {self.task} takes no labels", "/model")
+
+    def predictive_ood_score(
+        self, x: Encoded, samples: int = 100, prune: float = 0.0
+    ) -> np.ndarray:
+        """The out-of-distribution score of each row's predictive distribution.
+
+        Raises:
+            InvalidInput: for a model without one.
+        """
+        raise InvalidInput(f"a {self.task} has no out-of-distribution score", "/model")
 
     def informed(self, x: Encoded, options: PredictOptions) -> Informed:
         """What the label of each row would tell, for `models.evaluation.acquisition`.

@@ -130,7 +130,7 @@ def _ood_scores(
     for block in x.split(BLOCK_ROWS):
         if should_stop():
             raise Stopped
-        parts.append(torch.from_numpy(model.ood_score(block, SAMPLES)))
+        parts.append(torch.from_numpy(model.predictive_ood_score(block, SAMPLES)))
     return torch.cat(parts)
 
 

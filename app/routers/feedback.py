@@ -135,7 +135,7 @@ def _write(parameters: FeedbackParameters, scored: ScoredRows, window: int, adde
 def _document(
     parameters: FeedbackParameters, scored: ScoredRows, added: Added, window: int
 ) -> Json:
-    metrics = describe(scored.scores)
+    metrics = describe(scored.scores, scored.version.description.get("metrics") or {})
     return {
         "id": added.id,
         "prediction": parameters.prediction,

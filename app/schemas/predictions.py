@@ -200,8 +200,9 @@ class PredictResponse(Response):
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
-        description="a row is out of distribution if this is above the variant's threshold, or if "
-        "a value is unlike those of its column"
+        description="a row is out of distribution if this is above the variant's threshold: −log₁₀ "
+        "of the probability of a row as strange, by a column or by how the columns go together; of "
+        "forecasts the epistemic variance of a step's change"
     )
     reasons: list[list[ReasonResponse]] | None = Field(
         None,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from datetime import datetime
 from typing import Any
 
@@ -23,11 +24,13 @@ def write_response(response: PredictionResponse) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """Booleans as in JSON, times as in RFC 3339, reasons in words."""
+    """Booleans and lists as in JSON, times as in RFC 3339, reasons in words."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, list):  # reasons: draws are refused
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         return "; ".join(reason["text"] for reason in value) or None
+    if isinstance(value, list):
+        return json.dumps(value)
     return value

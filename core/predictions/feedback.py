@@ -24,6 +24,7 @@ from core.database.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRo
 from core.names import check_identifier, new_id
 from core.predictions.window_check import check_window
 from core.registry import versions
+from models.evaluation.group_coverage import coverage_by_group
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 from models.evaluation.weighting import WEIGHT
 
@@ -124,7 +125,8 @@ class Feedback:
         session.execute(delete(FeedbackRow).where(*labels, FeedbackRow.number < inside[-1]))
         query = select(FeedbackRow.scores).where(*labels).order_by(FeedbackRow.number)
         scores = _joined(session.scalars(query).all(), self._window)
-        metrics, held_out = describe(scores), version.description.get("metrics") or {}
+        held_out = version.description.get("metrics") or {}
+        metrics = describe(scores, held_out)
         metrics["expected_log_likelihood"] = held_out.get("log_likelihood")
         before = session.get(FeedbackWindowRow, (version.model, version.version))
         counted = _labels_before(before, metrics["rows"] - new_rows) + new_rows
@@ -135,10 +137,18 @@ class Feedback:
         return session.merge(row)
 
 
-def describe(scores: PerRowScores) -> Json:
-    """The metrics of labelled rows, with their calibration error."""
+def describe(scores: PerRowScores, held_out: Mapping[str, Any]) -> Json:
+    """The metrics of labelled rows, with their calibration error and the coverage of groups.
+
+    Args:
+        held_out: the version's metrics, which name its groups.
+    """
     metrics = summarise(scores)
-    return metrics | {"calibration_error": calibration_error(metrics)}
+    metrics["calibration_error"] = calibration_error(metrics)
+    if groups := held_out.get("coverage_by_group"):
+        names = [part["name"] for part in groups["parts"]]
+        metrics |= coverage_by_group(scores, groups["column"], names)
+    return metrics
 
 
 def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:

@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from credence.estimators.base import BayesianEstimator, Uncertainty
+from models.prediction.answers.density import PredictedDensity
 from models.prediction.answers.exceeds import Exceedance
 from models.prediction.answers.quantiles import Quantiles
-from models.prediction.options import IntervalKind
+from models.prediction.options import MAX_POINTS, Density, IntervalKind
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
@@ -71,6 +72,17 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             raise ValueError("give at least one threshold")
         found = self._predict(X, intervals=(), exceeds=values).answers["exceeds"]
         return cast(Exceedance, found).probabilities
+
+    def predict_density(self, X: Any, points: int = 64) -> PredictedDensity:
+        """The predictive density of each row at increasing values that suit it.
+
+        Raises:
+            ValueError: there are fewer than 2 points or more than 512.
+        """
+        if not 2 <= points <= MAX_POINTS:
+            raise ValueError(f"{points} points: give 2 to {MAX_POINTS}")
+        found = self._predict(X, intervals=(), density=Density(points)).answers["density"]
+        return cast(PredictedDensity, found)
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Variances: of the noise, of the predicted mean, and their sum."""

@@ -5,6 +5,7 @@ prune-0.safetensors   the full posterior and the likelihood's point parameters: 
                       tensors of another method's state (`models.artifact.states`)
 prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with one bit per weight
 card.json             what training recorded of rows, epochs and weights (`models.training.card`)
+features.safetensors  what training rows have in common (`models.out_of_distribution`), if known
 manifest.json         size and SHA-256 of each file above
 """
 
@@ -37,6 +38,7 @@ KINDS: dict[str, type[TrainedModel]] = {
     "language_model": BayesianLanguageModel,
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
+FEATURES = "features.safetensors"
 
 # The errors caused by files with right checksums whose contents do not fit together.
 _UNREADABLE = (
@@ -56,6 +58,9 @@ def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
     names = [MODEL, CARD, *map(_file_name, variants)]
+    if own := model.own_tensors():
+        (directory / FEATURES).write_bytes(save(own))
+        names.append(FEATURES)
     write_json(directory / CARD, model.card)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
@@ -76,6 +81,9 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
         config, card = document["config"], read_json(directory / CARD)
         model = KINDS[str(config.task)].from_json(config, {**document}, card)
         variants = [_read_variant(v, model, directory, device) for v in document["variants"]]
+        if FEATURES in files:
+            _check_header(directory / FEATURES)
+            model = model.with_own_tensors(load_file(directory / FEATURES))
         return model.with_variants({variant.prune: variant for variant in variants})
     except CorruptArtifact:
         raise

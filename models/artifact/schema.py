@@ -17,13 +17,14 @@ from models.config import FeatureType, Json, ModelConfig
 from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
-from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
+from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.features.categories import CategoryEncoder
 from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
+from models.features.groups import Groups
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
@@ -101,6 +102,7 @@ class ModelDocument(TypedDict):
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]
     target: NotRequired[Target]
+    groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
     default_seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)]
@@ -233,7 +235,7 @@ def _check_variants(document: ModelDocument) -> None:
     if document.get("recommended_variant", 0.0) not in fractions:
         raise CorruptArtifact("is not a stored variant", "/recommended_variant")
     is_number = isinstance(document.get("target"), NumberTarget)
-    scores = set(NUMBER_SCORES if is_number else CLASS_SCORES)
+    scores = {SURPRISE, *(NUMBER_SCORES if is_number else CLASS_SCORES)}
     for i, variant in enumerate(document["variants"]):
         detector, calibration = variant["detector"], variant["calibration"]
         if detector and detector.score not in scores:

@@ -20,6 +20,9 @@ from models.evaluation.exact_tests import highest_flagged
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture
 
+SURPRISE = "surprise"
+"""The name of the score of the features alone: `models.out_of_distribution`, no mixture's."""
+
 _LEAST_RATE = 1e-6  # of a version that does not say how many rows it rests on
 
 
@@ -78,21 +81,19 @@ def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
 
 @dataclass(frozen=True)
 class Detector:
-    """Flags rows whose score, or that of their columns, is above a threshold.
+    """Flags rows whose score is above a threshold.
 
     Args:
         score: name of the score.
         false_alarm_rate: probability that a row like those of training is flagged.
         rows: number of rows that the threshold was fitted to, or their weight if that is less; 0 if
             unknown, as in release 0.1.
-        column_threshold: of the score of the columns (`models.out_of_distribution.columns`).
     """
 
     score: Text
     threshold: Number = math.inf
     false_alarm_rate: Probability = FALSE_ALARMS
     rows: Count = 0
-    column_threshold: Number = 0.0
 
     @classmethod
     def fit(
@@ -134,10 +135,6 @@ class Detector:
         rows = self.rows or max(round(1 / max(self.false_alarm_rate, _LEAST_RATE)) - 1, 1)
         rank = min(conformal_rank(rows, 1 - self.false_alarm_rate), rows)
         return highest_flagged(rows, rank, error)
-
-    def flags_columns(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
-        """Which rows have a value unlike those of their column."""
-        return scores > self.column_threshold
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

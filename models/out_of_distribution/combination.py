@@ -1,5 +1,6 @@
 """Scores of different kinds on one scale: the surprise −log₁₀ p."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,8 @@ from torch import Tensor
 
 from models.tensors import TensorRecord
 
-MOST = 16.0
-"""The largest surprise: of values whose probability cannot be told from 0 in float64."""
+MOST = 300.0
+"""The largest surprise: smaller probabilities than 1e-300 have no normal float64."""
 
 _KNOTS = 64
 _TAIL_ROWS = 0.05  # share of the rows, the highest scores, whose mean excess extends the tail
@@ -20,20 +21,29 @@ _TAIL_ROWS = 0.05  # share of the rows, the highest scores, whose mean excess ex
 class Tail(TensorRecord):
     """The surprise of a score: −log₁₀ P(S ≥ s), S the score of a row like those of training.
 
-    Up to the score that a share of 5 % of the rows reaches, P is their share, interpolated between
-    `knots`. Above it is exponential, the limit of a light tail: P(S ≥ u + e) = P(S ≥ u) exp(−e/m)
-    with the mean excess m over u (Pickands 1975, Annals of Statistics 3(1), with shape 0).
-    Neither bounds the false alarms: the threshold does, and any increasing function would do. It
-    decides how much of them each part of a score causes.
+    Up to the score u that a share of 5 % of the rows reaches, P is their share, interpolated
+    between `knots`. Above it is exponential, the limit of a light tail: P(S ≥ u + e) =
+    P(S > u) exp(−e/m) with the mean excess m over u (Pickands 1975, Annals of Statistics 3(1), with
+    shape 0). Neither bounds the false alarms: the threshold does, and any increasing function would
+    do. It decides how much of them each part of a score causes.
+
+    Args:
+        above: the surprise of scores just above u.
+        excess: m.
     """
 
     knots: Float[Tensor, "knots"]
     surprises: Float[Tensor, "knots"]
+    above: Float[Tensor, ""]
     excess: Float[Tensor, ""]
 
     @classmethod
-    def fit(cls, usual: Float[Tensor, "rows"]) -> "Tail":
-        """Fit it to the scores of rows that the score was not fitted to; at least one row."""
+    def fit(cls, usual: Float[Tensor, "rows"], prior: float = 0.0) -> "Tail":
+        """Fit it to the scores of rows that the score was not fitted to; at least one row.
+
+        Args:
+            prior: a mean excess to expect, which counts as one row's.
+        """
         ordered = usual.double().sort().values
         rows = len(ordered)
         top = max(1, min(rows, round(_TAIL_ROWS * rows)))
@@ -41,16 +51,19 @@ class Tail(TensorRecord):
         knots, inverse = torch.unique_consecutive(ordered[places], return_inverse=True)
         first = torch.full((len(knots),), rows).scatter_reduce(0, inverse, places, "amin")
         surprises = -torch.log10((rows - first) / (rows + 1))
-        excess = (ordered[rows - top :] - knots[-1]).mean()
-        return cls(knots, surprises, excess)
+        beyond = ordered[ordered > knots[-1]] - knots[-1]
+        above = -torch.log10(ordered.new_tensor((len(beyond) + 1) / (rows + 1)))
+        excess = (beyond.sum() + prior) / (len(beyond) + 1)
+        return cls(knots, surprises, above, excess)
 
     def __call__(self, scores: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The surprises, from 0 to `MOST`; that of NaN is `MOST`."""
         scores = scores.double()
         tiny = torch.finfo(torch.float64).tiny
-        above = (scores - self.knots[-1]).clamp_min(0) / self.excess.clamp_min(tiny)
+        beyond = (scores - self.knots[-1]) / self.excess.clamp_min(tiny) / math.log(10)
         within = _interpolate(scores, self.knots, self.surprises)
-        return (within + above / torch.log(scores.new_tensor(10.0))).nan_to_num(MOST).clamp(0, MOST)
+        found = torch.where(beyond > 0, self.above + beyond, within)
+        return found.nan_to_num(MOST, MOST, 0).clamp(0, MOST)
 
 
 def _interpolate(

@@ -1,7 +1,7 @@
 """The surprise of a row's features: of how they go together, and of wide ones by themselves."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,18 @@ from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows, evenly_spread
 from models.out_of_distribution.combination import Tail, most_surprising
 from models.out_of_distribution.dependence import Dependence
+from models.out_of_distribution.left_out import LEFT_OUT
 from models.out_of_distribution.ratio_nets import RatioNets
 from models.out_of_distribution.subspace import Subspace
 
 MAX_ROWS = 20_000  # that are learned from; of more rows evenly spread ones
 LEAST_ROWS = 40  # below them nothing is fitted
 _WIDE = frozenset({"tensor", "text"})
-_HELD_OUT = 4  # every fourth row tells how far rows are from a subspace that was fitted without it
+EXCESS = 0.1  # ranges that a value outside its column's is expected to be beyond it
 PARTS = DEPENDENCE, SUBSPACE = "dependence", "subspace"
+COLUMNS = "columns"
+_CHUNK = 8_192  # rows scored at once
+_FEW = 512  # of which contributions are computed at once, against rows of the background each
 
 
 @dataclass(frozen=True)
@@ -68,41 +72,60 @@ class FeatureScores:
     Args:
         dependence: of two or more numbers, categories or times.
         subspace: of tensors and texts.
-        tails: the surprise of each part's scores.
+        tails: the surprise of each part's scores, and of those of single columns (`COLUMNS`).
     """
 
     inputs: Inputs
+    tails: Mapping[str, Tail]
     num_features: int
     dependence: Dependence | None = None
     subspace: Subspace | None = None
-    tails: Mapping[str, Tail] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, encoder: FeatureEncoder, rows: Rows, seed: int) -> "FeatureScores":
-        """Fit the parts to training rows."""
-        inputs = Inputs.of(encoder)
+    def begin(cls, encoder: FeatureEncoder, left_out: Float[np.ndarray, "rows"]) -> "FeatureScores":
+        """The scores of single columns alone.
+
+        Args:
+            left_out: those of training rows (`models.out_of_distribution.left_out`).
+        """
+        tail = Tail.fit(torch.from_numpy(left_out), prior=EXCESS)
+        return cls(Inputs.of(encoder), {COLUMNS: tail}, len(encoder.features))
+
+    def fit(self, rows: Rows, seed: int) -> "FeatureScores":
+        """A copy whose other parts are fitted to training rows."""
         some = rows[evenly_spread(len(rows), MAX_ROWS).to(rows.inputs.device)]
         if len(some) < LEAST_ROWS:
-            return cls(inputs, len(encoder.features))
-        narrow, wide = (part.cpu() for part in inputs(some.inputs))
-        tails: dict[str, Tail] = {}
+            return self
+        narrow, wide = (part.cpu() for part in self.inputs(some.inputs))
+        tails = dict(self.tails)
         dependence, subspace = None, None
-        if len(inputs.features) > 1:
-            dependence, left_out = Dependence.fit(narrow, inputs.column, seed, some.weights)
+        if len(self.inputs.features) > 1:
+            dependence, left_out = Dependence.fit(narrow, self.inputs.column, seed, some.weights)
             tails[DEPENDENCE] = Tail.fit(left_out)
-        if len(inputs.wide):
-            is_left_out = torch.arange(len(wide)) % _HELD_OUT == 0
+        if len(self.inputs.wide):
+            is_left_out = torch.arange(len(wide)) % LEFT_OUT == 0
             subspace = Subspace.fit(wide[~is_left_out], seed)
             tails[SUBSPACE] = Tail.fit(subspace(wide[is_left_out]))
-        return cls(inputs, len(encoder.features), dependence, subspace, tails)
+        return replace(self, dependence=dependence, subspace=subspace, tails=tails)
 
-    def __call__(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows"]:
-        """The surprise of encoded rows, on their device; 0 without any part."""
-        if not self.tails:
-            return rows.new_zeros(len(rows), dtype=torch.float64)
-        return most_surprising(list(self._surprises(rows)))
+    def __call__(
+        self, rows: Float[Tensor, "rows compact"], of_columns: Float[Tensor, "rows"]
+    ) -> Float[Tensor, "rows"]:
+        """The surprise of encoded rows, on their device.
 
-    def _surprises(self, rows: Float[Tensor, "rows compact"]) -> Iterator[Float[Tensor, "rows"]]:
+        Args:
+            of_columns: the rows' scores by column (`FeatureEncoder.column_score`).
+        """
+        parts = [
+            most_surprising(list(self._surprises(some, own)))
+            for some, own in zip(rows.split(_CHUNK), of_columns.split(_CHUNK), strict=True)
+        ]
+        return torch.cat(parts)
+
+    def _surprises(
+        self, rows: Float[Tensor, "rows compact"], of_columns: Float[Tensor, "rows"]
+    ) -> Iterator[Float[Tensor, "rows"]]:
+        yield self.tails[COLUMNS].to(rows.device)(of_columns)
         for name, x in zip(PARTS, self.inputs(rows), strict=True):
             part = getattr(self, name)
             if part is not None:
@@ -116,22 +139,21 @@ class FeatureScores:
         0 for tensors, texts and features without inputs.
         """
         found = np.zeros((len(rows), self.num_features))
-        if self.dependence is not None and len(rows):
-            narrow, _ = self.inputs(rows)
-            own = self.dependence.to(rows.device)
-            each = own.contributions(narrow, self.inputs.column.to(rows.device))
-            found[:, list(self.inputs.features)] = each.cpu().numpy()
+        if self.dependence is None:
+            return found
+        own, column = self.dependence.to(rows.device), self.inputs.column.to(rows.device)
+        for start in range(0, len(rows), _FEW):
+            narrow, _ = self.inputs(rows[start : start + _FEW])
+            each = own.contributions(narrow, column).cpu().numpy()
+            found[start : start + _FEW, list(self.inputs.features)] = each
         return found
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors that are stored, by name."""
-        found: dict[str, Tensor] = {}
-        for name in PARTS:
-            part = getattr(self, name)
-            if part is not None:
-                found |= dict(_tensors(part, name))
-                found |= dict(_tensors(self.tails[name], f"{name}.tail"))
-        return found
+        parts = {name: getattr(self, name) for name in PARTS}
+        parts |= {f"{name}.tail": tail for name, tail in self.tails.items()}
+        known = [(name, part) for name, part in parts.items() if part is not None]
+        return {name: value for prefix, part in known for name, value in _tensors(part, prefix)}
 
     @classmethod
     def unpack(cls, tensors: Mapping[str, Tensor], encoder: FeatureEncoder) -> "FeatureScores":
@@ -141,16 +163,16 @@ class FeatureScores:
             ValueError: if a tensor is missing or is for another number of inputs.
         """
         inputs, kinds = Inputs.of(encoder), (Dependence, Subspace)
-        parts, tails = {}, {}
+        tails = {COLUMNS: _record(Tail, f"{COLUMNS}.tail", tensors)}
+        parts = {}
         for name, kind, index in zip(PARTS, kinds, (inputs.narrow, inputs.wide), strict=True):
             if any(stored.startswith(f"{name}.") for stored in tensors):
                 parts[name] = _record(kind, name, tensors)
                 tails[name] = _record(Tail, f"{name}.tail", tensors)
-                if len(parts[name].centre) != len(index):
-                    raise ValueError(
-                        f"{name} is for {len(parts[name].centre)} inputs, not {len(index)}"
-                    )
-        return cls(inputs, len(encoder.features), tails=tails, **parts)
+                width = len(parts[name].centre)
+                if width != len(index):
+                    raise ValueError(f"{name} is for {width} inputs, not {len(index)}")
+        return cls(inputs, tails, len(encoder.features), **parts)
 
 
 def _tensors(record: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:

@@ -1,6 +1,6 @@
 """Why rows are unlike those of training: the columns, their values and what training saw."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -22,17 +22,27 @@ from models.prediction.answers.reasons import (
 )
 
 MAX_REASONS = 5  # of a row, the strongest ones
+_MAX_UNUSUAL = 3  # columns of an unusual combination
+_LEAST_SHARE = 0.25  # of the largest contribution, for a column to be named
+
+Contributions = Callable[[Columns], Float[np.ndarray, "rows features"]]
+"""What each column adds to the surprise of some rows (`FeatureScores.contributions`)."""
+
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def find_reasons(
-    encoder: FeatureEncoder, columns: Columns, flagged: Bool[np.ndarray, "rows"]
+    encoder: FeatureEncoder,
+    columns: Columns,
+    flagged: Bool[np.ndarray, "rows"],
+    contributions: Contributions | None = None,
 ) -> Reasons:
     """The reasons of each flagged row, the strongest first; other rows have none.
 
     Args:
         encoder: with what training saw.
         columns: the values of all rows.
+        contributions: which columns do not go together, of rows that no single one explains.
     """
     reasons: list[Sequence[Reason]] = [()] * len(flagged)
     rows = np.flatnonzero(flagged)
@@ -41,7 +51,29 @@ def find_reasons(
         some = {name: columns[name][rows] for name in names}
         for row, found in zip(rows.tolist(), _of_rows(encoder, some), strict=True):
             reasons[row] = found
+        left = [row for row in rows.tolist() if reasons[row] == (COMBINATION,)]
+        if left and contributions is not None:
+            some = {name: columns[name][left] for name in names}
+            for row, found in zip(left, _unusual(encoder, some, contributions(some)), strict=True):
+                reasons[row] = found
     return Reasons(reasons)
+
+
+def _unusual(
+    encoder: FeatureEncoder, columns: Columns, added: Float[np.ndarray, "rows features"]
+) -> Iterator[Sequence[Reason]]:
+    """For each row the columns that add most to its surprise; if none adds, the row as a whole."""
+    assert encoder.seen is not None
+    described = list(zip(encoder.features, encoder.stored, encoder.seen.columns, strict=True))
+    for row, each in enumerate(added):
+        least = max(_LEAST_SHARE * each.max(), 0.0)
+        strongest = [i for i in np.argsort(-each)[:_MAX_UNUSUAL].tolist() if each[i] > least]
+        reasons = []
+        for feature, stored, seen in (described[i] for i in strongest):
+            values = convert(columns[feature.name][row : row + 1], stored, feature.type)
+            value = None if is_missing(seen.kind, values)[0] else _values(seen, values)[0]
+            reasons.append(Reason(feature.name, "unusual_combination", value, _what(seen)))
+        yield tuple(reasons) or (COMBINATION,)
 
 
 def _of_rows(encoder: FeatureEncoder, columns: Columns) -> list[Sequence[Reason]]:

@@ -22,6 +22,8 @@ Samples = Annotated[
 Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 Prune = Annotated[float, Interval(ge=0.0, lt=1.0), Field(description="a stored variant")]
 Level = Annotated[float, Interval(gt=0.0, lt=1.0)]
+MAX_POINTS = 512  # of a density
+
 Horizon = Annotated[
     Annotated[int, Interval(ge=1, le=1_000)] | None,
     Field(description="forecasting only: steps ahead; default: as trained"),
@@ -33,7 +35,7 @@ class Density:
     """The predicted density of a number on a grid that suits each row."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-    points: Annotated[int, Interval(ge=2, le=512)] = 64
+    points: Annotated[int, Interval(ge=2, le=MAX_POINTS)] = 64
 
 
 MAX_ACTIONS = 100  # each is a product with every sample's probabilities

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from jaxtyping import Int
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, ClassCalibration
@@ -273,14 +274,20 @@ def bound_name(kind: IntervalKind, end: str, level: float) -> str:
 
 
 def summarise(
-    mixture: Mixture, options: BatchOptions, score: str, calibration: Calibration | None = None
+    mixture: Mixture,
+    options: BatchOptions,
+    score: str | None,
+    calibration: Calibration | None = None,
+    groups: Int[Tensor, "rows"] | None = None,
 ) -> Arrays:
     """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
     The names of errors other than `mc_error` begin with `ERROR`.
 
     Args:
-        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`).
+        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
+            if no mixture gives it.
+        groups: the number of each row's group, if the calibration has groups.
     """
     raw = mixture
     if calibration is not None:
@@ -288,8 +295,9 @@ def summarise(
     if isinstance(mixture, CategoricalMixture):
         summary = _summarise_classes(mixture)
     else:
-        summary = _summarise_numbers(mixture, options, calibration)
-    summary["ood_score"] = ood_score(mixture, score)
+        summary = _summarise_numbers(mixture, options, calibration, groups)
+    if score is not None:
+        summary["ood_score"] = ood_score(mixture, score)
     summary |= questions.of_mixture(mixture, options, calibration)
     if mixture.num_samples > 1:
         even = options.sampler == "sobol"
@@ -329,7 +337,10 @@ def _quantities(summary: Mapping[str, Tensor], options: BatchOptions) -> dict[st
 
 
 def _summarise_numbers(
-    mixture: NumberMixture, options: BatchOptions, calibration: Calibration | None
+    mixture: NumberMixture,
+    options: BatchOptions,
+    calibration: Calibration | None,
+    groups: Int[Tensor, "rows"] | None,
 ) -> dict[str, Tensor]:
     levels = options.intervals if "credible" in options.interval_kinds else ()
     tails = [0.5 * (1 - level) for level in levels]
@@ -345,7 +356,7 @@ def _summarise_numbers(
     if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
         return summary
     assert not isinstance(calibration, ClassCalibration)
-    conformal = calibration.intervals(mixture, options.intervals)
+    conformal = calibration.intervals(mixture, options.intervals, groups)
     for level, (lower, upper) in zip(options.intervals, conformal, strict=True):
         summary |= bounds("conformal", level, lower, upper)
     return summary

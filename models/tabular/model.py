@@ -1,7 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -22,17 +21,20 @@ from models.config import (
 )
 from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import Calibration, ClassCalibration
+from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
+from models.evaluation.cells import Cells
 from models.evaluation.class_scores import class_metrics
+from models.evaluation.group_coverage import coverage_by_group, coverage_by_size, uncovered
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
+from models.features.groups import Groups
 from models.features.readings import with_readings
 from models.features.rows import Rows
 from models.features.targets import (
@@ -47,6 +49,8 @@ from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.out_of_distribution.combination import MOST
+from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers.questions import not_answered
 from models.prediction.answers.reasons import REASONS
@@ -77,6 +81,8 @@ from models.prediction.work import values_per_sample
 
 MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
+LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
+
 # By task, the default score of `models.evaluation.out_of_distribution` (see docs/method.md).
 DEFAULT_SCORES: Mapping[str, str] = {
     "regression": "epistemic_variance",
@@ -91,6 +97,8 @@ class TabularModel(TrainedModel):
 
     encoder: FeatureEncoder
     target: Target
+    groups: Groups | None = None
+    unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
     tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
@@ -100,11 +108,24 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
-        """The columns that `predict` takes: one per feature, typed as in the data set."""
-        return self._as_read(self.encoder.inputs)
+        """The columns that `predict` takes: the features and the groups', typed as in the data set.
+
+        A missing group is allowed.
+        """
+        return self._as_read((*self.encoder.inputs, *self._group_inputs))
+
+    @property
+    def _group_inputs(self) -> tuple[InputColumn, ...]:
+        """The column of groups, if it is no feature."""
+        groups, names = self.groups, {feature.name for feature in self.features}
+        if groups is None or groups.column in names:
+            return ()
+        return (InputColumn(name=groups.column, type=groups.type, missing=True),)
 
     def _as_read(self, inputs: Sequence[InputColumn]) -> tuple[InputColumn, ...]:
-        return with_readings(inputs, self.readings, self.encoder.levels)
+        groups = self.groups
+        levels = {groups.column: groups.names} if groups and groups.type == "category" else {}
+        return with_readings(inputs, self.readings, levels | self.encoder.levels)
 
     @property
     def task(self) -> str:
@@ -134,6 +155,7 @@ class TabularModel(TrainedModel):
             self.target,
             whole_draws=not local,
             expand=self.encoder.expand,
+            group_column=None if self.groups is None else self.encoder.compact_width,
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -163,13 +185,23 @@ class TabularModel(TrainedModel):
             "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
             "seen": None if self.encoder.seen is None else asdict(self.encoder.seen),
             "target": asdict(self.target),
+            **({} if self.groups is None else {"groups": asdict(self.groups)}),
         }
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
         stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
         encoder = FeatureEncoder(config.features or (), stored, encoders, data.get("seen"))
-        return {"encoder": encoder, "target": data["target"], "tuned": True}
+        groups = data.get("groups")
+        return {"encoder": encoder, "target": data["target"], "groups": groups, "tuned": True}
+
+    def own_tensors(self) -> dict[str, Tensor]:
+        return {} if self.unlike is None else self.unlike.pack()
+
+    def with_own_tensors(self, tensors: Mapping[str, Tensor]) -> "TabularModel":
+        if not tensors:
+            return self
+        return replace(self, unlike=FeatureScores.unpack(tensors, self.encoder))
 
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
@@ -208,10 +240,10 @@ class TabularModel(TrainedModel):
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
-        used = replace(options, samples=samples)
-        answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
-        outside = self.detector(options.prune).flags_columns(self._column_score(x))
-        answer = replace(answer, out_of_distribution=answer.out_of_distribution | outside)
+        used, detector = replace(options, samples=samples), self.detector(options.prune)
+        if detector.score == SURPRISE:
+            summary["ood_score"] = self.surprise(x)
+        answer = self._compared(to_prediction(summary, used, detector, self.classes), x)
         if options.return_draws:
             calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
@@ -242,7 +274,9 @@ class TabularModel(TrainedModel):
 
     def _summarise(self, scores: PerRowScores) -> Json:
         """The metrics of rows, with those by class if they have what these need."""
-        metrics = summarise_scores(scores) | selective_metrics(scores)
+        metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
+        if self.groups is not None:
+            metrics |= coverage_by_group(scores, self.groups.column, self.groups.names)
         classes = self.classes or ()
         by_class, errors = class_metrics(scores, classes)
         sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
@@ -312,37 +346,76 @@ class TabularModel(TrainedModel):
         variants = {
             prune: replace(
                 variant,
-                calibration=self.engine.calibrate(self.fitted(prune), rows, seed, samples),
+                calibration=self.engine.calibrate(
+                    self.fitted(prune), rows, seed, samples, self.num_groups
+                ),
             )
             for prune, variant in self.variants_by_prune.items()
         }
         return replace(self, variants_by_prune=variants)
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """Notes on bad metrics, by variant; models of rows have none."""
-        return ()
+        """Which conformal quantiles the full model has, and which parts of the rows it misses."""
+        calibration = self.variant(0.0).calibration
+        cells = calibration.cells if isinstance(calibration, ScalesVariance) else None
+        return (*self._notes_on(cells), *uncovered(metrics[0.0]))
+
+    def _notes_on(self, cells: Cells | None) -> Iterator[str]:
+        """Which quantiles the conformal intervals have."""
+        if cells is None:
+            return
+        if self.groups is None:
+            low, high = cells.edges
+            yield (
+                "conformal intervals of predicted means below "
+                f"{low:.4g}, from there to {high:.4g}, and above have quantiles of their own: one "
+                "quantile does not cover them alike"
+            )
+            return
+        pairs = zip(self.groups.names, cells.rows, strict=True)
+        few = [f"{name} ({rows})" for name, rows in pairs if rows < LEAST_ROWS]
+        if few:
+            yield (
+                f"groups of {self.groups.column!r} with fewer than {LEAST_ROWS} calibration rows "
+                "(rows): their conformal 90 % intervals are at least those of all rows, and "
+                f"contain all of their calibration rows: {', '.join(few)}"
+            )
 
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
-        nothing = Detector(DEFAULT_SCORES[self.task], column_threshold=math.inf)
-        return self.variant(prune).detector or nothing
+        name = DEFAULT_SCORES[self.task] if self.unlike is None else SURPRISE
+        return self.variant(prune).detector or Detector(name)
 
     def fit_detector(self, prune: float, rows: Rows) -> Detector:
         """Fit the configured false-alarm rate to rows that no weight was fitted to.
 
-        Half of the rate is for the columns. Rows that these flag are flagged whatever their other
-        score, and count as above any threshold, so that the rate is that of both reasons together.
+        A row that is as surprising as can be counts as above any threshold.
         """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
         scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
+        usual = np.where(scores >= MOST, np.inf, scores) if name == SURPRISE else scores
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
-        outside, rate = self._column_score(rows.inputs), config.false_alarm_rate
-        columns = Detector.fit(name, outside, rate / 2, weights).threshold
-        usual = np.where(outside > columns, np.inf, scores)
-        return replace(Detector.fit(name, usual, rate, weights), column_threshold=columns)
+        return Detector.fit(name, usual, config.false_alarm_rate, weights)
 
-    def _column_score(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
-        return self.encoder.column_score(x).cpu().numpy()
+    def fit_unlike(self, rows: Rows) -> "TabularModel":
+        """A copy that knows what these training rows have in common; a forecaster does not."""
+        if self.unlike is None:
+            return self
+        return replace(self, unlike=self.unlike.fit(rows, self.config.training.seed))
+
+    def surprise(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
+        """−log₁₀ of the probability of a row as strange as each (`models.out_of_distribution`)."""
+        if self.unlike is None:
+            raise ValueError("this version does not know what its training rows had in common")
+        with torch.inference_mode(), threads_for(len(x)):
+            return self.unlike(x, self.encoder.column_score(x)).cpu().numpy()
+
+    def _compared(self, answer: RowPrediction, x: Float[Tensor, "rows inputs"]) -> RowPrediction:
+        """Flag new levels whatever the score, in versions whose score does not see them."""
+        if self.unlike is not None:
+            return answer
+        is_new = self.encoder.column_score(x).cpu().numpy() > 0
+        return replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
 
     def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
         """Say of each flagged row which of its values are unlike those of training.
@@ -351,7 +424,15 @@ class TabularModel(TrainedModel):
         """
         if self.encoder.seen is None:
             return prediction
-        reasons = find_reasons(self.encoder, columns, prediction.out_of_distribution)
+        flagged, unlike = prediction.out_of_distribution, self.unlike
+
+        def contributions(some: Columns) -> Float[np.ndarray, "rows features"]:
+            assert unlike is not None
+            with torch.inference_mode(), threads_for(len(flagged)):
+                return unlike.contributions(self.encoder.encode(some).to(self.device))
+
+        known = None if unlike is None else contributions
+        reasons = find_reasons(self.encoder, columns, flagged, known)
         return replace(prediction, answers={**prediction.answers, REASONS: reasons})
 
     def informed(
@@ -367,9 +448,19 @@ class TabularModel(TrainedModel):
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
     ) -> np.ndarray:
-        """The variant's out-of-distribution score of each row."""
+        """The out-of-distribution score of each row, by which the variant flags rows."""
+        if self.detector(prune).score == SURPRISE:
+            return self.surprise(x)
+        return self.predictive_ood_score(x, samples, prune)
+
+    def predictive_ood_score(
+        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
+    ) -> np.ndarray:
+        """The score of each row's predictive distribution, which depends on the method."""
         options = self.resolve(PredictOptions(samples=samples, prune=prune, intervals=()))
-        return self._summary(self.fitted(prune), x, options)["ood_score"]
+        name = self.detector(prune).score
+        name = DEFAULT_SCORES[self.task] if name == SURPRISE else name
+        return self._summary(self.fitted(prune), x, options, name)["ood_score"]
 
     def measure_sobol_factors(
         self, prune: float, x: Float[Tensor, "rows inputs"]
@@ -420,10 +511,25 @@ class TabularModel(TrainedModel):
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
         """Feature columns as compact rows, on the device of the posteriors."""
-        missing = [f.name for f in self.features if f.name not in columns]
-        if missing:
+        needed = [*(f.name for f in self.features), *(c.name for c in self._group_inputs)]
+        if missing := [name for name in needed if name not in columns]:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.encoder.encode(columns).to(self.device)
+        return self.with_groups(self.encoder.encode(columns), columns).to(self.device)
+
+    def with_groups(
+        self, x: Float[Tensor, "rows compact"], columns: Columns
+    ) -> Float[Tensor, "rows inputs"]:
+        """Encoded rows with the number of each row's group as last column, if there are groups."""
+        if self.groups is None:
+            return x
+        missing = self.encoder.compact_width - x.shape[1]  # 1 of learned rows, which have no score
+        x = torch.nn.functional.pad(x, (0, missing))
+        return torch.cat([x, self.groups.numbers(columns).unsqueeze(1)], dim=1)
+
+    @property
+    def num_groups(self) -> int:
+        """The number of groups; 0 without them."""
+        return 0 if self.groups is None else len(self.groups.names)
 
     def _check(self, options: BatchOptions) -> None:
         """Also refuse a request for conformal answers only, if the version has none."""
@@ -450,14 +556,25 @@ class TabularModel(TrainedModel):
         found = self.variant(prune).calibration
         return None if isinstance(found, PathCalibration) else found
 
-    def _summary(self, fitted: Ready, x: Tensor, options: ResolvedOptions) -> Arrays:
-        """The arrays of all rows; errors are corrected by the variant's measured factor."""
+    def _summary(
+        self, fitted: Ready, x: Tensor, options: ResolvedOptions, score: str | None = None
+    ) -> Arrays:
+        """The arrays of all rows; errors are corrected by the variant's measured factor.
+
+        Args:
+            score: the out-of-distribution score; None for the detector's, if it is a mixture's.
+        """
         sampler, seed = options.sampler, options.seed
         calibration = self._calibration_of(options.prune)
-        score = self.detector(options.prune).score
+        if score is None and self.detector(options.prune).score != SURPRISE:
+            score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
+            parts = [
+                summarise(m, options, score, calibration, self.engine.groups(x[rows]))
+                for rows, m in chunks
+            ]
+        summary = concatenate(parts)
         if not self._has_errors(sampler):
             return without_errors(summary)
         variant = self.variant(options.prune)

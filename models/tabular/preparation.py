@@ -26,11 +26,14 @@ from models.features.effects import FOLDS as EFFECT_FOLDS
 from models.features.effects import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.folds import Folds, assign_folds
+from models.features.groups import Groups
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, class_numbers, divide_rows
 from models.features.target_shapes import check_support, describe_shape, describe_target
 from models.features.targets import ClassTarget, NumberTarget, Target
 from models.features.usable import UsableRows, notes_on_weights
+from models.out_of_distribution.features import FeatureScores
+from models.out_of_distribution.left_out import scores_left_out
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
@@ -82,6 +85,11 @@ def prepare(
     encoder, inputs = _encode(config, types, learned, classes, of_row, learned_weights)
     target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
+    left_out = scores_left_out(
+        encoder.features, types, learned, false_alarm_rate(config), learned_weights
+    )
+    scores = FeatureScores.begin(encoder, left_out)
+    model = replace(model, unlike=scores, groups=_fit_groups(config, types, columns))
     rows = _with_targets(model, learned, inputs, learned_weights)
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
@@ -127,6 +135,12 @@ def _fit_classes(
     if config.task == "regression":
         return None
     return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+
+
+def _fit_groups(config: ModelConfig, types: Mapping[str, str], whole: Columns) -> Groups | None:
+    """The groups of all rows."""
+    name = config.training.groups
+    return None if name is None else Groups.fit(name, types[name], whole[name])
 
 
 def _assign_folds(
@@ -201,7 +215,7 @@ def _encode(  # noqa: PLR0917 - the learned rows and what is known of each
     of rows in other folds.
     """
     features, network = config.features or (), config.network
-    rate = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = false_alarm_rate(config)
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
         encoder = FeatureEncoder.fit(features, types, learned, rate=rate, weights=weights)
@@ -218,6 +232,11 @@ def _encode(  # noqa: PLR0917 - the learned rows and what is known of each
         weights=weights,
     )
     return encoder, encoder.encode_learned(learned, scores, folds.numpy(), weights)
+
+
+def false_alarm_rate(config: ModelConfig) -> float:
+    """The share of rows like those of training that may be flagged."""
+    return (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -292,4 +311,5 @@ def _with_targets(
     weights: Float[np.ndarray, "rows"] | None,
 ) -> Rows:
     own = None if weights is None else torch.from_numpy(weights.astype(np.float32))
+    inputs = model.with_groups(inputs, side)
     return Rows(inputs, model.target.encode(side[model.config.target]), own)

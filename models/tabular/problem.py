@@ -95,6 +95,7 @@ class RowProblem:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = model.calibrated(self.calibration, SCORE_SAMPLES)
+        model = model.fit_unlike(self.rows)
         x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():
             metrics, log_likelihoods = model.score(

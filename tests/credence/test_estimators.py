@@ -112,6 +112,11 @@ def test_quantiles_and_probabilities_belong_together(fitted: BayesianRegressor) 
         np.testing.assert_allclose(above[i], [0.9, 0.5], atol=1e-4)
     lower, _ = fitted.predict_interval(rows, 0.8)
     np.testing.assert_allclose(quantiles[:, 0], lower, rtol=1e-5)
+    density = fitted.predict_density(rows, points=32)
+    inside = np.trapezoid(density.density, density.values, axis=1)
+    np.testing.assert_allclose(inside, 1, atol=0.02)
+    with pytest.raises(ValueError, match="513 points: give 2 to 512"):
+        fitted.predict_density(rows, points=513)
     with pytest.raises(ValueError, match=r"quantile 1.0 is not between 0 and 1"):
         fitted.predict_quantiles(rows, [0.5, 1])
     with pytest.raises(ValueError, match="threshold nan is not a finite number"):

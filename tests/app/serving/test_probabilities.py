@@ -1,5 +1,6 @@
 """P(y > t), quantiles and densities on every wire."""
 
+import csv
 import io
 import json
 from typing import Any
@@ -99,6 +100,16 @@ def test_arrow_has_columns_and_the_query_has_the_options(http: httpx.Client) -> 
     np.testing.assert_allclose(values, expected["density"]["values"], rtol=1e-6)
     assert {"exceeds_3.0_mc_error", "quantile_0.9_mc_error"} < set(found.column_names)
     assert found["density_mc_error"].type == pa.list_(pa.float64(), 16)
+
+
+def test_csv_has_lists_as_json(http: httpx.Client) -> None:
+    body = {"model": "price", "inputs": ROWS} | ASKED
+    answer = http.post("/predict", json=body, headers={"Accept": "text/csv"})
+    assert answer.status_code == 200, answer.text
+    expected = ask(http, **ASKED)
+    for i, row in enumerate(csv.DictReader(io.StringIO(answer.text))):
+        assert json.loads(row["density_values"]) == expected["density"]["values"][i]
+        assert float(row["exceeds_3.0"]) == expected["exceeds"][1]["probability"][i]
 
 
 def test_the_protocol_has_tensors(http: httpx.Client) -> None:

@@ -13,6 +13,7 @@ from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, OutOfDistributionConfig, TrainingConfig
 from models.evaluation.out_of_distribution import (
     CLASS_SCORES,
+    SURPRISE,
     Detector,
     logit_disagreement,
     ood_score,
@@ -124,7 +125,7 @@ def test_few_rows_say_which_rate_they_give() -> None:
     assert few.flags(np.array([8.0, 8.1])).tolist() == [False, True]
 
 
-def test_each_variant_flags_usual_rows_as_rarely_as_asked_by_a_bound_of_its_own(
+def test_each_variant_flags_usual_rows_as_rarely_as_asked(
     trees: TabularModel,
 ) -> None:
     """1,000 held-out rows make the bound, 4,000 fresh ones test it: beta-binomial, 1 in 10⁴."""
@@ -136,7 +137,7 @@ def test_each_variant_flags_usual_rows_as_rarely_as_asked_by_a_bound_of_its_own(
             binom.ppf(p, 4000, q) for p, q in ((1e-4, RATE - slack), (1 - 1e-4, RATE + slack))
         )
         assert low <= flagged <= high
-    assert len({detector.threshold for detector in detectors}) == len(detectors)
+    assert {detector.score for detector in detectors} == {SURPRISE}
     assert {detector.false_alarm_rate for detector in detectors} == {RATE}
 
 
@@ -153,6 +154,26 @@ def test_the_score_in_the_answer_is_what_is_compared(trees: TabularModel) -> Non
         )
 
 
+def test_an_undecided_row_is_not_flagged_and_a_sure_one_far_away_is(trees: TabularModel) -> None:
+    """Between two classes the entropy is near ln 2; far from all of them the network is sure."""
+    rows = {"x": np.array([0.5, 40.0]), "y": np.array([-0.5, 40.0])}
+    answer = trees.predict(rows, PredictOptions())
+    assert answer.entropy is not None
+    assert answer.entropy["total"][0] > 0.6
+    assert answer.out_of_distribution.tolist() == [False, True]
+
+
+def test_the_score_depends_on_no_draws(trees: TabularModel) -> None:
+    rows = plane(20, 11)
+    one, many = (trees.predict(rows, PredictOptions(samples=n, seed=n)) for n in (1, 50))
+    assert one.ood_score.tolist() == many.ood_score.tolist()
+
+
+def test_methods_are_still_compared_by_their_own_predictive_score(trees: TabularModel) -> None:
+    x = trees.encode(plane(30, 12))
+    assert trees.predictive_ood_score(x, samples=50).max() <= np.log(3) + 1e-6  # an entropy
+
+
 def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Path) -> None:
     write_model(trees, tmp_path)
     again = read_model(tmp_path)
@@ -160,6 +181,25 @@ def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Pa
     assert [again.detector(p) for p in again.variants] == [
         trees.detector(p) for p in trees.variants
     ]
+    x = trees.encode(plane(50, 9))
+    assert again.ood_score(x).tolist() == trees.ood_score(x).tolist()
+
+
+def _first_input(values: Tensor, name: str) -> Tensor:
+    """A tensor of the dependence part, for the first input alone."""
+    return values[:, :1] if name in {"background", "nets.first"} else values[:1]
+
+
+def test_tensors_that_do_not_fit_the_columns_are_refused(trees: TabularModel) -> None:
+    assert trees.unlike is not None
+    tensors = trees.own_tensors()
+    names = ("centre", "scale", "lower", "upper", "background", "nets.first")
+    narrow = {f"dependence.{n}": _first_input(tensors[f"dependence.{n}"], n) for n in names}
+    with pytest.raises(ValueError, match="is for 1 inputs, not 2"):
+        trees.with_own_tensors(tensors | narrow)
+    del tensors["dependence.nets.last"]
+    with pytest.raises(ValueError, match=r"dependence\.nets\.last is missing"):
+        trees.with_own_tensors(tensors)
 
 
 def test_before_it_is_scored_a_model_flags_nothing(trees: TabularModel) -> None:

@@ -137,17 +137,19 @@ def test_an_artifact_keeps_the_reasons(model: TabularModel, tmp_path: Path) -> N
 
 
 def test_a_model_of_an_earlier_release_gives_none(model: TabularModel, tmp_path: Path) -> None:
-    """Its document has no `seen`, and its detector no threshold of columns."""
+    """Its document has no `seen`, and its detectors are of a predictive score."""
     write_model(model, tmp_path)
     path = tmp_path / "model.json"
     document = json.loads(path.read_text())
     del document["seen"]
     for variant in document["variants"]:
-        del variant["detector"]["column_threshold"]
+        name = "epistemic_variance" if model.classes is None else "total_entropy"
+        variant["detector"]["score"] = name
     text = json.dumps(document).encode()
     path.write_bytes(text)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["files"]["model.json"] = {"bytes": len(text), "sha256": sha256(text).hexdigest()}
+    del manifest["files"]["features.safetensors"]
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     earlier = read_model(tmp_path)
     rows, _ = strange(model.classes is not None)
