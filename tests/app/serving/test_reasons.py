@@ -74,7 +74,7 @@ def test_flagged_rows_are_counted_by_their_first_reason(
 ) -> None:
     def counted() -> float:
         name = "credence_predict_reasons_total"
-        return float(service.metric(name, model="price", code="unseen_level"))
+        return float(service.metric(name, code="unseen_level", model="price"))
 
     ask(http, ROWS)
     before = counted()
