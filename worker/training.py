@@ -143,7 +143,7 @@ def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> Traine
 
 
 def columns_needed(config: ModelConfig) -> list[str]:
-    """The distinct names of the features, target, row weights, split column and series' key."""
+    """The distinct names of the features and target, and of the columns that settings name."""
     names = [feature.name for feature in config.features or ()]
     names.append(config.target)
     if config.weight is not None:
@@ -151,6 +151,8 @@ def columns_needed(config: ModelConfig) -> list[str]:
     match config.training.split:
         case SplitBy(by=name) | SplitTime(time=name):
             names.append(name)
+    if config.training.groups is not None:
+        names.append(config.training.groups)
     if config.forecast is not None and config.forecast.key is not None:
         names.append(config.forecast.key)
     return list(dict.fromkeys(names))

@@ -65,6 +65,7 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
         version.version,
         scored.scores,
         parameters.prediction,
+        scored.reference,
     )
     services.metrics.feedback_rows.labels(version.model).inc(added.new_rows)
     answer = write(added)
@@ -135,7 +136,7 @@ def _write(parameters: FeedbackParameters, scored: ScoredRows, window: int, adde
 def _document(
     parameters: FeedbackParameters, scored: ScoredRows, added: Added, window: int
 ) -> Json:
-    metrics = describe(scored.scores)
+    metrics = describe(scored.scores, scored.version.description.get("metrics") or {})
     return {
         "id": added.id,
         "prediction": parameters.prediction,

@@ -129,6 +129,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
         "Split",
         "Rows that score the model. Choose at random unless rows belong to groups or times.",
     ),
+    "training.groups": (
+        "Groups",
+        "A column, such as a region: conformal intervals are right in each of its groups.",
+    ),
     "training.class_weight": (
         "Class weights",
         "Balanced: each class counts the same in training, however rare it is.",

@@ -50,6 +50,10 @@ def train(
     hidden: Hidden = None,
     epochs: Epochs = None,
     seed: Seed = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="A column in each group of which conformal intervals are right."),
+    ] = None,
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     set_: Settings = None,
     follow_: Follow = True,
@@ -90,7 +94,12 @@ def train(
         index=index,
         sheet=sheet,
     )
-    options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
+    options = {
+        "network.hidden": hidden,
+        "training.epochs": epochs,
+        "training.seed": seed,
+        "training.groups": groups,
+    }
     target = named_target(target, data, reading)
     request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
     with connect(url) as client:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _TRAINING = (
     "epochs", "batch_size", "learning_rate", "optimizer", "patience", "validation_fraction",
-    "calibration_fraction", "class_weight",
+    "calibration_fraction", "class_weight", "groups",
 )  # fmt: skip
 _NETWORK = ("hidden", "activation")
 
@@ -52,6 +52,9 @@ class BayesianEstimator(BaseEstimator):
     All checks of scikit-learn pass but two. `class_weight` (of classifiers) is "balanced" or None,
     no dictionary. A row of weight 2 counts as two rows in the objective, but two rows are shuffled
     and held out separately, so that the fits differ.
+
+    `groups` (of regressors) names a column of X, in each group of which conformal intervals are
+    right.
     """
 
     task: ClassVar[str]
@@ -79,6 +82,7 @@ class BayesianEstimator(BaseEstimator):
         validation_fraction: float | None = None,
         calibration_fraction: float | None = None,
         class_weight: str | None = None,
+        groups: str | None = None,
         support: Mapping[str, Any] | None = None,
         pruning: Sequence[float] | None = None,
         prune: float = 0.0,
@@ -100,6 +104,7 @@ class BayesianEstimator(BaseEstimator):
         self.validation_fraction = validation_fraction
         self.calibration_fraction = calibration_fraction
         self.class_weight = class_weight
+        self.groups = groups
         self.support = support
         self.pruning = pruning
         self.prune = prune

@@ -54,7 +54,8 @@ def _config(request: Mapping[str, Any]) -> ModelConfig:
 
 def _needed(config: ModelConfig) -> set[str]:
     names = {feature.name for feature in config.features or ()}
-    return names | {config.target} | ({config.weight} if config.weight else set())
+    others = (config.target, config.weight, config.training.groups)
+    return names | {name for name in others if name}
 
 
 def _device() -> str:

@@ -24,6 +24,7 @@ from models.features.categories import CategoryEncoder
 from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
+from models.features.groups import Groups
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
@@ -99,6 +100,7 @@ class ModelDocument(TypedDict):
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]
     target: NotRequired[Target]
+    groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
     default_seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)]

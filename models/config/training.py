@@ -51,6 +51,8 @@ class TrainingConfig:
     With `folds` no set is held out for the epoch and for calibration: the members of the network
     leave out one fold each, and predict its rows. `effort` says how much the recipe tries.
 
+    `groups` names a column, such as a region: conformal intervals are right in each of its groups.
+
     `class_weight` "balanced" lets each class count the same in training, however rare it is.
 
     `schedule` "plateau" is for language models: when an epoch does not improve the score of the
@@ -75,6 +77,7 @@ class TrainingConfig:
     calibration_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] | None = None
     stopping_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] | None = None
     split: Split = "random"
+    groups: ColumnName | None = None
     class_weight: Literal["none", "balanced"] = "none"
     patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     fine_tune_epochs: Annotated[int, Interval(ge=0, le=10_000)] | None = None

@@ -7,23 +7,24 @@ residuals in units of a predicted deviation). Those of targets with a shape lie 
 the predicted distribution, so that they keep its support and skew (Chernozhukov, Wüthrich and Zhu
 2021, arXiv 1909.07889).
 
-A row of weight w counts as w rows. Weights that are density ratios make the guarantee one for rows
-of the other distribution (Tibshirani, Barber, Candès and Ramdas 2019, arXiv 1904.06019), where a
-new row's own weight counts as 1, the mean of such weights.
+The order statistics that bound new scores: `models.evaluation.conformal_rank`.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from annotated_types import Len
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
+from models.evaluation.adaptive import Reference
+from models.evaluation.cells import Cells, fit_cells, fit_sizes
 from models.evaluation.class_sets import LabelledClasses, SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics, score_at
 from models.prediction.number_mixture import NumberMixture
@@ -43,12 +44,19 @@ class LabelledMixture:
     """The predictive mixture of some rows, their targets in the target's units, their weights.
 
     `start` is the first row's number among all rows.
+
+    Args:
+        groups: the number of each row's group; −1 if it is unknown. None without groups.
+        only_groups: whether the rows are there for their groups' quantiles alone: more rows of
+            groups that have few among evenly spread rows.
     """
 
     mixture: Mixture
     targets: Shaped[Tensor, "rows"]
     weights: Float[Tensor, "rows"] | None
     start: int = 0
+    groups: Int[Tensor, "rows"] | None = None
+    only_groups: bool = False
 
     def log_likelihood(self, mixture: Mixture) -> float:
         """Σ w_i log p(y_i); a row of weight 2 counts as two rows."""
@@ -57,6 +65,7 @@ class LabelledMixture:
 
 
 Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
+Groups = Int[Tensor, "rows"] | None
 
 
 class ScalesVariance:
@@ -64,6 +73,7 @@ class ScalesVariance:
 
     variance_scale: float
     rows: int
+    cells: Cells | None
     has_intervals: ClassVar[bool] = True  # conformal ones
 
     def apply(self, mixture: Mixture) -> NumberMixture:
@@ -72,7 +82,30 @@ class ScalesVariance:
         return mixture.scaled(self.variance_scale)
 
     def describe(self) -> Json:
-        return {"variance_scale": self.variance_scale, "rows": self.rows}
+        described = {"variance_scale": self.variance_scale, "rows": self.rows}
+        if self.cells is None:
+            return described
+        kind = "size" if self.cells.edges else "group"
+        return described | {"conditional_on": kind, "rows_by_cell": list(self.cells.rows)}
+
+    def _in_cells(
+        self,
+        mixture: NumberMixture,
+        groups: Groups,
+        bounds: Sequence[float],
+        levels: Sequence[float],
+    ) -> Float[Tensor, "levels rows"]:
+        """The bound on each row's score, of each level.
+
+        Args:
+            bounds: of each level, for all rows.
+        """
+        means = mixture.mean()
+        if self.cells is None:
+            return means.new_tensor(bounds).unsqueeze(1).expand(-1, len(means))
+        pairs = zip(levels, bounds, strict=True)
+        each = [[*self.cells.quantiles(level, bound), bound] for level, bound in pairs]
+        return means.new_tensor(each)[:, self.cells.of(means, groups)]  # −1 is the last one
 
 
 @dataclass(frozen=True)
@@ -84,12 +117,14 @@ class NumberCalibration(ScalesVariance):
             rows only evenly spread order statistics.
         rows: number of calibration rows.
         weights: of the residuals; () if each is 1.
+        cells: the residuals by group or size, for quantiles of their own.
     """
 
     variance_scale: Positive
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
+    cells: Cells | None = None
 
     def half_width(self, level: float) -> float:
         """Half the width of a conformal interval, in predictive standard deviations.
@@ -100,11 +135,37 @@ class NumberCalibration(ScalesVariance):
         """
         return score_at(self.residuals, self.weights, level, math.inf)
 
-    def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
-        """The conformal interval of each level; `mixture` is calibrated."""
+    def intervals(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated.
+
+        Args:
+            groups: the number of each row's group; −1 or None if it is unknown.
+        """
         mean, deviation = mixture.mean(), mixture.total().sqrt()
-        halves = [self.half_width(level) * deviation for level in levels]
+        bounds = self._in_cells(mixture, groups, [*map(self.half_width, levels)], levels)
+        return [(mean - half * deviation, mean + half * deviation) for half in bounds]
+
+    def score(self, level: float) -> float:
+        """The largest residual that a conformal interval contains."""
+        return self.half_width(level)
+
+    def scores(
+        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+    ) -> Float[Tensor, "rows"]:
+        """The residual of each target."""
+        return residuals(mixture, targets, start)
+
+    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
+        """The intervals that contain targets with at most these residuals."""
+        mean, deviation = mixture.mean(), mixture.total().sqrt()
+        halves = [score * deviation for score in scores]
         return [(mean - half, mean + half) for half in halves]
+
+    def reference(self) -> Reference:
+        """The residuals, which those of labelled rows join."""
+        return _reference(self.residuals, self.weights)
 
 
 @dataclass(frozen=True)
@@ -116,12 +177,14 @@ class ShapeCalibration(ScalesVariance):
             rows only evenly spread order statistics.
         rows: number of calibration rows.
         weights: of the conformities; () if each is 1.
+        cells: the conformities by group or size, for quantiles of their own.
     """
 
     variance_scale: Positive
     conformity: Annotated[tuple[Probability, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
+    cells: Cells | None = None
 
     def probability(self, level: float) -> float:
         """The probability of the central interval that is the conformal one.
@@ -132,11 +195,51 @@ class ShapeCalibration(ScalesVariance):
         """
         return score_at(self.conformity, self.weights, level, 1.0)
 
-    def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
-        """The conformal interval of each level; `mixture` is calibrated."""
-        tails = [0.5 * (1 - self.probability(level)) for level in levels]
+    def intervals(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated.
+
+        Args:
+            groups: the number of each row's group; −1 or None if it is unknown.
+        """
+        bounds = self._in_cells(mixture, groups, [*map(self.probability, levels)], levels)
+        ends = bounds.new_empty(2, *bounds.shape)
+        if self.cells is None:
+            each, cell = bounds[:, :1], torch.zeros_like(bounds[0], dtype=torch.long)
+        else:
+            each, cell = bounds.unique(dim=1, return_inverse=True)
+        for number, probabilities in enumerate(each.T):
+            own = torch.nonzero(cell == number).squeeze(1)
+            part = mixture if len(own) == len(cell) else mixture.of_rows(own)
+            tails = (0.5 * (1 - probabilities)).tolist()
+            quantiles = part.quantiles([*tails, *(1 - tail for tail in tails)])
+            ends[:, :, own] = quantiles.view(2, len(tails), -1)
+        return list(zip(*ends, strict=True))
+
+    def score(self, level: float) -> float:
+        """The largest conformity that a conformal interval contains."""
+        return self.probability(level)
+
+    def scores(
+        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+    ) -> Float[Tensor, "rows"]:
+        """The conformity of each target."""
+        return conformity(mixture, targets, start)
+
+    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
+        """The intervals that contain targets with at most these conformities."""
+        tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
         quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
         return list(zip(quantiles, quantiles[len(tails) :], strict=False))
+
+    def reference(self) -> Reference:
+        """The conformities, which those of labelled rows join."""
+        return _reference(self.conformity, self.weights)
+
+
+def _reference(scores: Sequence[float], weights: Sequence[float]) -> Reference:
+    return Reference(np.asarray(scores, float), np.asarray(weights or np.ones(len(scores)), float))
 
 
 @dataclass(frozen=True)
@@ -153,6 +256,9 @@ class ClassCalibration:
     sets: SetCalibration | None = None
     has_intervals: ClassVar[bool] = False
 
+    def reference(self) -> None:
+        """None: classes have no conformal intervals."""
+
     def apply(self, mixture: Mixture) -> CategoricalMixture:
         assert isinstance(mixture, CategoricalMixture)
         return mixture.tempered(self.temperature)
@@ -167,29 +273,64 @@ Calibration = AnyNumberCalibration | ClassCalibration
 
 
 def fit_calibration(
-    some: Sequence[LabelledMixture], rows: Iterable[LabelledMixture], *, shaped: bool = False
+    some: Sequence[LabelledMixture],
+    rows: Iterable[LabelledMixture],
+    *,
+    shaped: bool = False,
+    groups: int = 0,
 ) -> Calibration:
     """Fit the scale to some rows, and rank the residuals, conformities or sets of all rows.
+
+    With groups each has quantiles of its own. Without them low, middle and high predictions have,
+    if one quantile does not cover them alike (`models.evaluation.cells`).
 
     Args:
         some: rows whose mixtures are in memory together.
         rows: all rows, read once.
         shaped: whether conformal intervals lie between quantiles.
+        groups: the number of groups; 0 without them.
     """
     scale = fit_scale(some)
     if isinstance(some[0].mixture, CategoricalMixture):
         sets = fit_sets(_probabilities(rows, scale))
         return ClassCalibration(scale, sum(len(one.targets) for one in some), sets)
-    rank = conformity if shaped else residuals
-    ranked, weights = [], []
-    for one in rows:
-        if isinstance(one.mixture, NumberMixture):
-            ranked.append(rank(one.mixture.scaled(scale), one.targets, one.start))
-            weights += [] if one.weights is None else [one.weights]
-    values = torch.cat(ranked)
-    kept, kept_weights = order_statistics(values, torch.cat(weights) if weights else None)
+    score = conformity if shaped else residuals
+    every = [(one.only_groups, _Scored.of(one, scale, score)) for one in rows]
+    common = _Scored.joined([found for only_groups, found in every if not only_groups])
+    kept, weights = order_statistics(common.scores, common.weights)
+    if groups:
+        whole = _Scored.joined([found for _, found in every])
+        assert whole.groups is not None
+        cells: Cells | None = fit_cells(whole.scores, whole.groups, groups, whole.weights)
+    else:
+        cells = fit_sizes(common.scores, common.means, common.weights)
     kind = ShapeCalibration if shaped else NumberCalibration
-    return kind(scale, kept, len(values), kept_weights)
+    return kind(scale, kept, len(common.scores), weights, cells)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The scores of some calibration rows, and what says which cell each is in."""
+
+    scores: Float[Tensor, "rows"]
+    means: Float[Tensor, "rows"]
+    weights: Float[Tensor, "rows"] | None
+    groups: Groups
+
+    @classmethod
+    def of(cls, one: LabelledMixture, scale: float, score: Callable[..., Tensor]) -> "_Scored":
+        assert isinstance(one.mixture, NumberMixture)
+        mixture = one.mixture.scaled(scale)
+        scores = score(mixture, one.targets, one.start)
+        return cls(scores, mixture.mean(), one.weights, one.groups)
+
+    @classmethod
+    def joined(cls, parts: Sequence["_Scored"]) -> "_Scored":
+        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
+        joined: dict[str, Any] = {
+            name: None if each[0] is None else torch.cat(each) for name, each in columns.items()
+        }
+        return cls(**joined)
 
 
 def _probabilities(

@@ -54,23 +54,25 @@ def score_at(
 
 
 def order_statistics(
-    values: Float[Tensor, "rows"], weights: Float[Tensor, "rows"] | None = None
+    values: Float[Tensor, "rows"],
+    weights: Float[Tensor, "rows"] | None = None,
+    most: int = MAX_RESIDUALS,
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The values in increasing order, at most `MAX_RESIDUALS` of them, evenly spread; weights.
+    """The values in increasing order, at most `most` of them, evenly spread, and their weights.
 
     The k-th of m kept values is the ⌈k (n + 1) / (m + 1)⌉-th of all n. A quantile of the kept
     values is therefore never below that of all values. The weights are () if each is 1.
     """
     if weights is not None:
-        return _weighted_statistics(values.cpu().numpy(), weights.double().cpu().numpy())
+        return _weighted_statistics(values.cpu().numpy(), weights.double().cpu().numpy(), most)
     ordered = np.sort(values.cpu().numpy())
-    n, m = len(ordered), min(len(ordered), MAX_RESIDUALS)
+    n, m = len(ordered), min(len(ordered), most)
     ranks = -(-np.arange(1, m + 1) * (n + 1) // (m + 1))
     return tuple(ordered[ranks - 1].tolist()), ()
 
 
 def _weighted_statistics(
-    values: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"]
+    values: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"], most: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """All values that count, with their weights; of too many m, each with the weight v.
 
@@ -80,7 +82,7 @@ def _weighted_statistics(
     counts = weights > 0
     order = np.argsort(values[counts], kind="stable")
     values, weights = values[counts][order], weights[counts][order]
-    m, below = MAX_RESIDUALS, np.cumsum(weights)
+    m, below = most, np.cumsum(weights)
     if len(values) <= m:
         return tuple(values.tolist()), tuple(weights.tolist())
     each = min(1.0, below[-1] / m)

@@ -88,7 +88,7 @@ def highest_flagged(rows: int, rank: int, error: float) -> float:
     """
 
     def is_higher(share: float) -> bool:
-        return _binomial_up_to(rows - rank, rows, share) > error
+        return binomial_up_to(rows - rank, rows, share) > error
 
     return _last(is_higher, 0.0)
 
@@ -135,7 +135,7 @@ def _hypergeometric(one: Counts) -> tuple[int, Float[np.ndarray, "numbers"]]:
     return least + int(kept[0]), probabilities[kept[0] : kept[-1] + 1]
 
 
-def _binomial_up_to(most: int, rows: int, share: float) -> float:
+def binomial_up_to(most: int, rows: int, share: float) -> float:
     """P(X ≤ most) for X ~ Binomial(rows, share)."""
     if share <= 0 or share >= 1:
         return float(share <= 0 or most >= rows)

@@ -29,6 +29,7 @@ from models.evaluation.calibration_error import (
     expected_calibration_error,
 )
 from models.evaluation.class_scores import class_row_scores
+from models.evaluation.group_coverage import GROUP, PREDICTED
 from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
 from models.evaluation.set_scores import set_row_scores
 from models.evaluation.standard_errors import class_errors, number_errors
@@ -44,6 +45,7 @@ from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
+CONFORMAL_SCORE = "conformal_score"  # how far a target is from its prediction
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
 PerRowScores = dict[str, Tensor]
@@ -55,7 +57,8 @@ def row_scores(
     """The scores of each row: `regression_scores` or `classification_scores`, and its weight.
 
     Args:
-        by_class: whether to add what `models.evaluation.class_scores` and `set_scores` read.
+        by_class: whether to add what `models.evaluation.class_scores`, `set_scores` and
+            `group_coverage` read.
     """
     scores = _row_scores(labelled, calibration)
     mixture = labelled.mixture
@@ -65,6 +68,10 @@ def row_scores(
         sets = None if calibration is None else calibration.sets
         scores |= class_row_scores(final.mean(), labelled.targets)
         scores |= set_row_scores(final.mean(), labelled.targets, sets, COVERAGE_LEVELS)
+    if by_class and isinstance(mixture, NumberMixture):
+        scores[PREDICTED] = mixture.mean()
+    if labelled.groups is not None:
+        scores[GROUP] = labelled.groups.double()
     return scores if labelled.weights is None else scores | {WEIGHT: labelled.weights}
 
 
@@ -74,7 +81,7 @@ def _row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> P
         assert calibration is None or isinstance(calibration, ClassCalibration)
         return classification_scores(mixture, targets, calibration)
     assert not isinstance(calibration, ClassCalibration)
-    return regression_scores(mixture, targets, calibration, labelled.start)
+    return regression_scores(mixture, targets, calibration, labelled.start, labelled.groups)
 
 
 def regression_scores(
@@ -82,6 +89,7 @@ def regression_scores(
     targets: Float[Tensor, "rows"],
     calibration: AnyNumberCalibration | None = None,
     start: int = 0,
+    groups: Int[Tensor, "rows"] | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
     """Per row: log likelihood, errors, CRPS, epistemic share, PIT, coverage and width by level.
 
@@ -89,6 +97,7 @@ def regression_scores(
 
     Args:
         start: number of the first row, from which randomised PIT values follow.
+        groups: the number of each row's group, if the calibration has groups.
     """
     raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
     error = mixture.mean() - targets
@@ -107,8 +116,9 @@ def regression_scores(
     if isinstance(mixture, GaussianMixture):  # exact, as quantiles are not
         scores |= coverage(scores["pit"])
     if calibration is not None:
-        bounds = calibration.intervals(mixture, COVERAGE_LEVELS)
+        bounds = calibration.intervals(mixture, COVERAGE_LEVELS, groups)
         scores |= _interval_scores("conformal_", targets, bounds)
+        scores[CONFORMAL_SCORE] = calibration.scores(mixture, targets, start)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
         scores["uncalibrated_coverage_0.9"] = raw.contains(targets, 0.05, 0.95).double()
     return scores

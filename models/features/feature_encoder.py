@@ -129,9 +129,9 @@ class FeatureEncoder:
 
         Rows that were learned from have no such column. Their scores are 0.
         """
-        if rows.shape[1] == self._num_read:
+        if rows.shape[1] == self._num_read or not self._has_scores:
             return rows.new_zeros(len(rows))
-        return rows[:, -1]
+        return rows[:, self._num_read]
 
     def column_scores(self, columns: Columns) -> Float[np.ndarray, "rows features"]:
         """The score of every value, of which `column_score` is the largest of each row."""

@@ -85,6 +85,7 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
         (config.features, "/features"),
         (config.support, "/target"),
         (config.weight, "/weight"),
+        (config.training.groups, "/training/groups"),
         (config.forecast, "/forecast"),
         (config.out_of_distribution, "/out_of_distribution"),
     ):

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.evaluation import metrics
@@ -74,6 +74,7 @@ class Engine:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
+    group_column: int | None = None  # of encoded rows: the number of the row's group
 
     @cached_property
     def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
@@ -157,11 +158,16 @@ class Engine:
         drawn = mixture.predicted_means()
         return drawn.cpu().numpy()
 
-    def calibrate(self, fitted: Ready, rows: Rows, seed: int, samples: int) -> Calibration:
+    def calibrate(
+        self, fitted: Ready, rows: Rows, seed: int, samples: int, groups: int = 0
+    ) -> Calibration:
         """The calibration fitted to rows that no weight was fitted to.
 
         The scale is fitted to as many rows as `_FIT_VALUES` allows. The residuals are of all rows;
         sets of classes are of `MAX_RESIDUALS` at most, whose probabilities are in memory together.
+
+        Args:
+            groups: the number of groups; 0 without them.
         """
         sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
         if isinstance(self.target, ClassTarget):
@@ -173,6 +179,7 @@ class Engine:
             fitting,
             fitting if len(some) == len(rows) else ranking,
             shaped=isinstance(self.likelihood, ShapedLikelihood),
+            groups=groups,
         )
 
     def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
@@ -200,7 +207,12 @@ class Engine:
             targets = self.target.decode(targets)
         for part, mixture in self.mixtures(fitted, rows.inputs, sampler, seed, samples):
             weights = None if rows.weights is None else rows.weights[part]
-            yield LabelledMixture(mixture, targets[part], weights, part.start)
+            groups = self.groups(rows.inputs[part])
+            yield LabelledMixture(mixture, targets[part], weights, part.start, groups)
+
+    def groups(self, x: Float[Tensor, "rows inputs"]) -> Int[Tensor, "rows"] | None:
+        """The number of each encoded row's group; None if the model has no groups."""
+        return None if self.group_column is None else x[:, self.group_column].long()
 
     def _sampled(
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int

@@ -52,6 +52,10 @@ class NumberMixture(ABC):
         """The mixture of samples that belong to these members."""
 
     @abstractmethod
+    def of_rows(self, rows: Int[Tensor, "some"]) -> "NumberMixture":
+        """The mixtures of some rows, by their numbers."""
+
+    @abstractmethod
     def cdf(self, value: PerRow) -> PerRow:
         """P(Y ≤ value)."""
 

@@ -1,14 +1,16 @@
 """Predictions as plain data, in the caller's units."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from jaxtyping import Int
 from torch import Tensor
 
+from models.evaluation.adaptive import Adapted, allowed_scores
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
@@ -29,6 +31,7 @@ from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.standard_error import even_error, standard_error
 
 Arrays = dict[str, np.ndarray]
+CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
 P = TypeVar("P", bound="Prediction")
 
@@ -39,13 +42,15 @@ class Interval:
 
     A credible one has the probability `level` under the predictive mixture. A conformal one
     contains the target with that probability for rows like the calibration rows; it is infinite if
-    those are too few (`models.evaluation.calibration`).
+    those are too few (`models.evaluation.calibration`). An adaptive one is the conformal one at
+    `adapted_level`, which follows labels (`models.evaluation.adaptive`).
     """
 
     level: float
     kind: IntervalKind = "credible"
     lower: np.ndarray
     upper: np.ndarray
+    adapted_level: float | None = None
 
     def select(self, rows: slice) -> "Interval":
         """The intervals of some rows."""
@@ -140,6 +145,15 @@ class RowPrediction(Prediction):
     paths: int | None = None
     abstained: np.ndarray | None = None
     answers: Mapping[str, Answer] = field(default_factory=dict)
+
+    @property
+    def adapted_levels(self) -> dict[str, float]:
+        """The level at which each adaptive interval is given, by the level that was asked for."""
+        return {
+            f"{one.level}": one.adapted_level
+            for one in self.intervals
+            if one.adapted_level is not None
+        }
 
     @property
     def probabilities(self) -> np.ndarray | None:
@@ -277,6 +291,7 @@ def summarise(
     options: BatchOptions,
     score: str | None,
     calibration: Calibration | None = None,
+    groups: Int[Tensor, "rows"] | None = None,
 ) -> Arrays:
     """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
@@ -285,6 +300,7 @@ def summarise(
     Args:
         score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
             if no mixture gives it.
+        groups: the number of each row's group, if the calibration has groups.
     """
     raw = mixture
     if calibration is not None:
@@ -292,7 +308,7 @@ def summarise(
     if isinstance(mixture, CategoricalMixture):
         summary = _summarise_classes(mixture)
     else:
-        summary = _summarise_numbers(mixture, options, calibration)
+        summary = _summarise_numbers(mixture, options, calibration, groups)
     if score is not None:
         summary["ood_score"] = ood_score(mixture, score)
     summary |= questions.of_mixture(mixture, options, calibration)
@@ -334,7 +350,10 @@ def _quantities(summary: Mapping[str, Tensor], options: BatchOptions) -> dict[st
 
 
 def _summarise_numbers(
-    mixture: NumberMixture, options: BatchOptions, calibration: Calibration | None
+    mixture: NumberMixture,
+    options: BatchOptions,
+    calibration: Calibration | None,
+    groups: Int[Tensor, "rows"] | None,
 ) -> dict[str, Tensor]:
     levels = options.intervals if "credible" in options.interval_kinds else ()
     tails = [0.5 * (1 - level) for level in levels]
@@ -347,13 +366,36 @@ def _summarise_numbers(
     }
     for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
         summary |= bounds("credible", level, lower, upper)
-    if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
+    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
+    if calibration is None or not options.intervals or not kinds:
         return summary
     assert not isinstance(calibration, ClassCalibration)
-    conformal = calibration.intervals(mixture, options.intervals)
-    for level, (lower, upper) in zip(options.intervals, conformal, strict=True):
-        summary |= bounds("conformal", level, lower, upper)
+    conformal = calibration.intervals(mixture, options.intervals, groups)
+    found = {"conformal": conformal, "adaptive": conformal}
+    if adapted := adapted_to(options):
+        scores = allowed_scores(options.intervals, adapted, calibration.score)
+        found["adaptive"] = calibration.within(mixture, scores)
+    for kind in kinds:
+        for level, (lower, upper) in zip(options.intervals, found[kind], strict=True):
+            summary |= bounds(kind, level, lower, upper)
     return summary
+
+
+def conformal_scores(
+    options: BatchOptions, score: Callable[[float], float]
+) -> dict[IntervalKind, list[float]]:
+    """The score that each level allows, for the kinds that come from calibration rows."""
+    levels = options.intervals
+    scores: dict[IntervalKind, list[float]] = {
+        "conformal": [score(level) for level in levels],
+        "adaptive": allowed_scores(levels, adapted_to(options), score),
+    }
+    return {kind: values for kind, values in scores.items() if kind in options.interval_kinds}
+
+
+def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
+    """The levels of adaptive intervals; () without labels."""
+    return options.adapted if isinstance(options, ResolvedOptions) else ()
 
 
 def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
@@ -388,12 +430,14 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
 
 def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
     """The requested intervals that the summary has; it may lack conformal ones."""
+    levels = {one.level: one.adapted for one in adapted_to(options)}
     return tuple(
         Interval(
             kind=kind,
             level=level,
             lower=summary[f"{kind} lower {level}"],
             upper=summary[f"{kind} upper {level}"],
+            adapted_level=levels.get(level, level) if kind == "adaptive" else None,
         )
         for kind, level in requested_intervals(options)
         if f"{kind} lower {level}" in summary

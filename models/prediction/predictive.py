@@ -104,6 +104,20 @@ class GaussianMixture(NumberMixture):
     def of_members(self, member: Int[Tensor, "samples"] | None) -> "GaussianMixture":
         return replace(self, member=member)
 
+    def of_rows(self, rows: Int[Tensor, "some"]) -> "GaussianMixture":
+        def some(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values[:, rows]
+
+        integrated = self.integrated
+        return replace(
+            self,
+            means=self.means[:, rows],
+            noise=self.noise[:, rows],
+            spread=some(self.spread),
+            expected=some(self.expected),
+            integrated=integrated and (integrated[0][:, rows], integrated[1][:, rows]),
+        )
+
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
 

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
+from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.folds import Folds
 from models.features.rows import evenly_spread
@@ -98,17 +99,35 @@ class FoldProblem(RowProblem):
         largest = max(len(self.folds.rows(fold)) for fold in range(self.folds.count))
         is_all = largest <= _SCALING_ROWS // self.folds.count
         shaped = isinstance(self.model.likelihood, ShapedLikelihood)
+        groups = self.model.num_groups
         ranked = some if is_all else self._out_of_fold(state, MAX_RESIDUALS)
-        return fit_calibration(some, ranked, shaped=shaped)
+        return fit_calibration(some, ranked, shaped=shaped, groups=groups)
 
     def _out_of_fold(self, state: State, most: int) -> Iterator[LabelledMixture]:
-        """At most so many rows. Of more than `MAX_RESIDUALS` a calibration keeps no more."""
+        """At most so many rows, and of `MAX_RESIDUALS` more of small groups.
+
+        Of more rows a calibration keeps no more.
+        """
         start = 0
         for fold in range(self.folds.count):
-            rows = self._some(fold, most)
-            for one in self._labelled(state, fold, rows):
-                yield replace(one, start=start + one.start)
-            start += len(rows)
+            common = self._some(fold, most)
+            more = self._more_of_groups(fold, common) if most == MAX_RESIDUALS else common[:0]
+            for rows, only_groups in ((common, False), (more, True)):
+                for one in self._labelled(state, fold, rows):
+                    yield replace(one, start=start + one.start, only_groups=only_groups)
+                start += len(rows)
+
+    def _more_of_groups(self, fold: int, common: Int[Tensor, "some"]) -> Int[Tensor, "more"]:
+        """Rows of a fold beside `common`: each group has up to `MAX_SCORES` in all folds."""
+        rows, groups = self.folds.rows(fold), self.model.engine.groups(self.rows.inputs)
+        if groups is None or len(common) == len(rows):
+            return common[:0]
+        wanted = [
+            own[evenly_spread(len(own), MAX_SCORES // self.folds.count)]
+            for own in (rows[groups[rows] == group] for group in range(self.model.num_groups))
+        ]
+        found = torch.cat(wanted)
+        return found[~torch.isin(found, common)]
 
     def _some(self, fold: int, most: int) -> Int[Tensor, "some"]:
         """Rows of a fold, evenly spread; those of all folds are at most `most`."""

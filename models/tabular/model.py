@@ -1,6 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -21,8 +21,10 @@ from models.config import (
 )
 from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import Calibration, ClassCalibration
+from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
+from models.evaluation.cells import Cells
 from models.evaluation.class_scores import class_metrics
+from models.evaluation.group_coverage import coverage_by_group, coverage_by_size, uncovered
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import SURPRISE, Detector
@@ -32,6 +34,7 @@ from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
+from models.features.groups import Groups
 from models.features.readings import with_readings
 from models.features.rows import Rows
 from models.features.targets import (
@@ -78,6 +81,8 @@ from models.prediction.work import values_per_sample
 
 MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
+LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
+
 # By task, the default score of `models.evaluation.out_of_distribution` (see docs/method.md).
 DEFAULT_SCORES: Mapping[str, str] = {
     "regression": "epistemic_variance",
@@ -92,6 +97,7 @@ class TabularModel(TrainedModel):
 
     encoder: FeatureEncoder
     target: Target
+    groups: Groups | None = None
     unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
     tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
@@ -102,11 +108,24 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
-        """The columns that `predict` takes: one per feature, typed as in the data set."""
-        return self._as_read(self.encoder.inputs)
+        """The columns that `predict` takes: the features and the groups', typed as in the data set.
+
+        A missing group is allowed.
+        """
+        return self._as_read((*self.encoder.inputs, *self._group_inputs))
+
+    @property
+    def _group_inputs(self) -> tuple[InputColumn, ...]:
+        """The column of groups, if it is no feature."""
+        groups, names = self.groups, {feature.name for feature in self.features}
+        if groups is None or groups.column in names:
+            return ()
+        return (InputColumn(name=groups.column, type=groups.type, missing=True),)
 
     def _as_read(self, inputs: Sequence[InputColumn]) -> tuple[InputColumn, ...]:
-        return with_readings(inputs, self.readings, self.encoder.levels)
+        groups = self.groups
+        levels = {groups.column: groups.names} if groups and groups.type == "category" else {}
+        return with_readings(inputs, self.readings, levels | self.encoder.levels)
 
     @property
     def task(self) -> str:
@@ -136,6 +155,7 @@ class TabularModel(TrainedModel):
             self.target,
             whole_draws=not local,
             expand=self.encoder.expand,
+            group_column=None if self.groups is None else self.encoder.compact_width,
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -165,13 +185,15 @@ class TabularModel(TrainedModel):
             "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
             "seen": None if self.encoder.seen is None else asdict(self.encoder.seen),
             "target": asdict(self.target),
+            **({} if self.groups is None else {"groups": asdict(self.groups)}),
         }
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
         stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
         encoder = FeatureEncoder(config.features or (), stored, encoders, data.get("seen"))
-        return {"encoder": encoder, "target": data["target"], "tuned": True}
+        groups = data.get("groups")
+        return {"encoder": encoder, "target": data["target"], "groups": groups, "tuned": True}
 
     def own_tensors(self) -> dict[str, Tensor]:
         return {} if self.unlike is None else self.unlike.pack()
@@ -252,7 +274,9 @@ class TabularModel(TrainedModel):
 
     def _summarise(self, scores: PerRowScores) -> Json:
         """The metrics of rows, with those by class if they have what these need."""
-        metrics = summarise_scores(scores) | selective_metrics(scores)
+        metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
+        if self.groups is not None:
+            metrics |= coverage_by_group(scores, self.groups.column, self.groups.names)
         classes = self.classes or ()
         by_class, errors = class_metrics(scores, classes)
         sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
@@ -322,15 +346,40 @@ class TabularModel(TrainedModel):
         variants = {
             prune: replace(
                 variant,
-                calibration=self.engine.calibrate(self.fitted(prune), rows, seed, samples),
+                calibration=self.engine.calibrate(
+                    self.fitted(prune), rows, seed, samples, self.num_groups
+                ),
             )
             for prune, variant in self.variants_by_prune.items()
         }
         return replace(self, variants_by_prune=variants)
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """Notes on bad metrics, by variant; models of rows have none."""
-        return ()
+        """Which conformal quantiles the full model has, and which parts of the rows it misses."""
+        calibration = self.variant(0.0).calibration
+        cells = calibration.cells if isinstance(calibration, ScalesVariance) else None
+        return (*self._notes_on(cells), *uncovered(metrics[0.0]))
+
+    def _notes_on(self, cells: Cells | None) -> Iterator[str]:
+        """Which quantiles the conformal intervals have."""
+        if cells is None:
+            return
+        if self.groups is None:
+            low, high = cells.edges
+            yield (
+                "conformal intervals of predicted means below "
+                f"{low:.4g}, from there to {high:.4g}, and above have quantiles of their own: one "
+                "quantile does not cover them alike"
+            )
+            return
+        pairs = zip(self.groups.names, cells.rows, strict=True)
+        few = [f"{name} ({rows})" for name, rows in pairs if rows < LEAST_ROWS]
+        if few:
+            yield (
+                f"groups of {self.groups.column!r} with fewer than {LEAST_ROWS} calibration rows "
+                "(rows): their conformal 90 % intervals are at least those of all rows, and "
+                f"contain all of their calibration rows: {', '.join(few)}"
+            )
 
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
@@ -380,7 +429,7 @@ class TabularModel(TrainedModel):
         def contributions(some: Columns) -> Float[np.ndarray, "rows features"]:
             assert unlike is not None
             with torch.inference_mode(), threads_for(len(flagged)):
-                return unlike.contributions(self.encode(some))
+                return unlike.contributions(self.encoder.encode(some).to(self.device))
 
         known = None if unlike is None else contributions
         reasons = find_reasons(self.encoder, columns, flagged, known)
@@ -462,27 +511,44 @@ class TabularModel(TrainedModel):
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
         """Feature columns as compact rows, on the device of the posteriors."""
-        missing = [f.name for f in self.features if f.name not in columns]
-        if missing:
+        needed = [*(f.name for f in self.features), *(c.name for c in self._group_inputs)]
+        if missing := [name for name in needed if name not in columns]:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.encoder.encode(columns).to(self.device)
+        return self.with_groups(self.encoder.encode(columns), columns).to(self.device)
+
+    def with_groups(
+        self, x: Float[Tensor, "rows compact"], columns: Columns
+    ) -> Float[Tensor, "rows inputs"]:
+        """Encoded rows with the number of each row's group as last column, if there are groups."""
+        if self.groups is None:
+            return x
+        missing = self.encoder.compact_width - x.shape[1]  # 1 of learned rows, which have no score
+        x = torch.nn.functional.pad(x, (0, missing))
+        return torch.cat([x, self.groups.numbers(columns).unsqueeze(1)], dim=1)
+
+    @property
+    def num_groups(self) -> int:
+        """The number of groups; 0 without them."""
+        return 0 if self.groups is None else len(self.groups.names)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse a request for conformal answers only, if the version has none."""
+        """Also refuse adaptive intervals, and conformal answers alone, if the version has none."""
         super()._check(options)
-        if set(options.interval_kinds) != {"conformal"}:
-            return
-        calibration = self.variant(options.prune).calibration
-        if options.set_level is not None:
+        kinds, calibration = set(options.interval_kinds), self.variant(options.prune).calibration
+        if kinds == {"conformal"} and options.set_level is not None:
             if not isinstance(calibration, ClassCalibration) or calibration.sets is None:
                 raise InvalidInput(
                     "this version has no conformal sets: no rows were held out for its "
                     "calibration, or it is older than they are; request credible ones",
                     "/interval_kinds",
                 )
-        elif options.intervals and (calibration is None or not calibration.has_intervals):
+            return
+        has_intervals = calibration is not None and calibration.has_intervals
+        needed = "adaptive" if "adaptive" in kinds else "conformal"
+        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
+        if options.intervals and is_needed and not has_intervals:
             raise InvalidInput(
-                "this version has no conformal intervals: only calibrated regressions and "
+                f"this version has no {needed} intervals: only calibrated regressions and "
                 "forecasts have them; request credible ones",
                 "/interval_kinds",
             )
@@ -506,7 +572,11 @@ class TabularModel(TrainedModel):
             score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
+            parts = [
+                summarise(m, options, score, calibration, self.engine.groups(x[rows]))
+                for rows, m in chunks
+            ]
+        summary = concatenate(parts)
         if not self._has_errors(sampler):
             return without_errors(summary)
         variant = self.variant(options.prune)

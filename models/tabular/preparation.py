@@ -26,6 +26,7 @@ from models.features.effects import FOLDS as EFFECT_FOLDS
 from models.features.effects import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.folds import Folds, assign_folds
+from models.features.groups import Groups
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, class_numbers, divide_rows
 from models.features.target_shapes import check_support, describe_shape, describe_target
@@ -87,7 +88,8 @@ def prepare(
     left_out = scores_left_out(
         encoder.features, types, learned, false_alarm_rate(config), learned_weights
     )
-    model = replace(model, unlike=FeatureScores.begin(encoder, left_out))
+    scores = FeatureScores.begin(encoder, left_out)
+    model = replace(model, unlike=scores, groups=_fit_groups(config, types, columns))
     rows = _with_targets(model, learned, inputs, learned_weights)
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
@@ -133,6 +135,12 @@ def _fit_classes(
     if config.task == "regression":
         return None
     return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+
+
+def _fit_groups(config: ModelConfig, types: Mapping[str, str], whole: Columns) -> Groups | None:
+    """The groups of all rows."""
+    name = config.training.groups
+    return None if name is None else Groups.fit(name, types[name], whole[name])
 
 
 def _assign_folds(
@@ -303,4 +311,5 @@ def _with_targets(
     weights: Float[np.ndarray, "rows"] | None,
 ) -> Rows:
     own = None if weights is None else torch.from_numpy(weights.astype(np.float32))
+    inputs = model.with_groups(inputs, side)
     return Rows(inputs, model.target.encode(side[model.config.target]), own)

@@ -27,6 +27,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
+from models.features.groups import check_groups
 from models.features.texts import WIDTH as TEXT_WIDTH
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.laplace.limits import check_size
@@ -75,7 +76,7 @@ def resolve_rows(
         raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
     _check_no_text(config)
     _check_target(target, task)
-    _check_split(config, columns)
+    _check_split(config, columns, task, num_rows)
     check_given_support(config.support, target, load)
     if is_race(config, task, columns, once=once):
         return _resolve_race(config, columns, task, num_rows)
@@ -148,7 +149,9 @@ def _check_target(target: ColumnProfile, task: Task) -> None:
         raise InvalidData(f"the target {target.name!r} is {target.min:g} in every row", "/target")
 
 
-def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> None:
+def _check_split(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
+) -> None:
     match config.training.split:
         case SplitBy(by=name):
             column_of(columns, name, "/training/split/by")
@@ -159,6 +162,12 @@ def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> N
                     f"column {name!r} is of type {profile.type}; a time is a datetime or number",
                     "/training/split/time",
                 )
+    check_groups(config.training.groups, config.target, columns, num_rows)
+    if config.training.groups is not None and task != "regression":
+        raise InvalidData(
+            f"groups have conformal intervals of their own, which a {task} has not: leave it out",
+            "/training/groups",
+        )
     if config.weight is not None:
         weight = column_of(columns, config.weight, "/weight")
         if weight.type != "number" or weight.missing or (weight.min or 0) < 0:

@@ -110,7 +110,11 @@ def test_what_calibration_and_abstaining_left_is_shown(cards: Service) -> None:
     by_name = {section.name: section for section in sections(found)}
     (corrections,) = by_name["calibration"].tables
     assert corrections.rows[0][1:4] == ["variance scale 1.44", 39, -9.5]
-    coverage, widths = by_name["coverage"].tables
+    coverage, widths, by_size = by_name["coverage"].tables
+    assert by_size.caption == "Coverage of 90 % intervals by size of the prediction"
+    assert [row[1] for row in by_size.rows] == [
+        part["rows"] for part in full["metrics"]["coverage_by_size"]["parts"]
+    ]
     assert coverage.rows[1] == ["full posterior", "conformal", 0.4, 0.7, 0.8, 0.9]
     assert widths.rows[1] == ["full posterior", "conformal", 1.0, 2.0, 3.0, "unbounded"]
     (risk,) = by_name["risk"].charts

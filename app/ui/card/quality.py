@@ -81,8 +81,10 @@ def _corrections(variants: Sequence[Json]) -> list[Table]:
     for variant in variants:
         metrics, found = variant["metrics"], variant.get("calibration")
         if found:
-            numbers = {k: v for k, v in found.items() if k not in ("rows", "sets")}
-            values = (f"{k.replace('_', ' ')} {v:.3g}" for k, v in numbers.items())
+            numbers = ((k, v) for k, v in found.items() if k in ("variance_scale", "temperature"))
+            values = [f"{k.replace('_', ' ')} {v:.3g}" for k, v in numbers]
+            if "conditional_on" in found:
+                values.append(f"quantiles by {found['conditional_on']}")
             before = metrics.get("uncalibrated", {}).get("log_likelihood")
             name = variant_name(variant["prune"])
             rows.append([name, ", ".join(values), found["rows"], before, metrics["log_likelihood"]])
@@ -113,7 +115,9 @@ def coverage(card: Json) -> Content:
     """Coverage and size of both kinds of intervals or sets, by level; empty without them."""
     variants, metrics = card["variants"], card["variants"][0]["metrics"]
     shown = [one for one in _SHOWN if metrics.get(one.coverage)]
-    return [table for one in shown for table in _coverage_tables(variants, one)], []
+    tables = [table for one in shown for table in _coverage_tables(variants, one)]
+    by_part = (_by_part(metrics, kind) for kind in ("coverage_by_group", "coverage_by_size"))
+    return [*tables, *(table for table in by_part if table)], []
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,29 @@ def _coverage_tables(variants: Sequence[Json], names: _Kinds) -> list[Table]:
         ),
         Table(title, headers, _by_level(variants, sizes)),
     ]
+
+
+def _by_part(metrics: Json, name: str) -> Table | None:
+    """Coverage of groups, or of low, middle and high predictions (`evaluation.group_coverage`)."""
+    found = metrics.get(name)
+    if not found:
+        return None
+    column, level = found.get("column"), 100 * found["level"]
+    caption = f"Coverage of {level:g} % intervals by {column or 'size of the prediction'}"
+    headers = (column or "predicted mean", "rows", "credible", "conformal", "mean width", "covered")
+    return Table(caption, headers, [_part_row(part) for part in found["parts"]])
+
+
+def _part_row(part: Json) -> list[Cell]:
+    shares = (
+        with_error(part.get(kind), part.get(f"{kind}_error"))
+        for kind in ("coverage", "conformal_coverage")
+    )
+    name = part["name"]
+    if "from" in part:
+        name = f"{name} ({part['from']:.4g} to {part['to']:.4g})"
+    verdict = {True: "yes", False: f"no (p = {part['p_value'] or 0:.1g})", None: None}
+    return [name, part["rows"], *shares, part["width"], verdict[part["covered"]]]
 
 
 def _by_level(variants: Sequence[Json], names: Mapping[str, str]) -> list[list[Cell]]:

@@ -8,14 +8,18 @@ from app.ui.train_form.fields import Field, as_json, field, fields_of
 from core.datasets.dataset import Dataset
 from models.config import ForecastConfig, LanguageConfig, ModelConfig, OutOfDistributionConfig
 from models.features.columns import ColumnProfile
+from models.features.groups import TYPES
 from models.tabular.likelihood_recipe import SHAPES
 
 _TASKS = {"number": ("regression", "classification", "forecasting"), "text": ("language_model",)}
-_HELD_OUT = ("split", "validation_fraction", "calibration_fraction", "stopping_fraction")
+_HELD_OUT = (
+    "split", "groups", "validation_fraction", "calibration_fraction", "stopping_fraction",
+)  # fmt: skip
 _COLUMN_TYPES = {
     "forecast.time": ("datetime", "number"),
     "forecast.key": ("category", "number"),
     "weight": ("number",),
+    "training.groups": TYPES,
 }
 _MOST_SHOWN = 4  # settings in the summary of a closed group
 
@@ -64,9 +68,11 @@ def field_groups(config: ModelConfig, dataset: Dataset) -> Iterator[Group]:
     training = list(fields_of(config.training, "training"))
     if config.task != "classification":
         training = [f for f in training if f.path != "training.class_weight"]
+    if config.task != "regression":
+        training = [f for f in training if f.path != "training.groups"]
     held_out = [f for f in training if f.path.removeprefix("training.") in _HELD_OUT]
     yield Group("training", "Fitting", [f for f in training if f not in held_out])
-    yield Group("held-out", "Held-out rows", [_split(f, columns) for f in held_out])
+    yield Group("held-out", "Held-out rows", [_held_out(f, columns) for f in held_out])
     yield Group("more", "Noise, row weights, variants", list(_others(config, columns)))
 
 
@@ -78,10 +84,10 @@ def _of_columns(one: Field, columns: Sequence[ColumnProfile]) -> Field:
     return field(one.path, [(as_json(name), name) for name in names])
 
 
-def _split(one: Field, columns: Sequence[ColumnProfile]) -> Field:
-    """The field; for the split, with a choice of columns to split by."""
+def _held_out(one: Field, columns: Sequence[ColumnProfile]) -> Field:
+    """The field; for the split and the groups, with a choice of columns."""
     if one.path != "training.split":
-        return one
+        return _of_columns(one, columns)
     choices = [(as_json("random"), "random rows"), (as_json("last"), "the last rows")]
     times = [c.name for c in columns if c.type in ("datetime", "number")]
     groups = [c.name for c in columns if c.type in ("category", "number", "boolean")]

@@ -82,4 +82,6 @@ def _why(one: ColumnProfile, config: ModelConfig) -> str:
         return "it holds the weights of the rows"
     if isinstance(split, SplitBy) and one.name == split.by:
         return "it holds the groups that the split keeps together"
+    if one.name == config.training.groups:
+        return "it holds the groups that have conformal intervals of their own"
     return "it is not used by default (use of the data set's column)"

@@ -105,6 +105,10 @@ class ShapedMixture(NumberMixture):
     def of_members(self, member: Int[Tensor, "samples"] | None) -> "ShapedMixture":
         return replace(self, member=member)
 
+    def of_rows(self, rows: Int[Tensor, "some"]) -> "ShapedMixture":
+        names = ("locs", "scales", "weights", "atoms")
+        return replace(self, **{name: getattr(self, name)[..., rows] for name in names})
+
     @cached_property
     def continuous(self) -> Continuous:
         """All but the atoms, on z."""

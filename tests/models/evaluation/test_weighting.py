@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.evaluation import conformal_rank as ranking
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import (
     Calibration,
@@ -122,16 +121,15 @@ def test_a_conformal_quantile_by_hand() -> None:
     assert calibration.half_width(0.81) == math.inf
 
 
-def test_many_weighted_residuals_are_thinned_upwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_weighted_residuals_are_thinned_upwards() -> None:
     """A quantile of the kept ones is never below that of all, and those of rows are the same."""
-    monkeypatch.setattr(ranking, "MAX_RESIDUALS", 19)
     values = torch.from_numpy(RANDOM.exponential(size=200))
     weights = torch.from_numpy(RANDOM.integers(1, 4, 200).astype(float))
-    assert order_statistics(values, weights) == order_statistics(
-        values.repeat_interleave(weights.long())
+    assert order_statistics(values, weights, 19) == order_statistics(
+        values.repeat_interleave(weights.long()), most=19
     )
     small = weights * 0.03  # they count as fewer rows than are kept
-    kept, each = order_statistics(values, small)
+    kept, each = order_statistics(values, small, 19)
     order = values.argsort()
     whole = (tuple(values[order].tolist()), tuple(small[order].tolist()))
     assert sum(each) == pytest.approx(float(small.sum()))

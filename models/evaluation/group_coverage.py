@@ -1,0 +1,100 @@
+"""The share of rows inside their intervals, of each group and of low, middle and high predictions.
+
+A part of the rows is called uncovered if so few of them are inside the intervals as a part that is
+covered with the level has with a probability of `CHANCE` ÷ number of parts at most (an exact
+binomial test with Bonferroni's correction). So at most one version in twenty that keeps its promise
+everywhere has an uncovered part.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from models.config import Json
+from models.evaluation.exact_tests import binomial_up_to
+from models.evaluation.standard_errors import of_share
+from models.evaluation.weighting import Weights, mean, split_weights
+
+LEVEL = 0.9
+CHANCE = 0.05
+GROUP, PREDICTED = "group", "predicted"  # entries of per-row scores: group's number, mean
+KINDS = ("coverage", "conformal_coverage")
+SIZES = ("low", "middle", "high")
+
+
+def coverage_by_group(scores: Mapping[str, Tensor], column: str, names: Sequence[str]) -> Json:
+    """The coverage of each group, as `coverage_by_group` of the metrics; {} without groups."""
+    if GROUP not in scores:
+        return {}
+    rows, weights = split_weights(dict(scores))
+    masks = {name: rows[GROUP] == number for number, name in enumerate(names)}
+    parts = _parts(rows, weights, masks)
+    return {"coverage_by_group": {"column": column, "level": LEVEL, "parts": parts}}
+
+
+def coverage_by_size(scores: Mapping[str, Tensor]) -> Json:
+    """The coverage of each third of the predicted means, as `coverage_by_size` of the metrics."""
+    if PREDICTED not in scores:
+        return {}
+    rows, weights = split_weights(dict(scores))
+    if len(rows[PREDICTED]) < len(SIZES):
+        return {}
+    predicted = rows[PREDICTED]
+    thirds = predicted.argsort(stable=True).tensor_split(len(SIZES))
+    masks = {name: _mask(third, len(predicted)) for name, third in zip(SIZES, thirds, strict=True)}
+    ends = [predicted[third] for third in thirds]
+    parts = [
+        part | {"from": float(own.min()), "to": float(own.max())}
+        for part, own in zip(_parts(rows, weights, masks), ends, strict=True)
+    ]
+    return {"coverage_by_size": {"level": LEVEL, "parts": parts}}
+
+
+def uncovered(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each part that is not covered."""
+    by_group, by_size = (metrics.get(f"coverage_by_{kind}") or {} for kind in ("group", "size"))
+    for found, what in ((by_group, by_group.get("column")), (by_size, "predictions")):
+        for part in found.get("parts", ()):
+            if part["covered"] is False:
+                kind = KINDS[-1] if KINDS[-1] in part else KINDS[0]
+                yield (
+                    f"{what} {part['name']!r} is not covered: {100 * part[kind]:.0f} % of "
+                    f"{part['rows']} held-out rows are inside their "
+                    f"{'conformal' if kind == KINDS[-1] else 'credible'} {100 * LEVEL:g} % "
+                    f"intervals, which chance does not explain (p = {part['p_value']:.1g}, "
+                    f"{len(found['parts'])} parts were tested)"
+                )
+
+
+def _parts(
+    rows: Mapping[str, Tensor], weights: Weights | None, masks: Mapping[str, Bool[Tensor, "rows"]]
+) -> list[Json]:
+    filled = sum(bool(mask.any()) for mask in masks.values())
+    return [{"name": name, **_part(rows, weights, mask, filled)} for name, mask in masks.items()]
+
+
+def _part(
+    rows: Mapping[str, Tensor], weights: Weights | None, own: Bool[Tensor, "rows"], tests: int
+) -> Json:
+    """Rows, shares with standard errors, mean width, and whether the rows are covered."""
+    count, each = int(own.sum()), None if weights is None else weights[own]
+    part: Json = {"rows": count}
+    for kind in KINDS:
+        if f"{kind}_{LEVEL:g}" in rows:
+            inside = rows[f"{kind}_{LEVEL:g}"][own].double()
+            part[kind] = mean(inside, each) if count else None
+            part[f"{kind}_error"] = of_share(inside, each) if count else None
+    width = "conformal_width" if KINDS[1] in part else "width"
+    widths = rows[f"{width}_{LEVEL:g}"][own]
+    part["width"] = mean(widths, each) if count and bool(widths.isfinite().all()) else None
+    p = binomial_up_to(int(inside.sum()), count, LEVEL) if count else None
+    return part | {"p_value": p, "covered": None if p is None else p * tests > CHANCE}
+
+
+def _mask(rows: Tensor, count: int) -> Bool[Tensor, "rows"]:
+    mask = torch.zeros(count, dtype=torch.bool, device=rows.device)
+    mask[rows] = True
+    return mask
