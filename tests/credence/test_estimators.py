@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -100,6 +101,15 @@ def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     np.testing.assert_allclose(aleatoric + epistemic, total)
     np.testing.assert_allclose(total, std**2)
     np.testing.assert_allclose(aleatoric, 0.25, rtol=0.2)
+
+    # Means within 0.08 and deviations within 8 % of the exact ones move a probability by at most
+    # 0.08 · φ(0)/0.5 + 0.08 · max zφ(z) = 0.064 + 0.019.
+    thresholds = np.array([0.0, 3.0, 6.0])
+    distance = (thresholds - expected_mean[:, None]) / expected_std[:, None]
+    found = ours.predict_exceeds(new, thresholds)
+    assert np.abs(found - stats.norm.sf(distance)).max() < 0.085
+    truth = stats.norm.sf((thresholds - (new @ [1.0, -2.0, 0.5] + 3.0)[:, None]) / 0.5)
+    assert abs(found.mean() - truth.mean()) < 0.02  # the rows' errors have both signs
 
 
 def test_quantiles_and_probabilities_belong_together(fitted: BayesianRegressor) -> None:

@@ -9,8 +9,11 @@ from models.evaluation.calibration import NumberCalibration
 from models.likelihoods.families import Family, Logistic, Normal, Student, TabulatedStudent
 from models.prediction.answers import exceeds
 from models.prediction.answers.exceeds import Exceedance
-from models.prediction.options import PredictOptions
+from models.prediction.influence import ERROR
+from models.prediction.mc_error import worst_error
+from models.prediction.options import Density, PredictOptions
 from models.prediction.predictive import GaussianMixture
+from models.prediction.work import values_per_sample
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 MEANS = torch.tensor([[0.0, 1.0], [2.0, 5.0]], dtype=torch.float64)
@@ -109,3 +112,26 @@ def test_rows_are_cut_and_joined() -> None:
     parts = [whole.select(slice(0, 1)), whole.select(slice(1, 3))]
     np.testing.assert_array_equal(Exceedance.joined(parts).probabilities, whole.probabilities)
     assert list(whole.columns()) == ["exceeds_1.0", "exceeds_2.0"]
+
+
+def test_a_wanted_accuracy_is_that_of_probabilities_and_quantiles_too() -> None:
+    """Not that of a density, whose unit is 1 ÷ that of the target."""
+    summary = {f"{ERROR}mean": np.array([0.1]), f"{ERROR}density": np.array([[9.0, 8.0]])}
+    assert worst_error(summary) == 0.1
+    assert worst_error(summary | {f"{ERROR}exceeds_3.0": np.array([0.2])}) == 0.2
+    assert worst_error(summary | {f"{ERROR}quantile_0.9": np.array([0.3])}) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("options", "work"),
+    [
+        (PredictOptions(), 1),
+        (PredictOptions(exceeds=tuple(map(float, range(16)))), 1),
+        (PredictOptions(intervals=(0.5, 0.9)), 1),
+        (PredictOptions(quantiles=tuple(i / 100 for i in range(1, 100))), 17),
+        (PredictOptions(density=Density(64)), 6),
+        (PredictOptions(density=Density(512), samples=1), 1024),
+    ],
+)
+def test_answers_count_as_work(options: PredictOptions, work: int) -> None:
+    assert abs(values_per_sample(options) - work) <= 1
