@@ -34,6 +34,7 @@ from app.routers import (
     training,
 )
 from app.routers.pages import PAGES
+from app.serving.adaptation import Adaptation
 from app.serving.admission import Admission, Limits
 from app.serving.engine import Engine, frequent_thread_switches
 from app.serving.model_cache import ModelCache
@@ -153,6 +154,7 @@ def _services(
         versions=VersionLookup(_lookup(context)),
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
+        adaptation=Adaptation(context.feedback.labels),
         observe=metrics.observe_prediction,
         admission=Admission(settings.max_queued_work, throughput, settings.max_queued_seconds),
         store=PredictionStore(

@@ -311,16 +311,21 @@ class Model(TypedDict):
     created_at: str
 
 
+IntervalKind = Literal["credible", "conformal", "adaptive"]
+
+
 class Interval(TypedDict):
     """Bounds per row.
 
     Credible ones are equal-tailed and contain `level` of the predictive distribution. Conformal
     ones contain the target with that probability for rows like those of calibration; null means
-    that these were too few.
+    that these were too few. Adaptive ones are conformal ones at `adapted_level`, which follows the
+    labels that the service received.
     """
 
     level: float
-    kind: Literal["credible", "conformal"]
+    kind: IntervalKind
+    adapted_level: NotRequired[float]
     lower: list[float | None]
     upper: list[float | None]
 
@@ -420,7 +425,7 @@ class PredictSettings(ReadingOptions, total=False):
     seed: int
     prune: float
     intervals: Sequence[float]
-    interval_kinds: Sequence[Literal["credible", "conformal"]]
+    interval_kinds: Sequence[IntervalKind]
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.acquisition import Informed
+from models.evaluation.adaptive import Reference
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
@@ -368,6 +369,15 @@ class TrainedModel(ABC):
             InvalidInput: for a model that does not take labels.
         """
         raise InvalidInput(f"a {self.task} takes no labels", "/model")
+
+    def reference(self, prune: float) -> Reference | None:
+        """The calibration rows that scores of labelled rows join; None without conformal intervals.
+
+        Raises:
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        calibration = self.variant(prune).calibration
+        return None if calibration is None else calibration.reference()
 
     def predictive_ood_score(
         self, x: Encoded, samples: int = 100, prune: float = 0.0

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def _tables(
     context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
-    options = model.resolve(spec)
+    options = replace(model.resolve(spec), adapted=spec.adapted)
     step = block_rows(model, options)
     for start in range(spec.start, spec.stop, step):
         if should_stop():

@@ -33,6 +33,24 @@ FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, a
     ),
     "window_rows": ("rows", "Labelled rows in the window"),
 }
+BY_LEVEL = {  # the same, for metrics with a value per level
+    "coverage": (
+        "coverage",
+        "Share of the labelled rows in the window inside the central interval of the level",
+    ),
+    "conformal_coverage": (
+        "conformal_coverage",
+        "Share of the labelled rows in the window inside the conformal interval of the level",
+    ),
+    "adaptive_coverage": (
+        "adaptive_coverage",
+        "Share of the labelled rows in the window inside the adaptive interval of the level",
+    ),
+    "adapted_level": (
+        "adapted_level",
+        "Level at which adaptive intervals of the level are given now",
+    ),
+}
 # By the end of the metric's name: the key of a level in the check of a window, and the help text.
 COVERAGE = {
     "expected_coverage": (
@@ -130,16 +148,17 @@ class FeedbackCollector(Collector):
 
 def _feedback(windows: Sequence[Rolling]) -> Iterator[Metric]:
     """The gauges. A metric that is null, such as of a forecast that diverges, has no sample."""
-    yield _labelled(
-        "credence_feedback_coverage",
-        "Share of the labelled rows in the window inside the central interval of the level",
-        ["model", "version", "level"],
-        (
-            ([window.model, str(window.version), level], share)
-            for window in windows
-            for level, share in window.metrics.get("coverage", {}).items()
-        ),
-    )
+    for name, (key, documentation) in BY_LEVEL.items():
+        yield _labelled(
+            f"credence_feedback_{name}",
+            documentation,
+            ["model", "version", "level"],
+            (
+                ([window.model, str(window.version), level], share)
+                for window in windows
+                for level, share in window.metrics.get(key, {}).items()
+            ),
+        )
     checks = [(window, window.metrics.get("check", {})) for window in windows]
     for name, (key, documentation) in COVERAGE.items():
         yield _labelled(

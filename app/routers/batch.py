@@ -38,7 +38,8 @@ def predict_batch(
 ) -> JobResponse:
     """Queue a job that predicts every row of a data set. `GET /jobs/{id}/result` has its result.
 
-    The version, the seed and the sampler are resolved now, for all rows.
+    The version, the seed, the sampler and the levels of adaptive intervals are resolved now, for
+    all rows.
     """
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
@@ -56,13 +57,15 @@ def _spec(
     services.predictor.limits.check_samples(request.samples)  # the rows have no limit
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
     check_independent_rows(model)
-    options = model.resolve(request)
+    adapt = services.predictor.adaptation.resolve
+    options = from_thread.run(adapt, version, model, model.resolve(request))
     check_inputs(model.inputs, dataset.columns)
     resolved = {
         "version": version.version,
         "samples": options.samples,
         "seed": options.seed,
         "sampler": options.sampler,
+        "adapted": options.adapted,
         "chunk_rows": plan_chunk_rows(
             dataset.rows,
             options.samples * model.values_per_sample(options),

@@ -65,6 +65,7 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
         version.version,
         scored.scores,
         parameters.prediction,
+        scored.reference,
     )
     services.metrics.feedback_rows.labels(version.model).inc(added.new_rows)
     answer = write(added)

@@ -49,7 +49,10 @@ class RollingResponse(Response):
 
     `metrics` has the metrics of a version, `calibration_error`, and the log likelihood on held-out
     rows (`expected_log_likelihood`) for comparison. `check` compares the labels with the held-out
-    rows: counts, p-values, and the p-value at which there is an alarm.
+    rows: counts, p-values, and the p-value at which there is an alarm. Versions with conformal
+    intervals have by level `coverage` of the credible ones, `conformal_coverage`,
+    `adaptive_coverage` (at the levels adapted to the labels known when each row was predicted) and
+    `adapted_level`, at which adaptive intervals are given now.
     """
 
     model: str

@@ -68,6 +68,13 @@ class IntervalResponse(Response):
 
     level: float
     kind: IntervalKind
+    adapted_level: float | None = Field(
+        None,
+        ge=0.0,
+        le=1.0,
+        description="adaptive ones only: the level at which a conformal interval is given, so that "
+        "the labels of late would have been inside as often as `level` says",
+    )
     lower: list[float | None]
     upper: list[float | None]
 

@@ -116,8 +116,8 @@ class Entry:
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
         o = self.options
-        errors = o.return_mc_errors
-        return (self.artifact, o.prune, samples, o.seed, o.sampler, errors, o.asked, self._own_key)
+        asked = (o.return_mc_errors, o.adapted, o.asked)
+        return (self.artifact, o.prune, samples, o.seed, o.sampler, asked, self._own_key)
 
 
 @dataclass(frozen=True)

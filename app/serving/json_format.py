@@ -14,6 +14,9 @@ from app.serving.inputs import decode, decode_columns, num_rows
 from app.serving.request import PredictionRequest, PredictionResponse
 from models.prediction.prediction import Interval, RowPrediction
 
+# orjson would write an interval's fields itself, those without a value as null.
+OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS
+
 
 def read_request(body: bytes) -> PredictionRequest:
     """The request in a body. No schema checks its rows; they are decoded later.
@@ -57,7 +60,7 @@ def write_response(response: PredictionResponse) -> bytes:
     if response.file is not None:
         document |= asdict(response.file)
     document["timings_ms"] = response.timings.milliseconds()
-    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY, default=_interval)
+    return orjson.dumps(document, option=OPTIONS, default=_interval)
 
 
 def _ready(values: Any) -> Any:
@@ -71,4 +74,6 @@ def _ready(values: Any) -> Any:
 
 def _interval(interval: Interval) -> dict[str, Any]:
     lower, upper = _ready(interval.lower), _ready(interval.upper)
-    return {"level": interval.level, "kind": interval.kind, "lower": lower, "upper": upper}
+    adapted = {"adapted_level": interval.adapted_level} if interval.kind == "adaptive" else {}
+    of = {"level": interval.level, "kind": interval.kind}
+    return {**of, **adapted, "lower": lower, "upper": upper}

@@ -88,9 +88,12 @@ class PredictionStore:
 
 
 def with_samples(options: ResolvedOptions, prediction: Prediction) -> ResolvedOptions:
-    """Options that draw exactly the samples of this prediction again."""
+    """Options that draw exactly the samples of this prediction again.
+
+    What its adaptive intervals followed is not kept: their coverage is that of the labels' order.
+    """
     samples = prediction.samples or options.samples  # moments draw none
-    return replace(options, samples=samples, target_mc_error=None, return_draws=False)
+    return replace(options, samples=samples, target_mc_error=None, return_draws=False, adapted=())
 
 
 def request_of(stored: StoredPrediction) -> PredictionRequest:

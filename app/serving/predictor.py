@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from app.http.bodies import off_loop
 from app.metrics.metrics import PredictMeasure
+from app.serving.adaptation import Adaptation
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry, speed_key
 from app.serving.engine import Engine
@@ -43,6 +44,7 @@ class Predictor:
     engine: Engine
     admission: Admission
     store: PredictionStore
+    adaptation: Adaptation
     observe: Callable[[PredictMeasure, Prediction], None]
 
     async def respond(
@@ -92,6 +94,7 @@ class Predictor:
                 measure.model = version.model
                 model = await self.cache.get(version)
                 options = model.resolve(request.options)
+                options = await self.adaptation.resolve(version, model, options)
                 rows = model.num_rows(request.num_rows, options)
                 work = self.limits.work(rows, options.samples, model.values_per_sample(options))
                 speed = speed_key(version.artifact_key, options)

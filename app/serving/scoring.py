@@ -16,6 +16,7 @@ from app.serving.request import PredictionRequest
 from core.access.callers import View
 from core.exceptions import Invalid
 from core.registry.registry import Version
+from models.evaluation.adaptive import Reference
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.weighting import WEIGHT
 from models.features.targets import present
@@ -29,10 +30,11 @@ ROWS_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """The version, and its scores of the rows with a known target."""
+    """The version, its scores of the rows with a known target, and its calibration rows."""
 
     version: Version
     scores: PerRowScores
+    reference: Reference | None
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ async def score(
     scores = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}
     if each is not None:
         scores[WEIGHT] = torch.from_numpy(each[present(known)])
-    return ScoredRows(version, scores)
+    return ScoredRows(version, scores, model.reference(options.prune))
 
 
 def _parts(

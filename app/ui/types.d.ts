@@ -88,8 +88,9 @@ interface PredictBody {
 }
 
 interface Interval {
-  kind: "credible" | "conformal";
+  kind: "credible" | "conformal" | "adaptive";
   level: number;
+  adapted_level?: number;
   lower: (number | null)[];
   upper: (number | null)[];
 }

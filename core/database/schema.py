@@ -208,7 +208,10 @@ class PredictionRow(Base):
 
 
 class FeedbackRow(Base):
-    """The scores of rows for which labels were sent; `number` orders the window."""
+    """The scores of rows for which labels were sent; `number` orders the window.
+
+    `predicted_at` is None for rows whose labels came with their inputs, and of the first release.
+    """
 
     __tablename__ = "feedback"
     __table_args__ = (_of_version(), Index("ix_feedback_model", "model", "version"))
@@ -220,10 +223,14 @@ class FeedbackRow(Base):
     rows: Mapped[int]
     scores: Mapped[Json]
     created_at: Mapped[datetime]
+    predicted_at: Mapped[datetime | None]
 
 
 class FeedbackWindowRow(Base):
-    """The metrics of a version's newest labelled rows; locked while they change."""
+    """The metrics of a version's newest labelled rows; locked while they change.
+
+    `labels` are those that adaptive intervals follow (`core.predictions.adaptation`).
+    """
 
     __tablename__ = "feedback_windows"
     __table_args__ = (_of_version(),)
@@ -231,6 +238,7 @@ class FeedbackWindowRow(Base):
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     metrics: Mapped[Json]
     updated_at: Mapped[datetime] = mapped_column(index=True)
+    labels: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
 
 
 class KeyRow(Base):

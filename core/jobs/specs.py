@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from models.config import Json, MethodConfig, ModelConfig
+from models.evaluation.adaptive import Adapted
 from models.prediction.options import BatchOptions, Prune, Sampler, Seed
 
 MAX_METADATA_BYTES = 16_384
@@ -127,7 +128,10 @@ class AcquireSpec(Spec, frozen=True):
 
 
 class PredictSpec(Spec, BatchOptions, frozen=True):
-    """Predict all rows with a stored version. The options are resolved."""
+    """Predict all rows with a stored version. The options are resolved.
+
+    `adapted` has the levels of adaptive intervals, for all rows.
+    """
 
     kind: ClassVar[JobKind] = "predict"
 
@@ -135,6 +139,7 @@ class PredictSpec(Spec, BatchOptions, frozen=True):
     seed: Seed = Field()
     sampler: Sampler = Field()
     chunk_rows: Annotated[int, Field(ge=1)]
+    adapted: tuple[Adapted, ...] = ()
 
 
 class ChunkSpec(PredictSpec, frozen=True):
@@ -162,6 +167,8 @@ def public_request(kind: str, spec: Json) -> Json:
             shared = {name: value for name, value in config.items() if name != "method"}
             own = {name: value for name, value in spec.items() if name not in _NOT_REQUESTED}
             return shared | own
+        case "predict":
+            return {name: value for name, value in spec.items() if name != "adapted"}
         case "chunk":
             return {}
     return spec

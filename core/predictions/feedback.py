@@ -20,10 +20,18 @@ from sqlalchemy.orm import Session
 from core.access.callers import MODEL, SERVICE, Caller, check_change
 from core.clock import now
 from core.database.database import Database
-from core.database.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRow
+from core.database.schema import (
+    FeedbackRow,
+    FeedbackWindowRow,
+    Json,
+    PredictionRow,
+    VersionRow,
+)
 from core.names import check_identifier, new_id
+from core.predictions import adaptation
 from core.predictions.window_check import check_window
 from core.registry import versions
+from models.evaluation.adaptive import Labels, Reference
 from models.evaluation.group_coverage import coverage_by_group
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 from models.evaluation.weighting import WEIGHT
@@ -66,9 +74,17 @@ class Feedback:
         self._caller = caller
 
     def add(
-        self, model: str, version: int, scores: PerRowScores, prediction: str | None = None
+        self,
+        model: str,
+        version: int,
+        scores: PerRowScores,
+        prediction: str | None = None,
+        reference: Reference | None = None,
     ) -> Added:
         """Add scores to the window. They replace earlier scores of the same prediction.
+
+        Args:
+            reference: the version's calibration rows; None if it has no conformal intervals.
 
         Raises:
             NotFound: the version was deleted meanwhile.
@@ -86,9 +102,10 @@ class Feedback:
             )
             new_rows = max(rows - row.rows, 0) if found else len(next(iter(scores.values())))
             row.rows, row.scores, row.created_at = rows, packed, now()
+            row.predicted_at = _predicted_at(session, prediction)
             session.add(row)
             session.flush()
-            window = self._update_window(session, version_row, new_rows)
+            window = self._update_window(session, version_row, new_rows, reference)
             added = Added(row.id, found is None, new_rows, _rolling(window))
             self._caller.record(session, added.id, added)
             return added
@@ -99,6 +116,14 @@ class Feedback:
         with self._database.read() as session:
             window = session.get(FeedbackWindowRow, (model, version))
             return Rolling(model, version, {}, None) if window is None else _rolling(window)
+
+    def labels(self, model: str, version: int) -> Labels:
+        """The labels that the version's adaptive intervals follow."""
+        query = select(FeedbackWindowRow.labels).where(
+            FeedbackWindowRow.model == model, FeedbackWindowRow.version == version
+        )
+        with self._database.read() as session:
+            return adaptation.from_json(session.scalars(query).one_or_none())
 
     def recent(self) -> list[Rolling]:
         """The `MAX_VERSIONS` versions of each model with the newest labels within `RECENT`."""
@@ -114,7 +139,11 @@ class Feedback:
         return kept
 
     def _update_window(
-        self, session: Session, version: VersionRow, new_rows: int
+        self,
+        session: Session,
+        version: VersionRow,
+        new_rows: int,
+        reference: Reference | None,
     ) -> FeedbackWindowRow:
         """Delete scores before the window, and write the metrics and the tests of the others."""
         labels = FeedbackRow.model == version.model, FeedbackRow.version == version.version
@@ -123,16 +152,23 @@ class Feedback:
         newer = accumulate((rows for _, rows in found[:-1]), initial=0)
         inside = [row.number for row, n in zip(found, newer, strict=True) if n < self._window]
         session.execute(delete(FeedbackRow).where(*labels, FeedbackRow.number < inside[-1]))
-        query = select(FeedbackRow.scores).where(*labels).order_by(FeedbackRow.number)
-        scores = _joined(session.scalars(query).all(), self._window)
+        query = select(FeedbackRow).where(*labels).order_by(FeedbackRow.number)
+        rows = session.scalars(query).all()
+        scores = _joined([row.scores for row in rows], self._window)
         held_out = version.description.get("metrics") or {}
         metrics = describe(scores, held_out)
         metrics["expected_log_likelihood"] = held_out.get("log_likelihood")
         before = session.get(FeedbackWindowRow, (version.model, version.version))
         counted = _labels_before(before, metrics["rows"] - new_rows) + new_rows
         metrics["check"] = check_window(scores, counted, self._window, _held_out(version))
+        known = adaptation.labels_of(rows)
+        metrics |= {} if reference is None else adaptation.describe(known, reference)
         row = FeedbackWindowRow(
-            model=version.model, version=version.version, metrics=metrics, updated_at=now()
+            model=version.model,
+            version=version.version,
+            metrics=metrics,
+            updated_at=now(),
+            labels=adaptation.to_json(known),
         )
         return session.merge(row)
 
@@ -158,6 +194,13 @@ def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:
     return session.scalars(query).one_or_none()
 
 
+def _predicted_at(session: Session, prediction: str | None) -> datetime | None:
+    if prediction is None:
+        return None
+    query = select(PredictionRow.created_at).where(PredictionRow.id == prediction)
+    return session.scalars(query).one_or_none()
+
+
 def _labels_before(window: FeedbackWindowRow | None, rows: int) -> int:
     """How many rows were labelled before; as many as there are, if that was not counted."""
     counted = window.metrics.get("check", {}).get("labels") if window else None
@@ -174,7 +217,8 @@ def _held_out(version: VersionRow) -> list[Json]:
 def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:
     """The scores of the last `most` rows of the parts; labels without a weight have weight 1."""
     weighed = any(WEIGHT in part for part in parts)
-    names = [name for name in parts[-1] if name != WEIGHT]
+    shared = set(parts[0]).intersection(*parts)  # an older release had fewer
+    names = [name for name in parts[-1] if name in shared - {WEIGHT}]
     filled = [part if WEIGHT in part else {**part, WEIGHT: _ones(part)} for part in parts]
     return {
         name: torch.from_numpy(

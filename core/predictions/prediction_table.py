@@ -4,6 +4,7 @@
 are null, as in JSON.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from models.features.columns import level_text
 from models.prediction.answers.answer import ListsOfClasses, Names
 from models.prediction.answers.reasons import REASONS, Reason, Value
-from models.prediction.prediction import ClassName, Prediction
+from models.prediction.prediction import ClassName, Prediction, RowPrediction
 
 
 def to_table(prediction: Prediction) -> pa.Table:
@@ -30,7 +31,10 @@ def to_table(prediction: Prediction) -> pa.Table:
 
 
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:
-    """The table with model, version and options as text in the metadata of its schema."""
+    """The table with model, version and options as text in the metadata of its schema.
+
+    The levels that adaptive intervals were given at are JSON: by the level that was asked for.
+    """
     origin = {
         "model": model,
         "version": version,
@@ -39,6 +43,8 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
         "sampler": prediction.sampler,
         "prune": prediction.prune,
     }
+    if isinstance(prediction, RowPrediction) and prediction.adapted_levels:
+        origin["adapted_levels"] = json.dumps(prediction.adapted_levels)
     return table.replace_schema_metadata({key: str(value) for key, value in origin.items()})
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from core.exceptions import Invalid, NotParseable, TooLarge
-from models.artifact.files import CARD, MANIFEST, MODEL
+from models.artifact.files import CARD, FEATURES, MANIFEST, MODEL
 
 ORIGIN = "origin.json"
 MAX_JSON_BYTES = 64 * 2**20
@@ -88,8 +88,8 @@ def _check(member: tarfile.TarInfo, names: set[str]) -> None:
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.size < 0:
         message = "is not a plain file: an archive holds only files (tar --format=ustar, no folder)"
         raise Invalid([(shown, message)])
-    if name not in (MODEL, CARD, MANIFEST, ORIGIN) and not _VARIANT.fullmatch(name):
-        expected = f"{MANIFEST}, {MODEL}, {CARD}, {ORIGIN} and prune-….safetensors"
+    if name not in (MODEL, CARD, FEATURES, MANIFEST, ORIGIN) and not _VARIANT.fullmatch(name):
+        expected = f"{MANIFEST}, {MODEL}, {CARD}, {FEATURES}, {ORIGIN} and prune-….safetensors"
         raise Invalid([(shown, f"is not a file of a version: those are {expected}")])
     if name in names:
         raise Invalid([(shown, "is there twice")])

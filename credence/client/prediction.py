@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Interval(NamedTuple):
-    """Bounds per row; NaN where a conformal one is unbounded."""
+    """Bounds per row; NaN where a conformal or adaptive one is unbounded."""
 
     lower: "ndarray"
     upper: "ndarray"
@@ -209,8 +209,9 @@ class Prediction:
         """Bounds that contain the target with probability `level`.
 
         Args:
-            kind: `credible`, from the predictive distribution, or `conformal`, from the errors on
-                rows held out for calibration.
+            kind: `credible`, from the predictive distribution; `conformal`, from the errors on
+                rows held out for calibration; or `adaptive`, conformal at a level that follows
+                the labels sent since (predict with `interval_kinds=["adaptive"]`).
 
         Raises:
             ValueError: this level was not requested; the message names those that were.
@@ -220,8 +221,15 @@ class Prediction:
             there = [n.partition("lower_")[::2] for n in self.table.column_names if "lower_" in n]
             known = ", ".join(f"{at} ({k.rstrip('_') or 'credible'})" for k, at in there) or "none"
             hint = f"predict with intervals=[{level}]"
+            hint += ', interval_kinds=["adaptive"]' if kind == "adaptive" else ""
             raise ValueError(f"no {kind} interval of level {level}, there are: {known}; {hint}")
         return Interval(self[f"{prefix}lower_{level}"], self[f"{prefix}upper_{level}"])
+
+    @property
+    def adapted_levels(self) -> dict[float, float]:
+        """The level at which each adaptive interval is given, by the level that was asked for."""
+        levels = json.loads(self.table.metadata.get("adapted_levels", "{}"))
+        return {float(level): adapted for level, adapted in levels.items()}
 
     def exceeds(self, threshold: float) -> "ndarray":
         """The probability that the target is above a threshold of the request.

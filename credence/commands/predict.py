@@ -32,7 +32,7 @@ from credence.commands.prediction_files import BINARY, ResultFormat, result_writ
 from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
 from credence.progress import is_interactive, rows_bar
 from credence.rendering import note, print_json
-from credence.types import Feature, Json, Version
+from credence.types import Feature, IntervalKind, Json, Version
 
 if TYPE_CHECKING:
     from credence.client import Client, TrainedModel
@@ -58,6 +58,13 @@ def predict(
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     interval: Annotated[
         list[float] | None, typer.Option(help="Level of an interval; once per level.")
+    ] = None,
+    interval_kind: Annotated[
+        list[IntervalKind] | None,
+        typer.Option(
+            help="credible, conformal or adaptive (conformal at a level that follows feedback); "
+            "once per kind; default: the first two."
+        ),
     ] = None,
     abstain_above: Annotated[
         float | None,
@@ -138,6 +145,7 @@ def predict(
         "seed": seed,
         "prune": prune,
         "intervals": interval,
+        "interval_kinds": interval_kind,
         "abstain_above": abstain_above,
         "exceeds": exceeds,
         "set_level": set_level,

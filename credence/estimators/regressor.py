@@ -38,8 +38,11 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Lower and upper bounds that contain a new target with probability `level`.
 
         Raises:
-            ValueError: conformal bounds were requested of a model that was not calibrated.
+            ValueError: conformal bounds were requested of a model that was not calibrated, or
+                adaptive ones, which follow labels that only a service has.
         """
+        if kind == "adaptive":
+            raise ValueError("adaptive bounds follow labels that a service received: deploy first")
         if not 0 < level < 1:
             raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
         (interval,) = self._predict(X, intervals=(level,), interval_kinds=(kind,)).intervals

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from annotated_types import Len
 from jaxtyping import Float, Int, Shaped
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
+from models.evaluation.adaptive import Reference
 from models.evaluation.cells import Cells, fit_cells, fit_sizes
 from models.evaluation.class_sets import LabelledClasses, SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics, score_at
@@ -145,6 +147,26 @@ class NumberCalibration(ScalesVariance):
         bounds = self._in_cells(mixture, groups, [*map(self.half_width, levels)], levels)
         return [(mean - half * deviation, mean + half * deviation) for half in bounds]
 
+    def score(self, level: float) -> float:
+        """The largest residual that a conformal interval contains."""
+        return self.half_width(level)
+
+    def scores(
+        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+    ) -> Float[Tensor, "rows"]:
+        """The residual of each target."""
+        return residuals(mixture, targets, start)
+
+    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
+        """The intervals that contain targets with at most these residuals."""
+        mean, deviation = mixture.mean(), mixture.total().sqrt()
+        halves = [score * deviation for score in scores]
+        return [(mean - half, mean + half) for half in halves]
+
+    def reference(self) -> Reference:
+        """The residuals, which those of labelled rows join."""
+        return _reference(self.residuals, self.weights)
+
 
 @dataclass(frozen=True)
 class ShapeCalibration(ScalesVariance):
@@ -195,6 +217,30 @@ class ShapeCalibration(ScalesVariance):
             ends[:, :, own] = quantiles.view(2, len(tails), -1)
         return list(zip(*ends, strict=True))
 
+    def score(self, level: float) -> float:
+        """The largest conformity that a conformal interval contains."""
+        return self.probability(level)
+
+    def scores(
+        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+    ) -> Float[Tensor, "rows"]:
+        """The conformity of each target."""
+        return conformity(mixture, targets, start)
+
+    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
+        """The intervals that contain targets with at most these conformities."""
+        tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
+        quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
+        return list(zip(quantiles, quantiles[len(tails) :], strict=False))
+
+    def reference(self) -> Reference:
+        """The conformities, which those of labelled rows join."""
+        return _reference(self.conformity, self.weights)
+
+
+def _reference(scores: Sequence[float], weights: Sequence[float]) -> Reference:
+    return Reference(np.asarray(scores, float), np.asarray(weights or np.ones(len(scores)), float))
+
 
 @dataclass(frozen=True)
 class ClassCalibration:
@@ -209,6 +255,9 @@ class ClassCalibration:
     rows: Count
     sets: SetCalibration | None = None
     has_intervals: ClassVar[bool] = False
+
+    def reference(self) -> None:
+        """None: classes have no conformal intervals."""
 
     def apply(self, mixture: Mixture) -> CategoricalMixture:
         assert isinstance(mixture, CategoricalMixture)

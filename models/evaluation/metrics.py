@@ -45,6 +45,7 @@ from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
+CONFORMAL_SCORE = "conformal_score"  # how far a target is from its prediction
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
 PerRowScores = dict[str, Tensor]
@@ -117,6 +118,7 @@ def regression_scores(
     if calibration is not None:
         bounds = calibration.intervals(mixture, COVERAGE_LEVELS, groups)
         scores |= _interval_scores("conformal_", targets, bounds)
+        scores[CONFORMAL_SCORE] = calibration.scores(mixture, targets, start)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
         scores["uncalibrated_coverage_0.9"] = raw.contains(targets, 0.05, 0.95).double()
     return scores

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Number, Positive
+from models.evaluation.adaptive import Reference
 from models.evaluation.calibration import PENALTY_SCALE
 from models.evaluation.conformal_rank import MAX_RESIDUALS, conformal_rank, order_statistics
 
@@ -74,6 +75,12 @@ class PathCalibration:
         if rank > independent:
             return math.inf
         return self.residuals[math.ceil(rank * len(self.residuals) / independent) - 1]
+
+    def reference(self) -> Reference:
+        """The residuals, which together count as the independent ones, and labelled steps join."""
+        residuals = np.asarray(self.residuals, dtype=float)
+        each = min(1.0, self.independent / max(1, len(residuals)))
+        return Reference(residuals, np.full(len(residuals), each))
 
     def describe(self) -> Json:
         return {

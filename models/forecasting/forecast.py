@@ -17,7 +17,7 @@ from jaxtyping import Float64
 from torch import Tensor
 from torch.special import ndtr
 
-from models.evaluation.metrics import COVERAGE_LEVELS, coverage
+from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
 from models.features.scales import LogScale
 from models.features.targets import NumberTarget
@@ -28,7 +28,13 @@ from models.prediction.answers import decisions, number_costs, questions
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
-from models.prediction.prediction import Arrays, bound_name, bounds, wants_errors
+from models.prediction.prediction import (
+    Arrays,
+    bound_name,
+    bounds,
+    conformal_scores,
+    wants_errors,
+)
 from models.prediction.predictive import GaussianMixture
 from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.standard_error import standard_error
@@ -156,10 +162,10 @@ class Forecast:
         if wants_errors(options) and self.num_samples > 1:
             summary |= self._errors(quantiles, summary, others)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
-        if "conformal" in options.interval_kinds and self.calibration is not None:
-            found = self.conformal(options.intervals)
-            for level, ends in zip(options.intervals, found, strict=True):
-                summary |= bounds("conformal", level, *ends)
+        if self.calibration is not None:
+            for kind, scores in conformal_scores(options, self.calibration.half_width).items():
+                for level, ends in zip(options.intervals, self.within(scores), strict=True):
+                    summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
     def _errors(
@@ -228,8 +234,12 @@ class Forecast:
     def conformal(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The conformal interval of each level: the median of u ± deviations, as values of y."""
         assert self.calibration is not None
+        return self.within([self.calibration.half_width(level) for level in levels])
+
+    def within(self, scores: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+        """The intervals that contain values with at most these residuals."""
         middle, deviation = self._middle_and_deviation
-        halves = [self.calibration.half_width(level) * deviation for level in levels]
+        halves = [score * deviation for score in scores]
         ends = [(middle - half, middle + half) for half in halves]
         return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
 
@@ -289,6 +299,7 @@ class Forecast:
         scores = {
             "uncalibrated_log_likelihood": raw.mixture.log_prob(u) - (u if self.is_log else 0.0),
             "uncalibrated_coverage_0.9": coverage(raw.mixture.cdf(u))["coverage_0.9"],
+            CONFORMAL_SCORE: self.standardised(targets).abs().flatten(),
         }
         found = self.conformal(COVERAGE_LEVELS)
         for level, (lower, upper) in zip(COVERAGE_LEVELS, found, strict=True):

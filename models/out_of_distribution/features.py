@@ -25,6 +25,7 @@ EXCESS = 0.1  # ranges that a value outside its column's is expected to be beyon
 PARTS = DEPENDENCE, SUBSPACE = "dependence", "subspace"
 COLUMNS = "columns"
 _CHUNK = 8_192  # rows scored at once
+_DECIMALS = 6
 _FEW = 512  # of which contributions are computed at once, against rows of the background each
 
 
@@ -49,9 +50,8 @@ class Inputs:
         feature = encoder.feature_of[: len(encoder.plain_columns)]
         is_wide = np.array([one.type in _WIDE for one in encoder.features])[feature]
         features, column = np.unique(feature[~is_wide], return_inverse=True)
-        none = encoder.expand.lower[:0]
         return cls(
-            replace(encoder.expand, placed=none.long(), lower=none, centres=none),
+            encoder.expand,
             torch.from_numpy(np.flatnonzero(~is_wide)),
             torch.from_numpy(column),
             tuple(features.tolist()),
@@ -60,7 +60,9 @@ class Inputs:
 
     def __call__(self, rows: Float[Tensor, "rows compact"]) -> tuple[Tensor, Tensor]:
         """The narrow and the wide inputs of encoded rows."""
-        x = self.expand(rows)
+        expand = self.expand.to(rows.device)
+        slots = (rows.index_select(1, expand.coded) == expand.codes).to(rows)
+        x = torch.cat([rows.index_select(1, expand.plain), slots], 1)
         narrow, wide = (index.to(x.device) for index in (self.narrow, self.wide))
         return x.index_select(1, narrow), x.index_select(1, wide)
 
@@ -111,7 +113,10 @@ class FeatureScores:
     def __call__(
         self, rows: Float[Tensor, "rows compact"], of_columns: Float[Tensor, "rows"]
     ) -> Float[Tensor, "rows"]:
-        """The surprise of encoded rows, on their device.
+        """The surprise of encoded rows, on their device, to 6 decimals.
+
+        It is computed in float64 and rounded, so that it does not depend on the other rows: a
+        product of matrices may add in another order if there are more rows.
 
         Args:
             of_columns: the rows' scores by column (`FeatureEncoder.column_score`).
@@ -120,7 +125,7 @@ class FeatureScores:
             most_surprising(list(self._surprises(some, own)))
             for some, own in zip(rows.split(_CHUNK), of_columns.split(_CHUNK), strict=True)
         ]
-        return torch.cat(parts)
+        return torch.cat(parts).round(decimals=_DECIMALS)
 
     def _surprises(
         self, rows: Float[Tensor, "rows compact"], of_columns: Float[Tensor, "rows"]
@@ -129,7 +134,7 @@ class FeatureScores:
         for name, x in zip(PARTS, self.inputs(rows), strict=True):
             part = getattr(self, name)
             if part is not None:
-                yield self.tails[name].to(rows.device)(part.to(rows.device)(x))
+                yield self.tails[name].to(rows.device)(part.to(rows.device)(x.double()))
 
     def contributions(
         self, rows: Float[Tensor, "rows compact"]

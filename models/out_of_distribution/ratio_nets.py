@@ -44,10 +44,13 @@ class RatioNets(TensorRecord):
         return cls(*tensors)
 
     def __call__(self, z: Float[Tensor, "nets rows inputs"]) -> Float[Tensor, "nets rows"]:
-        """The logits."""
-        hidden = silu(torch.baddbmm(self.first_bias, z, self.first))
-        hidden = silu(torch.baddbmm(self.second_bias, hidden, self.second))
-        return torch.baddbmm(self.last_bias, hidden, self.last).squeeze(2)
+        """The logits, in the type of z."""
+        first, first_bias, second, second_bias, last, last_bias = (
+            weight.to(z) for weight in vars(self).values()
+        )
+        hidden = silu(torch.baddbmm(first_bias, z, first))
+        hidden = silu(torch.baddbmm(second_bias, hidden, second))
+        return torch.baddbmm(last_bias, hidden, last).squeeze(2)
 
     def train(
         self, z: Float[Tensor, "rows inputs"], column: Int[Tensor, "inputs"], draws: "Draws"

@@ -58,6 +58,6 @@ class Subspace(TensorRecord):
     def __call__(self, x: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows"]:
         """The squared distance of each row."""
         moved = x - self.centre
-        inside = moved @ self.basis
+        inside = moved @ self.basis.to(moved)
         left = (moved.square().sum(1) - inside.square().sum(1)).clamp_min(0)
         return (inside.square() / self.variances).sum(1) + left / self.noise

@@ -10,9 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Interval, Len
 from pydantic import ConfigDict, Field
 
+from models.evaluation.adaptive import Adapted
+
 Sampler = Literal["sobol", "monte_carlo", "moments"]
-IntervalKind = Literal["credible", "conformal"]
-KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of a response
+IntervalKind = Literal["credible", "conformal", "adaptive"]
+KINDS: tuple[IntervalKind, ...] = ("credible", "conformal", "adaptive")  # as in a response
+DEFAULT_KINDS = KINDS[:2]
 
 Samples = Annotated[
     int,
@@ -112,13 +115,15 @@ class BatchOptions:
     intervals: Annotated[tuple[Level, ...], Len(0, 16)] = (0.9,)
     interval_kinds: Annotated[
         tuple[IntervalKind, ...],
-        Len(1, 2),
+        Len(1, 3),
         Field(
             description="credible: quantiles of the predictive mixture; conformal, for calibrated "
             "versions: they contain the target with probability `level` for rows like the "
-            "calibration rows, if `samples` is 100 or more",
+            "calibration rows, if `samples` is 100 or more; adaptive, only on request: conformal "
+            "ones at a level that follows the labels sent to `/feedback`, so that they keep "
+            "containing the target when rows change",
         ),
-    ] = KINDS
+    ] = DEFAULT_KINDS
     sampler: Annotated[
         Sampler | None, Field(description="default: the best sampler that the model has")
     ] = None
@@ -199,13 +204,14 @@ class ResolvedOptions(PredictOptions):
     """Options that a model has checked, with its defaults filled in (`TrainedModel.resolve`).
 
     `target_mc_error` and `abstain_above` stay None if they were not given. Models of rows ignore
-    `horizon` and `top`.
+    `horizon` and `top`. `adapted` has the levels of adaptive intervals; without labels it is empty.
     """
 
     seed: int = field()
     sampler: Sampler = field()
     top: int = field()
     horizon: int = field()
+    adapted: tuple[Adapted, ...] = ()
 
     @classmethod
     def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":

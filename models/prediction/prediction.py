@@ -1,7 +1,7 @@
 """Predictions as plain data, in the caller's units."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
+from models.evaluation.adaptive import Adapted, allowed_scores
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
@@ -30,6 +31,7 @@ from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.standard_error import even_error, standard_error
 
 Arrays = dict[str, np.ndarray]
+CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
 P = TypeVar("P", bound="Prediction")
 
@@ -40,13 +42,15 @@ class Interval:
 
     A credible one has the probability `level` under the predictive mixture. A conformal one
     contains the target with that probability for rows like the calibration rows; it is infinite if
-    those are too few (`models.evaluation.calibration`).
+    those are too few (`models.evaluation.calibration`). An adaptive one is the conformal one at
+    `adapted_level`, which follows labels (`models.evaluation.adaptive`).
     """
 
     level: float
     kind: IntervalKind = "credible"
     lower: np.ndarray
     upper: np.ndarray
+    adapted_level: float | None = None
 
     def select(self, rows: slice) -> "Interval":
         """The intervals of some rows."""
@@ -141,6 +145,15 @@ class RowPrediction(Prediction):
     paths: int | None = None
     abstained: np.ndarray | None = None
     answers: Mapping[str, Answer] = field(default_factory=dict)
+
+    @property
+    def adapted_levels(self) -> dict[str, float]:
+        """The level at which each adaptive interval is given, by the level that was asked for."""
+        return {
+            f"{one.level}": one.adapted_level
+            for one in self.intervals
+            if one.adapted_level is not None
+        }
 
     @property
     def probabilities(self) -> np.ndarray | None:
@@ -353,13 +366,36 @@ def _summarise_numbers(
     }
     for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
         summary |= bounds("credible", level, lower, upper)
-    if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
+    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
+    if calibration is None or not options.intervals or not kinds:
         return summary
     assert not isinstance(calibration, ClassCalibration)
     conformal = calibration.intervals(mixture, options.intervals, groups)
-    for level, (lower, upper) in zip(options.intervals, conformal, strict=True):
-        summary |= bounds("conformal", level, lower, upper)
+    found = {"conformal": conformal, "adaptive": conformal}
+    if adapted := adapted_to(options):
+        scores = allowed_scores(options.intervals, adapted, calibration.score)
+        found["adaptive"] = calibration.within(mixture, scores)
+    for kind in kinds:
+        for level, (lower, upper) in zip(options.intervals, found[kind], strict=True):
+            summary |= bounds(kind, level, lower, upper)
     return summary
+
+
+def conformal_scores(
+    options: BatchOptions, score: Callable[[float], float]
+) -> dict[IntervalKind, list[float]]:
+    """The score that each level allows, for the kinds that come from calibration rows."""
+    levels = options.intervals
+    scores: dict[IntervalKind, list[float]] = {
+        "conformal": [score(level) for level in levels],
+        "adaptive": allowed_scores(levels, adapted_to(options), score),
+    }
+    return {kind: values for kind, values in scores.items() if kind in options.interval_kinds}
+
+
+def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
+    """The levels of adaptive intervals; () without labels."""
+    return options.adapted if isinstance(options, ResolvedOptions) else ()
 
 
 def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
@@ -394,12 +430,14 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
 
 def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
     """The requested intervals that the summary has; it may lack conformal ones."""
+    levels = {one.level: one.adapted for one in adapted_to(options)}
     return tuple(
         Interval(
             kind=kind,
             level=level,
             lower=summary[f"{kind} lower {level}"],
             upper=summary[f"{kind} upper {level}"],
+            adapted_level=levels.get(level, level) if kind == "adaptive" else None,
         )
         for kind, level in requested_intervals(options)
         if f"{kind} lower {level}" in summary

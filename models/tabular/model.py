@@ -532,21 +532,23 @@ class TabularModel(TrainedModel):
         return 0 if self.groups is None else len(self.groups.names)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse a request for conformal answers only, if the version has none."""
+        """Also refuse adaptive intervals, and conformal answers alone, if the version has none."""
         super()._check(options)
-        if set(options.interval_kinds) != {"conformal"}:
-            return
-        calibration = self.variant(options.prune).calibration
-        if options.set_level is not None:
+        kinds, calibration = set(options.interval_kinds), self.variant(options.prune).calibration
+        if kinds == {"conformal"} and options.set_level is not None:
             if not isinstance(calibration, ClassCalibration) or calibration.sets is None:
                 raise InvalidInput(
                     "this version has no conformal sets: no rows were held out for its "
                     "calibration, or it is older than they are; request credible ones",
                     "/interval_kinds",
                 )
-        elif options.intervals and (calibration is None or not calibration.has_intervals):
+            return
+        has_intervals = calibration is not None and calibration.has_intervals
+        needed = "adaptive" if "adaptive" in kinds else "conformal"
+        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
+        if options.intervals and is_needed and not has_intervals:
             raise InvalidInput(
-                "this version has no conformal intervals: only calibrated regressions and "
+                f"this version has no {needed} intervals: only calibrated regressions and "
                 "forecasts have them; request credible ones",
                 "/interval_kinds",
             )

@@ -33,6 +33,7 @@ from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import KINDS
+from models.prediction.prediction import Prediction, RowPrediction
 
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
@@ -98,7 +99,7 @@ def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
     prediction = response.prediction
     arrays = outputs.select(prediction, _wanted(header))
     binary = {name: to_bytes(arrays[name]) for name in _binary_names(header, list(arrays))}
-    document = {
+    document: Document = {
         "model_name": response.version.model,
         "model_version": str(response.version.version),
         **({} if header.id is None else {"id": header.id}),
@@ -107,11 +108,18 @@ def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
             "seed": prediction.seed,
             "sampler": prediction.sampler,
             "prune": prediction.prune,
+            **_adapted(prediction),
         },
         "outputs": [_output(name, array, binary) for name, array in arrays.items()],
     }
     text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
     return Reply(b"".join([text, *binary.values()]), len(text) if binary else None)
+
+
+def _adapted(prediction: Prediction) -> dict[str, Any]:
+    """The levels at which adaptive intervals are given, in the order of the levels, as text."""
+    levels = prediction.adapted_levels.values() if isinstance(prediction, RowPrediction) else ()
+    return {"adapted_levels": ",".join(map(str, levels))} if levels else {}
 
 
 @contextmanager
@@ -215,7 +223,7 @@ def _kinds(names: list[str] | None) -> list[str]:
 
 def _intervals(given: object, names: list[str] | None) -> list[Any]:
     """The levels, which come as text; empty if no output needs them."""
-    wanted = {outputs.QUANTILES, outputs.CONFORMAL} & set(names or ())
+    wanted = set(outputs.BOUNDS) & set(names or ())
     if given is None:
         return [DEFAULT_LEVEL] if wanted else []
     if names is not None and not wanted:

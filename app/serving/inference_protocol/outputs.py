@@ -1,8 +1,9 @@
 """A prediction → the protocol's output tensors, as `models.prediction.outputs` lists them.
 
 `samples` are the draws [samples, rows (, classes)], `quantiles` the bounds of the credible
-intervals [rows, levels, 2], `conformal_quantiles` those of the conformal intervals. A value without
-an estimate is NaN. JSON has null for NaN and infinite bounds.
+intervals [rows, levels, 2], `conformal_quantiles` and `adaptive_quantiles` those of the conformal
+and the adaptive intervals. A value without an estimate is NaN. JSON has null for NaN and infinite
+bounds.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,8 +23,17 @@ from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
 
-DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
-OF_KIND = {"credible": {QUANTILES, "set"}, "conformal": {CONFORMAL, "conformal_set"}}
+DRAWS, QUANTILES = "samples", "quantiles"
+BOUNDS: dict[str, IntervalKind] = {  # the kind of the intervals that an output has
+    QUANTILES: "credible",
+    "conformal_quantiles": "conformal",
+    "adaptive_quantiles": "adaptive",
+}
+OF_KIND = {
+    "credible": {QUANTILES, "set"},
+    "conformal": {"conformal_quantiles", "conformal_set"},
+    "adaptive": {"adaptive_quantiles"},
+}
 ABSTAINED = "abstained"
 DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # by unit; else FP64
 
@@ -53,10 +63,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
     }
     if num_classes is None:
         bounds = partial(TensorOutput, (-1, -1, 2), on_request=True)
-        found |= {
-            QUANTILES: bounds(_quantiles("credible")),
-            CONFORMAL: bounds(_quantiles("conformal")),
-        }
+        found |= {name: bounds(_quantiles(kind)) for name, kind in BOUNDS.items()}
     found[REASONS] = TensorOutput((-1,), _reasons, "BYTES", on_request=True)
     found |= {
         name: _answer(question, name, shape, task)
@@ -108,8 +115,8 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
-        if name == CONFORMAL and not _of_kind(rows, "conformal"):
-            message = "this version has no conformal intervals: it was not calibrated"
+        if name in BOUNDS and name != QUANTILES and not _of_kind(rows, BOUNDS[name]):
+            message = f"this version has no {BOUNDS[name]} intervals: it was not calibrated"
             raise Invalid([(f"/outputs/{i}/name", message)])
     return {name: known[name].of(rows) for name in names}
 

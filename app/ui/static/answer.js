@@ -58,7 +58,7 @@ const digests = {
     const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // the others would stretch the scale
     const scale = extent(usual.length ? usual : rows);
     const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
-    const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
+    const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "credible" ? "" : ` ${interval.kind}`}`;
     const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${formatValue(row.mean)}, ± ${formatValue(row.total)}, ${level(credible)} from ${formatValue(row.lower)} to ${formatValue(row.upper)}`);
     return {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
@@ -80,7 +80,7 @@ const digests = {
       summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
-        ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
+        ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "credible" ? "" : `${one.kind}_`}${end}_${one.level}`, values]))),
         ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };

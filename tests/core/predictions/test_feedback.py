@@ -12,7 +12,7 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, ModelRow, VersionRow
 from core.exceptions import NotFound
-from core.predictions.feedback import MAX_VERSIONS, Added, Feedback
+from core.predictions.feedback import MAX_VERSIONS, Added, Feedback, describe
 from core.registry.registry import Registry
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 
@@ -54,6 +54,22 @@ def scores(rows: int, seed: int) -> PerRowScores:
 def kept(database: Database) -> int:
     with database.read() as session:
         return session.scalars(sa.select(sa.func.count()).select_from(FeedbackRow)).one()
+
+
+def test_labels_of_a_version_with_groups_tell_the_coverage_of_each() -> None:
+    """Rows of a group that training did not see, −1, are in none."""
+    made = scores(6, 0)
+    made["group"] = torch.tensor([0.0, 0, 1, 1, 1, -1])
+    made["coverage_0.9"] = torch.tensor([1.0, 0, 1, 1, 1, 0])
+    names = [{"name": name} for name in ("north", "south")]
+    held_out = {"coverage_by_group": {"column": "place", "level": 0.9, "parts": names}}
+    found = describe(made, held_out)["coverage_by_group"]
+    assert found["column"] == "place"
+    assert [(p["name"], p["rows"], p["coverage"]) for p in found["parts"]] == [
+        ("north", 2, 0.5),
+        ("south", 3, 1.0),
+    ]
+    assert "coverage_by_group" not in describe(made, {})
 
 
 def test_the_window_is_of_the_last_rows(feedback: Feedback, database: Database) -> None:

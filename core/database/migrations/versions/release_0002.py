@@ -1,4 +1,4 @@
-"""Data sets keep the uploaded file and how it was read.
+"""Data sets keep the uploaded file and how it was read; labels the time of their prediction.
 
 Revision: 0002, after 0001.
 """
@@ -22,3 +22,7 @@ def upgrade() -> None:
         table.drop_constraint("uq_datasets_owner", type_="unique")
         table.create_unique_constraint("uq_datasets_owner", [*KEYS, "variant"])
         table.create_index("ix_datasets_source_key", ["source_key"])
+    with op.batch_alter_table("feedback") as table:
+        table.add_column(sa.Column("predicted_at", sa.DateTime(timezone=True), nullable=True))
+    with op.batch_alter_table("feedback_windows") as table:
+        table.add_column(sa.Column("labels", sa.JSON(none_as_null=True), nullable=True))
