@@ -1,7 +1,7 @@
 """Probabilities of thresholds: how right they are on held-out rows, and how many a minute.
 
     python -m benchmarks.probabilities speed [--rows N] [--rounds N]
-    python -m benchmarks.probabilities reliability FOLDER [--only NAME …] [--train N]
+    python -m benchmarks.probabilities reliability FOLDER [--only NAME …] [--train N] [--epochs N]
     python -m benchmarks.probabilities picture FILE
 
 `speed` starts a service with a model of eight numbers and sends rows × 16 thresholds in Arrow, and
@@ -47,13 +47,14 @@ def main() -> None:
     reliability.add_argument("folder", type=Path)
     reliability.add_argument("--only", nargs="+", help="names of tables; default: all")
     reliability.add_argument("--train", type=int, default=3000, help="most training rows")
+    reliability.add_argument("--epochs", type=int, help="of a training; default: the recipe's")
     tasks.add_parser("picture").add_argument("file", type=Path)
     arguments = parser.parse_args()
     match arguments.task:
         case "speed":
             print(report_speed(measure(arguments.rows, arguments.rounds)))
         case "reliability":
-            print(report_reliability(arguments.folder, arguments.only, arguments.train))
+            print(report_reliability(arguments))
         case "picture":
             draw(arguments.file)
 
@@ -100,12 +101,12 @@ def report_speed(rates: dict[str, list[float]]) -> str:
     return results.markdown(("way", "rows/s", "million P(y > t) per minute"), lines)
 
 
-def report_reliability(folder: Path, only: list[str] | None, train: int) -> str:
+def report_reliability(arguments: argparse.Namespace) -> str:
     """By table: mean |predicted − observed| over bins, what chance alone gives, and the tails."""
     lines = []
-    for table in tables(folder, only):
+    for table in tables(arguments.folder, arguments.only):
         if table.task == "regression":
-            predicted, observed = _held_out(table, train)
+            predicted, observed = _held_out(table, arguments.train, arguments.epochs)
             error, chance = _calibration(predicted, observed)
             tail = f"{predicted[:, -1].mean():.3f} / {observed[:, -1].mean():.3f}"
             lines.append((table.name, len(observed), f"{error:.3f}", f"{chance:.3f}", tail))
@@ -120,14 +121,14 @@ def report_reliability(folder: Path, only: list[str] | None, train: int) -> str:
     return results.markdown(headers, lines)
 
 
-def _held_out(table: Table, train: int) -> tuple[np.ndarray, np.ndarray]:
+def _held_out(table: Table, train: int, epochs: int | None) -> tuple[np.ndarray, np.ndarray]:
     """P(y > t) of the test rows, rows × thresholds, and whether each was above."""
     fit, test = (pd.read_csv(table.file(side)) for side in ("train", "test"))
     fit = fit.sample(min(train, len(fit)), random_state=0)
     y = fit.pop(table.target).to_numpy(float)
     truth = test.pop(table.target).to_numpy(float)
     thresholds = np.quantile(y, SHARES)
-    model = BayesianRegressor(pruning=()).fit(fit, y)
+    model = BayesianRegressor(pruning=(), epochs=epochs).fit(fit, y)
     return model.predict_exceeds(test, thresholds), truth[:, None] > thresholds
 
 

@@ -28,6 +28,7 @@ from models.features.groups import Groups
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
+from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.language.vocabulary import Vocabulary
@@ -86,6 +87,7 @@ class SeriesDocument(TypedDict):
 
     frame: Frame
     spacing: Spacing
+    seen: NotRequired[SeenSeries | None]
 
 
 class ModelDocument(TypedDict):

@@ -20,12 +20,14 @@ from models.forecasting.features import Known, feature_configs, joined, known_of
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
 from models.forecasting.rollout import History, Rollout, paths_per_draw
+from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot, build_network
+from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
@@ -47,6 +49,7 @@ class Forecaster(TabularModel):
 
     frame: Frame
     spacing: Spacing
+    seen: SeenSeries | None = None
 
     @property
     def forecast(self) -> ForecastConfig:
@@ -74,7 +77,11 @@ class Forecaster(TabularModel):
         return super().description | {"forecast": asdict(self.forecast)}
 
     def to_json(self) -> Json:
-        series = {"frame": asdict(self.frame), "spacing": asdict(self.spacing)}
+        series = {
+            "frame": asdict(self.frame),
+            "spacing": asdict(self.spacing),
+            "seen": None if self.seen is None else asdict(self.seen),
+        }
         return super().to_json() | {"series": series}
 
     @classmethod
@@ -143,7 +150,7 @@ class Forecaster(TabularModel):
         if self.forecast.key is not None:
             ahead[self.forecast.key] = np.repeat(one.columns[self.forecast.key][-1:], horizon)
         history = self._history(one, ahead, horizon)
-        return replace(history, times=times)
+        return replace(history, times=times, reasons=self._reasons(one.columns, future))
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
@@ -173,9 +180,40 @@ class Forecaster(TabularModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        answer = to_prediction(summary, used, self.detector(options.prune), None)
+        answer = self._explained(
+            to_prediction(summary, used, self.detector(options.prune), None), x
+        )
         draws = made[0].draws.cpu().numpy() if options.return_draws else None
         return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
+
+    def _reasons(self, past: Columns, future: Columns | None) -> tuple[Reason, ...]:
+        """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
+        if self.seen is None:
+            return ()
+        names = self.seen.names
+        read = {name: past[name][-self.frame.span :] for name in names}
+        if future is None:
+            return self.seen.reasons(read)
+        ahead = {name: future[name] for name in names if name in future}
+        unknown = np.full(len(next(iter(future.values()))), np.nan)  # the target
+        return self.seen.reasons(joined(read, {name: ahead.get(name, unknown) for name in names}))
+
+    def _explained(self, answer: RowPrediction, x: History) -> RowPrediction:
+        """The forecast with the reasons of its flags: an unusual history makes all steps unusual.
+
+        Versions of releases that did not keep what training saw give no reasons.
+        """
+        if self.seen is None:
+            return answer
+        flagged = answer.out_of_distribution | bool(x.reasons)
+        reasons = x.reasons or (COMBINATION,)
+        rows = Reasons([reasons if one else () for one in flagged.tolist()])
+        answers = {**answer.answers, REASONS: rows}
+        return replace(answer, out_of_distribution=flagged, answers=answers)
+
+    def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
+        """The forecast, which has its reasons already."""
+        return prediction
 
     def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
         """Draw sample paths."""

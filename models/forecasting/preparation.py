@@ -1,7 +1,7 @@
 """Makes the training problem of series: windows, divided into sets by the step they predict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from models.features.rows import Rows
 from models.forecasting.features import fit_known, known_of, static_width
 from models.forecasting.model import Forecaster
 from models.forecasting.problem import SeriesProblem
+from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SeriesSets, calibration_origins, divide
 from models.forecasting.spacing import Spacing
@@ -99,7 +100,12 @@ class _Table:
             columns=summarise_columns(_stacked(learned), encoder, config.target, "number"),
         )
         notes = _notes(config, self.spacing, self.series, calibrates=self.calibrates)
-        model = _skeleton(config, encoder, frame, self.spacing, notes)
+        held_out = [
+            {name: column[sets.scores :] for name, column in one.columns.items()}
+            for one, sets in zip(self.series, self.sets, strict=True)
+        ]
+        seen = SeenSeries.fit(config, self.types, _stacked(learned), held_out)
+        model = replace(_skeleton(config, encoder, frame, self.spacing, notes), seen=seen)
         chooses = stopping if len(stopping) else None
         return RowProblem(model, learning, chooses, None, scores, profile, self.columns, self.ranks)
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from models.forecasting.windows import CHANNELS, Frame, Pasts
 from models.likelihoods import GaussianLikelihood
+from models.prediction.answers.reasons import Reason
 from models.prediction.noise import standard_normal
 from models.prediction.weight_draws import FittedDraws, Functions, evaluate
 
@@ -40,6 +41,7 @@ class History:
     static: Float[Tensor, "rows static"]
     horizon: int
     times: np.ndarray | None = None  # of the steps ahead, where there is one row
+    reasons: tuple[Reason, ...] = ()  # why the past is unlike those of training
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
@@ -68,13 +70,13 @@ class History:
             self.past.split(rows), self.dynamic.split(rows), self.static.split(rows), strict=True
         )
         return [
-            History(past, dynamic, static, self.horizon, self.times)
+            History(past, dynamic, static, self.horizon, self.times, self.reasons)
             for past, dynamic, static in parts
         ]
 
     def to(self, device: str | torch.device) -> "History":
         past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
-        return History(past, dynamic, static, self.horizon, self.times)
+        return History(past, dynamic, static, self.horizon, self.times, self.reasons)
 
 
 @dataclass(frozen=True)

@@ -87,18 +87,19 @@ def _of_rows(encoder: FeatureEncoder, columns: Columns) -> list[Sequence[Reason]
         if not len(rows):
             continue
         values = convert(columns[feature.name][rows], stored, feature.type)
-        each = _of_column(feature.name, seen, values)
+        each = reasons_of_column(feature.name, seen, values)
         for row, reason in zip(rows.tolist(), each, strict=True):
             found[row].append((float(scores[row, i]), reason))
-    return [_strongest(one) for one in found]
+    return [strongest(one) for one in found]
 
 
-def _strongest(found: Sequence[tuple[float, Reason]]) -> Sequence[Reason]:
+def strongest(found: Sequence[tuple[float, Reason]]) -> tuple[Reason, ...]:
+    """Those with the highest scores; without any, that of the row as a whole."""
     ordered = sorted(found, key=lambda one: -one[0])[:MAX_REASONS]
     return tuple(reason for _, reason in ordered) or (COMBINATION,)
 
 
-def _of_column(name: str, seen: SeenColumn, values: np.ndarray) -> list[Reason]:
+def reasons_of_column(name: str, seen: SeenColumn, values: np.ndarray) -> list[Reason]:
     """A reason for each of these values, all of which are unlike training's."""
     levels = seen.kind in {"category", "boolean"}
     code: Code = "unseen_level" if levels else "out_of_range"

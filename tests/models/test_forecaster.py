@@ -460,3 +460,30 @@ def test_steps_may_be_numbers_and_series_too_short_to_learn_from() -> None:
     assert answer.times is not None
     assert answer.times.tolist() == [60.0, 61.0, 62.0]
     assert np.isfinite(answer.mean).all()
+
+
+@pytest.mark.training
+def test_an_absurd_value_in_the_history_is_flagged_and_named(tmp_path: Path) -> None:
+    """Held-out steps are 12 % a year above the learned ones, which is no reason to flag."""
+    columns = sales() | {"price": np.tile([1.0, 2.0], 42)}
+    features = (FeatureConfig(name="price", type="number"),)
+    config = configure(columns, features=features, forecast=ForecastConfig(time="month", horizon=3))
+    write_model(train(columns, TYPES, config), tmp_path)
+    model = read_model(tmp_path)
+    assert isinstance(model, Forecaster)
+    options, ahead = PredictOptions(samples=5), {"price": np.array([1.0, 2.0, 1.0])}
+
+    def reasons(past: Columns, future: Columns) -> list[Any]:
+        answer = model.predict(past, options, future)
+        found = answer.answers["reasons"].document()  # type: ignore[attr-defined]
+        assert [bool(one) for one in found] == answer.out_of_distribution.tolist()
+        return [[one["column"] for one in row] for row in found]
+
+    assert not any(row and row[0] for row in reasons(columns, ahead))
+    absurd = columns | {"sales": np.append(columns["sales"][:-1], 1e6)}
+    assert [row[0] for row in reasons(absurd, ahead)] == ["sales"] * 3
+    assert [row[0] for row in reasons(columns, {"price": np.array([1.0, 90.0, 1.0])})] == [
+        "price"
+    ] * 3
+    earlier = replace(model, seen=None).predict(absurd, options, ahead)
+    assert "reasons" not in earlier.answers
