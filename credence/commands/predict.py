@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,13 +33,22 @@ from credence.commands.prediction_files import BINARY, ResultFormat, result_writ
 from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
 from credence.progress import is_interactive, rows_bar
 from credence.rendering import note, print_json
-from credence.types import Feature, IntervalKind, Json, Version
+from credence.types import Feature, Json, Version
 
 if TYPE_CHECKING:
     from credence.client import Client, TrainedModel
     from credence.client.arrow import Table
 
+
 TEXTS_PER_REQUEST = 100  # few: each token counts as a row for the service's limit
+
+
+class KindOption(StrEnum):
+    """The kinds of intervals, as an option of the command line takes them."""
+
+    CREDIBLE = "credible"
+    CONFORMAL = "conformal"
+    ADAPTIVE = "adaptive"
 
 
 def predict(
@@ -60,7 +70,7 @@ def predict(
         list[float] | None, typer.Option(help="Level of an interval; once per level.")
     ] = None,
     interval_kind: Annotated[
-        list[IntervalKind] | None,
+        list[KindOption] | None,
         typer.Option(
             help="credible, conformal or adaptive (conformal at a level that follows feedback); "
             "once per kind; default: the first two."

@@ -23,7 +23,7 @@ MAX_CELLS = 100
 MAX_SCORES = 999  # of a cell: 20 · 50 − 1, so that the usual levels are exact
 SIZES = 3  # low, middle and high predictions
 _LEVEL = 0.9  # of the intervals whose coverage is compared between sizes
-_ERROR = 0.05  # the probability of cells by size where coverage is the same in all
+_ERROR = 0.01  # the probability of cells by size where coverage is the same in all
 _LEAST = 19  # scores of a cell by size, so that it has intervals of 0.95
 
 Scores = Annotated[tuple[NotNegative, ...], Len(0, MAX_SCORES)]

@@ -11,7 +11,7 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_sets import RankedClasses
 from models.prediction.answers.answer import Answer, Arrays, Classes, ListsOfClasses, Question
-from models.prediction.options import KINDS, BatchOptions, IntervalKind, ResolvedOptions
+from models.prediction.options import DEFAULT_KINDS, BatchOptions, IntervalKind, ResolvedOptions
 from models.prediction.predictive import CategoricalMixture, Mixture
 
 Sizes = Int[np.ndarray, "rows"]
@@ -63,7 +63,7 @@ class ClassSets(Answer):
         return found
 
     def _kinds(self) -> Iterator[tuple[IntervalKind, Sizes]]:
-        for kind in KINDS:
+        for kind in DEFAULT_KINDS:
             sizes = self.credible if kind == "credible" else self.conformal
             if sizes is not None:
                 yield kind, sizes

@@ -22,7 +22,7 @@ from app.serving.batching import (
     take,
 )
 from app.serving.throughput import Throughput
-from models.prediction.options import KINDS, PredictOptions
+from models.prediction.options import KINDS, PredictOptions, ResolvedOptions
 from models.prediction.prediction import Interval, RowPrediction, requested_intervals
 
 SPEED = speed_key("a", PredictOptions())
@@ -78,7 +78,8 @@ def entry(
     model: Any = None,
     **options: Any,
 ) -> Entry:
-    chosen = PredictOptions(**{"seed": 1, "sampler": "monte_carlo"} | options)
+    defaults = {"seed": 1, "sampler": "monte_carlo", "top": 10, "horizon": 1}
+    chosen = ResolvedOptions(**defaults | options)
     x = torch.arange(2.0 * rows).reshape(rows, 2)
     return Entry(artifact, model or Model(), x, chosen, deadline, 0.0, loop.create_future())
 

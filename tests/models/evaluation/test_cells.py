@@ -120,15 +120,15 @@ def test_sizes_have_cells_where_one_quantile_does_not_cover_them_alike() -> None
 
 
 def test_sizes_have_no_cells_by_chance() -> None:
-    """Where noise does not depend on the prediction, one table in twenty has cells.
+    """Where noise does not depend on the prediction, one table in a hundred has cells.
 
-    Of 300 tables 15 ± 3.8; 27 are more than three standard errors above.
+    Of 300 tables 3 ± 1.7; 9 are more than three standard errors above.
     """
     found = 0
     for _ in range(300):
         scores = torch.from_numpy(RANDOM.exponential(size=200))
         found += fit_sizes(scores, torch.from_numpy(RANDOM.standard_normal(200))) is not None
-    assert 3 <= found <= 27
+    assert found <= 9
 
 
 def test_few_or_equal_predictions_have_no_cells_by_size() -> None:
