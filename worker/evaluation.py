@@ -18,7 +18,7 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     """
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version))
-    names = [column.name for column in model.inputs] + [model.config.target]
+    names = list(dict.fromkeys([*(c.name for c in model.inputs), model.config.target]))
     profiles = {p.name: p for p in context.datasets.get(spec.dataset).columns}
     target = model.config.target
     stored = list(profiles.values())

@@ -116,7 +116,7 @@ class Entry:
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
         o = self.options
-        asked = (o.return_mc_errors, o.adapted, o.asked)
+        asked = (o.return_mc_errors, o.asked)
         return (self.artifact, o.prune, samples, o.seed, o.sampler, asked, self._own_key)
 
 

@@ -60,7 +60,7 @@ def write_response(response: PredictionResponse) -> bytes:
     if response.file is not None:
         document |= asdict(response.file)
     document["timings_ms"] = response.timings.milliseconds()
-    return orjson.dumps(document, option=OPTIONS, default=_interval)
+    return orjson.dumps(document, option=OPTIONS, default=_record)
 
 
 def _ready(values: Any) -> Any:
@@ -70,6 +70,11 @@ def _ready(values: Any) -> Any:
     if np.issubdtype(values.dtype, np.datetime64):
         return [moment.isoformat() + "Z" for moment in values.astype("datetime64[us]").tolist()]
     return np.ascontiguousarray(values)
+
+
+def _record(record: Any) -> dict[str, Any]:
+    """The members of a dataclass. Intervals leave out the members of other kinds."""
+    return _interval(record) if isinstance(record, Interval) else asdict(record)
 
 
 def _interval(interval: Interval) -> dict[str, Any]:

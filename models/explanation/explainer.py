@@ -97,6 +97,8 @@ class Explainer:
         parts = [end.new_empty(0, end.shape[1])]
         every = torch.arange(len(x) * per_row, device=x.device)
         for index in every.split(max(1, BLOCK_VALUES // width)):
+            if not len(index):  # of a single feature there is nothing between
+                break
             one = index % per_row
             mixed = torch.where(masks[one], x[index // per_row], background[one // steps])
             parts.append(of(mixed).to(end))

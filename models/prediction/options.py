@@ -221,6 +221,11 @@ class ResolvedOptions(PredictOptions):
     horizon: int = field()
     adapted: tuple[Adapted, ...] = ()
 
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """With the adapted levels, which requests of one batch share, too."""
+        return (*super().asked, self.adapted)
+
     @classmethod
     def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":
         """A copy of the options with the resolved ones replaced."""

@@ -1,5 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -431,13 +432,17 @@ class TabularModel(TrainedModel):
     def fit_detector(self, prune: float, rows: Rows) -> Detector:
         """Fit the configured false-alarm rate to rows that no weight was fitted to.
 
-        A row that is as surprising as can be counts as above any threshold.
+        A row that is as surprising as can be counts as above any threshold. Where held-out rows are
+        few, their largest surprise may be an ordinary one. So no row is flagged that is no more
+        surprising than a share of the wanted rate of the training rows.
         """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
         scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
         usual = np.where(scores >= MOST, np.inf, scores) if name == SURPRISE else scores
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
-        return Detector.fit(name, usual, config.false_alarm_rate, weights)
+        found = Detector.fit(name, usual, config.false_alarm_rate, weights)
+        least = -math.log10(config.false_alarm_rate) if name == SURPRISE else -math.inf
+        return replace(found, threshold=max(found.threshold, least))
 
     def fit_unlike(self, rows: Rows) -> "TabularModel":
         """A copy that knows what these training rows have in common; a forecaster does not."""
