@@ -19,7 +19,8 @@ Lookup = Callable[[View, str, Reference], Version]
 
 FRESH_SECONDS = 0.25  # an older result is read again in the background
 STALE_SECONDS = 1.0  # with an older result, requests wait for a new one: limits what they may miss
-TIMEOUT_SECONDS = 1.0
+TIMEOUT_SECONDS = 1.0  # after which the last known result is used
+FIRST_TIMEOUT_SECONDS = 5.0  # without one, waiting is better than an error
 RETRY_SECONDS = 2.0  # between two background lookups while the database is away
 MAX_LOOKUPS = 8  # threads that may wait for a database that hangs
 
@@ -105,8 +106,9 @@ class VersionLookup:
         lookup = to_thread.run_sync(
             self._lookup, *key, abandon_on_cancel=True, limiter=self._threads
         )
+        seconds = TIMEOUT_SECONDS if key in self._known else FIRST_TIMEOUT_SECONDS
         try:
-            version = await asyncio.wait_for(lookup, TIMEOUT_SECONDS)
+            version = await asyncio.wait_for(lookup, seconds)
         except NotFound:
             self._is_away = False
             self._drop(*key[:2])

@@ -430,6 +430,20 @@ async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
         await lookup.find(View(), "m", None)
 
 
+async def test_the_first_lookup_waits_longer_because_nothing_is_known_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.serving.versions.TIMEOUT_SECONDS", 0.01)
+    registry = Registry()
+    lookup = VersionLookup(registry.get)
+    registry.hang.clear()
+    first = asyncio.create_task(lookup.find(View(), "m", None))
+    await asyncio.sleep(0.2)
+    assert not first.done()
+    registry.hang.set()
+    assert (await first).version == 1
+
+
 async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
