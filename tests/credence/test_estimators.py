@@ -57,7 +57,16 @@ def test_contributions_add_up_to_the_prediction(fitted: BayesianRegressor) -> No
     assert found.features == tuple(frame().columns)
     total = found.base["mean"] + found.mean.sum(1)
     np.testing.assert_allclose(total, fitted.predict(frame(5)), rtol=1e-6)
-    assert np.abs(found.mean).mean(0).argmax() == 0  # size
+
+
+def test_contributions_to_a_linear_model_are_its_weights_times_the_distances() -> None:
+    """Of y = 3 a − b: 3 (a − mean of a) and −(b − mean of b), up to the error of the fit."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    model = BayesianRegressor(**LINEAR, epochs=60).fit(table, 3 * table["a"] - table["b"])
+    found = model.explain(table[:20])
+    expected = np.stack([3 * table["a"], -table["b"]], 1)[:20]
+    shift = found.mean - expected  # the background's rows have their own means
+    assert np.abs(shift - shift.mean(0)).max() < 0.1
 
 
 CHECKS = f"""
