@@ -36,6 +36,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/ui/plotly", None),
     (READ, "/ui/sign-in", None),
     (WRITE, "/ui/session", None),  # it only sets or deletes a cookie
+    (READ, "/ui/models/*/versions/*/expected", Scope.TRAIN),  # it tells of a data set
     (READ, "/ui/models", Scope.PREDICT),
     (READ, "/ui/predict", Scope.PREDICT),
     (READ, "/ui/system", Scope.PREDICT),

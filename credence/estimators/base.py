@@ -21,6 +21,7 @@ from core.exceptions import Invalid
 from credence.estimators import fitting, saving, tables
 from credence.estimators.progress import training_progress
 from models.exceptions import InvalidInput
+from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.answers.decisions import Decisions
@@ -165,6 +166,19 @@ class BayesianEstimator(BaseEstimator):
             raise ValueError(str(error)) from error
         assert isinstance(answer, Contributions)
         return answer
+
+    def expected_scores(self, X: Any, level: float = 0.9) -> dict[str, Expectation]:
+        """The scores to expect on rows whose truth is not known, with intervals.
+
+        `promised` is that of the held-out rows; it `leaves` where the whole interval is worse.
+
+        Args:
+            level: probability of the intervals.
+        """
+        check_is_fitted(self, "model_")
+        options = PredictOptions(samples=self.samples, prune=self.prune, intervals=())
+        found = self.model_.simulate(self.model_.encode(self._columns(X)), options)
+        return expect(found, self.model_.variant(self.prune).promise, level)
 
     def decide(self, X: Any, costs: Mapping[str, Any]) -> Decisions:
         """The action with the least expected cost of each row, and what knowing more would save.

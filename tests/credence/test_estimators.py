@@ -352,6 +352,21 @@ def test_the_commands_carry_a_version_over(
     assert other["mean"] == one["mean"]
 
 
+def test_estimators_expect_scores_without_labels(fitted: BayesianRegressor) -> None:
+    table = frame()
+    found = fitted.expected_scores(table)
+    rmse = found["rmse"]
+    assert rmse.promised == pytest.approx(fitted.model_.variant(0.0).metrics["rmse"], rel=1e-6)
+    assert rmse.lower < rmse.expected < rmse.upper
+    wider = fitted.expected_scores(table, level=0.99)["rmse"]
+    assert wider.upper > rmse.upper
+    labels = np.where(table["size"] > 0, "up", "down")
+    classifier = BayesianClassifier("map", **QUICK).fit(table[["size", "code"]], labels)
+    assert {*classifier.expected_scores(table[["size", "code"]])} == {
+        "accuracy", "log_likelihood", "brier",
+    }  # fmt: skip
+
+
 def test_estimators_decide_by_costs(fitted: BayesianRegressor) -> None:
     table = frame()
     found = fitted.decide(table, {"over": 1.0, "under": 4.0, "abstain": 0.3})

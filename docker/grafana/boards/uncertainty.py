@@ -25,6 +25,9 @@ P_VALUE_OF_CLASSES = f"model_version:credence_feedback_calibration_p_value:max{{
 ALARM_P_VALUE = f"model_version:credence_feedback_alarm_p_value:max{{{MODEL}}}"
 BOUND_BY_MODEL = f"model:credence_model_out_of_distribution_bound:max{{{MODEL}}}"
 SHARE_BOUND_BY_MODEL = f"model:credence_model_epistemic_share_bound:max{{{MODEL}}}"
+LOSS = f"model:credence_predict_expected_loss:mean1h{{{MODEL}}}"
+LOSS_ERROR = f"model:credence_predict_expected_loss:error1h{{{MODEL}}}"
+PROMISED_LOSS = f"model:credence_model_expected_loss:max{{{MODEL}}}"
 VERSION = "{{model}} v{{version}}"
 
 NUMBERS = [
@@ -84,6 +87,29 @@ SPREAD = [
             "p50 · {{model}}": quantile(0.5, SHARE_BUCKET, "model"),
             "p90 · {{model}}": quantile(0.9, SHARE_BUCKET, "model"),
         },
+    ),
+]
+
+EXPECTED_LOSS = [
+    lines(
+        "Against what training promised",
+        "Mean over the rows of the last hour, by model. Classes: share of wrong labels; numbers: "
+        "standard deviation. Dashed: mean over the held-out rows of training, and the most that "
+        "chance allows. Alert above, if it is also a quarter more than promised.",
+        "none",
+        {
+            "{{model}}": LOSS,
+            "training · {{model}}": PROMISED_LOSS,
+            "chance · {{model}}": f"{PROMISED_LOSS} + 6 * {LOSS_ERROR}",
+        },
+        dashed="^(training|chance)",
+    ),
+    lines(
+        "Times what training promised",
+        "Alert above 1.25, if chance does not allow it.",
+        "none",
+        {"{{model}}": f"{LOSS} / {PROMISED_LOSS}"},
+        thresholds=limits((1.25, RED)),
     ),
 ]
 
@@ -181,6 +207,7 @@ def build() -> Dashboard:
     rows = {
         "": [NUMBERS],
         "Epistemic share: epistemic ÷ total variance": [LEVELS, SPREAD],
+        "Expected loss: the error that predictions expect": [EXPECTED_LOSS],
         "Out of distribution": [OUT_OF_DISTRIBUTION],
         "Calibration on labelled rows": [COVERAGES, SCORES],
     }
