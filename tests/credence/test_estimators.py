@@ -89,7 +89,7 @@ def test_rows_unlike_training_are_told_with_the_reason(line: BayesianRegressor) 
 
 def test_the_row_with_the_greatest_leverage_is_labelled_first(line: BayesianRegressor) -> None:
     """Of a linear model it is the one farthest out; its copy then teaches less than another."""
-    pool = pd.DataFrame({"a": [0.0, 9.0, 9.0, 0.0], "b": [0.1, 0.0, 0.0, -3.0]})
+    pool = pd.DataFrame({"a": [0.0, 90.0, 90.0, 0.0], "b": [0.1, 0.0, 0.0, -50.0]})
     chosen = line.choose_rows(pool, 2).tolist()
     assert chosen[0] in {1, 2}
     assert chosen[1] == 3
