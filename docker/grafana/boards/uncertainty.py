@@ -26,8 +26,7 @@ ALARM_P_VALUE = f"model_version:credence_feedback_alarm_p_value:max{{{MODEL}}}"
 REASONS = f"credence_predict_reasons_total{{{MODEL}}}"
 ADAPTED_LEVEL = f"max by (model, version, level) (credence_feedback_adapted_level{{{MODEL}}})"
 ADAPTIVE_COVERAGE = (
-    "max by (model, version, level) "
-    f'(credence_feedback_adaptive_coverage{{{MODEL}, level="0.9"}})'
+    f'max by (model, version, level) (credence_feedback_adaptive_coverage{{{MODEL}, level="0.9"}})'
 )
 CONFORMAL_COVERAGE = ADAPTIVE_COVERAGE.replace("adaptive", "conformal")
 BOUND_BY_MODEL = f"model:credence_model_out_of_distribution_bound:max{{{MODEL}}}"
