@@ -59,14 +59,43 @@ def test_contributions_add_up_to_the_prediction(fitted: BayesianRegressor) -> No
     np.testing.assert_allclose(total, fitted.predict(frame(5)), rtol=1e-6)
 
 
-def test_contributions_to_a_linear_model_are_its_weights_times_the_distances() -> None:
+def test_contributions_to_a_linear_model_are_its_weights_times_the_distances(
+    line: BayesianRegressor,
+) -> None:
     """Of y = 3 a − b: 3 (a − mean of a) and −(b − mean of b), up to the error of the fit."""
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
-    model = BayesianRegressor(**LINEAR, epochs=60).fit(table, 3 * table["a"] - table["b"])
-    found = model.explain(table[:20])
+    found = line.explain(table[:20])
     expected = np.stack([3 * table["a"], -table["b"]], 1)[:20]
     shift = found.mean - expected  # the background's rows have their own means
     assert np.abs(shift - shift.mean(0)).max() < 0.1
+
+
+@pytest.fixture(scope="module")
+def line() -> BayesianRegressor:
+    """y = 3 a − b."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    return BayesianRegressor(**LINEAR, epochs=60).fit(table, 3 * table["a"] - table["b"])
+
+
+def test_rows_unlike_training_are_told_with_the_reason(line: BayesianRegressor) -> None:
+    found = line.detect_unlike(pd.DataFrame({"a": [0.1, 40.0], "b": [0.2, 0.3]}))
+    assert found.flags.tolist() == [False, True]
+    assert [[(one.column, one.code) for one in row] for row in found.reasons] == [
+        [],
+        [("a", "out_of_range")],
+    ]
+    assert found.score[1] > found.score[0]
+
+
+def test_the_row_with_the_greatest_leverage_is_labelled_first(line: BayesianRegressor) -> None:
+    """Of a linear model it is the one farthest out; its copy then teaches less than another."""
+    pool = pd.DataFrame({"a": [0.0, 90.0, 90.0, 0.0], "b": [0.1, 0.0, 0.0, -50.0]})
+    chosen = line.choose_rows(pool, 2).tolist()
+    assert chosen[0] in {1, 2}
+    assert chosen[1] == 3
+    certain = BayesianRegressor("map", **LINEAR, epochs=2).fit(frame()[["size"]], target(frame()))
+    with pytest.raises(ValueError, match="no uncertain weights"):
+        certain.choose_rows(frame()[["size"]], 1)
 
 
 CHECKS = f"""
