@@ -241,6 +241,11 @@ class TrainedModel(ABC):
         return True
 
     @property
+    def expects_scores(self) -> bool:
+        """Whether `simulate` gives the scores to expect of rows without labels."""
+        return False
+
+    @property
     def num_explained(self) -> int:
         """How many columns of an encoded row explanations read; 0 if it explains nothing."""
         return 0

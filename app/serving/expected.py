@@ -124,6 +124,8 @@ async def expected_scores(
     """
     model = await predictor.cache.get(version)
     check_independent_rows(model)
+    if not model.expects_scores:
+        raise Invalid([("/model", "scores are expected of tables with one target")])
     options = model.resolve(PredictOptions(prune=prune, intervals=()))
     most = min(rows, max(1, predictor.limits.max_work // options.samples))
     data = await to_thread.run_sync(_read, context, model, dataset_id, most, seed)

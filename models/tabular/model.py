@@ -386,6 +386,10 @@ class TabularModel(TrainedModel):
         )
         return self._summarise(scores), scores["log_likelihood"]
 
+    @property
+    def expects_scores(self) -> bool:
+        return self.has_independent_rows
+
     def simulate(
         self,
         x: Float[Tensor, "rows inputs"],
@@ -393,7 +397,7 @@ class TabularModel(TrainedModel):
         truth: np.ndarray | None = None,
         first: int = 0,
     ) -> Simulated:
-        if not self.has_independent_rows:
+        if not self.expects_scores:
             return super().simulate(x, options, truth, first)
         options = self.resolve(options)
         known = np.zeros(len(x), bool) if truth is None else present(truth)
