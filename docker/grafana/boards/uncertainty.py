@@ -23,6 +23,12 @@ EXPECTED_COVERAGE = f"model_version_level:credence_feedback_expected_coverage:ma
 P_VALUE = f'model_version_level:credence_feedback_coverage_p_value:max{{{MODEL}, level="0.9"}}'
 P_VALUE_OF_CLASSES = f"model_version:credence_feedback_calibration_p_value:max{{{MODEL}}}"
 ALARM_P_VALUE = f"model_version:credence_feedback_alarm_p_value:max{{{MODEL}}}"
+REASONS = f"credence_predict_reasons_total{{{MODEL}}}"
+ADAPTED_LEVEL = f"max by (model, version, level) (credence_feedback_adapted_level{{{MODEL}}})"
+ADAPTIVE_COVERAGE = (
+    f'max by (model, version, level) (credence_feedback_adaptive_coverage{{{MODEL}, level="0.9"}})'
+)
+CONFORMAL_COVERAGE = ADAPTIVE_COVERAGE.replace("adaptive", "conformal")
 BOUND_BY_MODEL = f"model:credence_model_out_of_distribution_bound:max{{{MODEL}}}"
 SHARE_BOUND_BY_MODEL = f"model:credence_model_epistemic_share_bound:max{{{MODEL}}}"
 LOSS = f"model:credence_predict_expected_loss:mean1h{{{MODEL}}}"
@@ -142,6 +148,27 @@ OUT_OF_DISTRIBUTION = [
     ),
 ]
 
+REASONS_OF_ROWS = [
+    lines(
+        "Why rows are unlike training",
+        "Flagged rows per second, by their first reason: a value outside the range of training, "
+        "a level that training did not see, a missing value where none was, or values that are "
+        "unusual together. The columns are in the answers alone.",
+        "rowsps",
+        {"{{model}} · {{code}}": rate(REASONS, "model, code")},
+        stacked=True,
+    ),
+    lines(
+        "Share of each reason",
+        "Flagged rows ÷ all rows, by the code of the first reason.",
+        "percentunit",
+        {
+            "{{model}} · {{code}}": f"{rate(REASONS, 'model, code')} "
+            f"/ on (model) group_left {rate(SHARE_COUNT, 'model')}"
+        },
+    ),
+]
+
 COVERAGES = [
     lines(
         "Coverage of 90 % intervals",
@@ -170,6 +197,24 @@ COVERAGES = [
         "Share of labelled rows inside the central interval of each level. Regression only.",
         "percentunit",
         {f"{VERSION} · {{{{level}}}}": COVERAGE},
+    ),
+]
+
+ADAPTED = [
+    lines(
+        "Level of adaptive intervals",
+        "The level at which adaptive intervals of each level are given now, so that the labels "
+        "lie in them as often as they should. Far from its own level: train on newer rows.",
+        "percentunit",
+        {f"{VERSION} · {{{{level}}}}": ADAPTED_LEVEL},
+    ),
+    lines(
+        "Coverage of adaptive 90 % intervals",
+        "Of labelled rows in the window, at the level known when each was predicted. Dashed: "
+        "of conformal intervals, which do not adapt.",
+        "percentunit",
+        {VERSION: ADAPTIVE_COVERAGE, f"conformal · {VERSION}": CONFORMAL_COVERAGE},
+        dashed="^conformal",
     ),
 ]
 
@@ -208,8 +253,8 @@ def build() -> Dashboard:
         "": [NUMBERS],
         "Epistemic share: epistemic ÷ total variance": [LEVELS, SPREAD],
         "Expected loss: the error that predictions expect": [EXPECTED_LOSS],
-        "Out of distribution": [OUT_OF_DISTRIBUTION],
-        "Calibration on labelled rows": [COVERAGES, SCORES],
+        "Out of distribution": [OUT_OF_DISTRIBUTION, REASONS_OF_ROWS],
+        "Calibration on labelled rows": [COVERAGES, ADAPTED, SCORES],
     }
     return board(
         "Uncertainty",
