@@ -11,7 +11,7 @@ from app.http.idempotency import CreatingRoute
 from app.openapi import problems
 from app.schemas.common import DatasetId, Reference
 from app.schemas.expected import ExpectedResponse
-from app.serving.expected import MOST_ROWS, ExpectedScores, expected_scores
+from app.serving.expected import DEFAULT_ROWS, MOST_ROWS, ExpectedScores, expected_scores
 from models.expected_scores.expectation import Expectation
 from models.prediction.options import Prune
 
@@ -35,7 +35,7 @@ async def get_expected(
     version: Annotated[Reference | None, Query(description="default: the newest")] = None,
     prune: Annotated[Prune, Query()] = 0.0,
     level: Level = 0.9,
-    rows: Rows = MOST_ROWS,
+    rows: Rows = DEFAULT_ROWS,
     seed: Seed = 0,
 ) -> ExpectedResponse:
     """The scores to expect of a version on a data set without labels, each with an interval.

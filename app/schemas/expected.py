@@ -48,8 +48,8 @@ class ExpectedResponse(Response):
     level: float = Field(description="probability of the intervals")
     scores: dict[str, ExpectedScore] = Field(
         description="by name: `accuracy`, `log_likelihood` (nats), `brier`; or `rmse`, `mae` (the "
-        "target's unit), `log_likelihood`, and for each level `coverage_0.9` and "
-        "`conformal_coverage_0.9`"
+        "target's unit), `log_likelihood`, `coverage_0.9` and `conformal_coverage_0.9`, the shares "
+        "inside the 90 % intervals"
     )
     unlike: UnlikeResponse
     labelled_rows: int = Field(description="rows whose label is known: of `actual`, nothing else")

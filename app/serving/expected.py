@@ -28,8 +28,9 @@ from models.model import Encoded, TrainedModel
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import ClassName
 
-ROWS_AT_ONCE = 250  # with other requests in between: about 30 ms for a small network
+ROWS_AT_ONCE = 100  # with other requests in between, as in `app.serving.scoring`
 MOST_ROWS = 10_000
+DEFAULT_ROWS = 5_000  # half a second for a Gaussian, some seconds for mixtures with a shape
 
 CALIBRATED = (
     "as good as the calibration is on these rows: if labels follow from the features otherwise "

@@ -14,7 +14,6 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
-from models.evaluation.metrics import COVERAGE_LEVELS
 from models.expected_scores.labels import draw_labels
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
@@ -23,6 +22,8 @@ WORLDS = (
     100  # sets of labels; as many as the default samples, so that each sample is once the truth
 )
 DENSITY_WORLDS = 20  # for the log likelihood of numbers, a sum over all samples for each label
+
+LEVELS = (0.9,)  # of the intervals whose coverage is expected: quantiles take the most time
 
 RowScores = dict[str, Float[Tensor, "_ rows"]]  # some scores are of fewer labels
 Groups = Int[Tensor, "rows"] | None
@@ -183,11 +184,11 @@ def _number_scorer(
     mixture: NumberMixture, calibration: AnyNumberCalibration | None, groups: Groups
 ) -> Callable[[Tensor], RowScores]:
     mean = mixture.mean()
-    tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
+    tails = [0.5 * (1 - level) for level in LEVELS]
     ends = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
     intervals = {"coverage": list(zip(*ends, strict=True))}
     if calibration is not None:
-        found = calibration.intervals(mixture, COVERAGE_LEVELS, groups)
+        found = calibration.intervals(mixture, LEVELS, groups)
         intervals["conformal_coverage"] = found
 
     def score(labels: Float[Tensor, "labels rows"]) -> RowScores:
@@ -196,7 +197,7 @@ def _number_scorer(
         some = labels[:: max(1, len(labels) // DENSITY_WORLDS)]
         scores["log_likelihood"] = torch.stack([mixture.log_prob(one) for one in some])
         for kind, bounds in intervals.items():
-            for level, (low, high) in zip(COVERAGE_LEVELS, bounds, strict=True):
+            for level, (low, high) in zip(LEVELS, bounds, strict=True):
                 inside = (low <= labels) & (labels <= high)
                 scores[f"{kind}_{level:g}"] = inside.double()
         return scores

@@ -39,11 +39,7 @@ def test_the_answer_has_every_score_with_its_interval(service: Service) -> None:
     assert "only labels can show it" in found["notes"][0]
     metrics = service.http.get("/models/price/versions/1").json()["metrics"]
     scores = found["scores"]
-    levels = {
-        f"{kind}_{level}"
-        for kind in ("coverage", "conformal_coverage")
-        for level in metrics["coverage"]
-    }
+    levels = {"coverage_0.9", "conformal_coverage_0.9"}
     assert {*scores} == {"rmse", "mae", "log_likelihood"} | levels
     for name in ("rmse", "mae", "log_likelihood"):
         assert scores[name]["lower"] < scores[name]["expected"] < scores[name]["upper"]

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep, ServicesDep
 from app.schemas.common import DatasetId
-from app.serving.expected import MOST_ROWS, ExpectedScores, expected_scores
+from app.serving.expected import DEFAULT_ROWS, ExpectedScores, expected_scores
 from app.ui.pages import show
 from core.context import Context
 from core.registry.registry import Version
@@ -42,7 +42,7 @@ async def expected(
             dataset,
             prune=0.0,
             level=LEVEL,
-            rows=MOST_ROWS,
+            rows=DEFAULT_ROWS,
             seed=0,
         )
     return await to_thread.run_sync(_page, request, context, found, datasets.data, dataset, scores)
