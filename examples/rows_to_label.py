@@ -27,10 +27,10 @@ ROWS, LABELLED, CHOSEN, POINTS = 600, 40, 15, 80
 ACROSS, UP = np.linspace(-2, 3, POINTS), np.linspace(-1.5, 2, POINTS)
 
 
-def informed(model: BayesianClassifier, x: np.ndarray) -> acquisition.Informed:
-    """What the label of each row would tell about the weights."""
-    columns = {"x0": x[:, 0], "x1": x[:, 1]}
-    return model.model_.informed(model.model_.encoder.encode(columns), PredictOptions(samples=100))
+def information(model: BayesianClassifier, x: np.ndarray) -> np.ndarray:
+    """What the label of each row would tell about the weights, in nats."""
+    encoded = model.model_.encode({"x0": x[:, 0], "x1": x[:, 1]})
+    return acquisition.information(model.model_.informed(encoded, PredictOptions())).numpy()
 
 
 def draw(
@@ -55,10 +55,10 @@ def main(path: Path) -> None:
     x, y = x[order], y[order]
     model = BayesianClassifier(hidden=(32,), epochs=300, pruning=(), random_state=0)
     model.fit(x[:LABELLED], y[:LABELLED])
-    chosen = LABELLED + np.array(acquisition.choose(informed(model, x[LABELLED:]), CHOSEN).rows)
+    chosen = LABELLED + model.choose_rows(x[LABELLED:], CHOSEN)
     chance = np.random.default_rng(0).choice(np.arange(LABELLED, ROWS), CHOSEN, replace=False)
     grid = np.stack(np.meshgrid(ACROSS, UP), axis=-1).reshape(-1, 2)
-    tells = acquisition.information(informed(model, grid)).numpy().reshape(POINTS, POINTS)
+    tells = information(model, grid).reshape(POINTS, POINTS)
     with plt.rc_context(STYLE | {"svg.hashsalt": "label", "svg.fonttype": "none"}):
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
         draw(left, x, y, chosen, tells)

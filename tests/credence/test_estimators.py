@@ -87,12 +87,10 @@ def test_rows_unlike_training_are_told_with_the_reason(line: BayesianRegressor) 
     assert found.score[1] > found.score[0]
 
 
-def test_the_row_with_the_greatest_leverage_is_labelled_first(line: BayesianRegressor) -> None:
-    """Of a linear model it is the one farthest out; its copy then teaches less than another."""
+def test_a_copy_teaches_less_than_a_row_elsewhere(line: BayesianRegressor) -> None:
+    """A label far out along a says nothing about the weight of b, and nearly all about its copy."""
     pool = pd.DataFrame({"a": [0.0, 90.0, 90.0, 0.0], "b": [0.1, 0.0, 0.0, -50.0]})
-    chosen = line.choose_rows(pool, 2).tolist()
-    assert chosen[0] in {1, 2}
-    assert chosen[1] == 3
+    assert sorted(line.choose_rows(pool, 2).tolist()) in ([1, 3], [2, 3])
     certain = BayesianRegressor("map", **LINEAR, epochs=2).fit(frame()[["size"]], target(frame()))
     with pytest.raises(ValueError, match="no uncertain weights"):
         certain.choose_rows(frame()[["size"]], 1)
