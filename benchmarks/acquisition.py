@@ -168,7 +168,7 @@ def _start(data: Data, pool: np.ndarray) -> np.ndarray:
     if data.types[data.target] == "number":
         return pool[:START]
     labels = data.columns(pool)[data.target]
-    each = [pool[labels == label][:2] for label in set(labels.tolist())]
+    each = [pool[labels == label][:2] for label in sorted(set(labels.tolist()))]
     return np.array(list(dict.fromkeys([*np.concatenate(each), *pool]))[:START])
 
 
