@@ -72,8 +72,8 @@ class IntervalResponse(Response):
         None,
         ge=0.0,
         le=1.0,
-        description="adaptive ones only: the level at which a conformal interval is given, so that "
-        "the labels of late would have been inside as often as `level` says",
+        description="kind `adaptive` only: the level of the conformal interval that is given "
+        "instead; it follows the labels of feedback, so that coverage stays near `level`",
     )
     lower: list[float | None]
     upper: list[float | None]
@@ -87,7 +87,7 @@ class ExceedanceResponse(Response):
 
 
 class ContributionParts(Response):
-    """Rows × features; of a classifier's mean rows × features × classes."""
+    """Rows × features; for the mean of a classifier rows × features × classes."""
 
     mean: list[list[Any]]
     aleatoric: list[list[float | None]]
@@ -95,7 +95,10 @@ class ContributionParts(Response):
 
 
 class BaseResponse(Response):
-    """The mean of each part over the background rows; of a classifier's mean one per class."""
+    """The mean of each part over the background rows (a sample of the training rows).
+
+    For the mean of a classifier one value per class.
+    """
 
     mean: float | list[float] | None
     aleatoric: float | None
@@ -128,12 +131,12 @@ class SetsResponse(Response):
 
 
 class SeenResponse(Response):
-    """What training saw in a column: the range of numbers and dates, or levels."""
+    """What training saw in a column: the range of a number or date, or the categories."""
 
     lowest: float | str | None = Field(None, description="without stray values")
     highest: float | str | None = None
-    levels: list[str | bool] | None = Field(None, description="at most ten, the frequent ones")
-    count: int | None = Field(None, description="how many levels there were")
+    levels: list[str | bool] | None = Field(None, description="at most the ten most frequent")
+    count: int | None = Field(None, description="how many categories there were")
 
 
 class ReasonResponse(Response):
@@ -142,21 +145,21 @@ class ReasonResponse(Response):
     column: str | None = Field(description="null if no single column explains it")
     code: Code
     value: float | str | bool | None = Field(
-        description="the row's value, null if it is missing; of a tensor its farthest element"
+        description="the row's value, null if missing; of a tensor its most distant element"
     )
     seen: SeenResponse | None
     text: str = Field(description="the reason in words: `Age is 900; training saw 17 to 90`")
 
 
 class QuantileResponse(Response):
-    """The smallest value that the target is at most with probability `p`, per row."""
+    """The quantile of the target at probability `p`, per row."""
 
     p: float
     values: list[float | None]
 
 
 class AtomResponse(Response):
-    """A value with a probability of its own, which the density does not count."""
+    """A value with a probability of its own, which the density does not include."""
 
     value: float
     probability: list[float]
@@ -166,24 +169,25 @@ class DensityResponse(Response):
     """The predictive density of each row, at increasing values that hold 99.8 % of it."""
 
     kind: Literal["density", "probability"] = Field(
-        description="density: per unit of the target; probability: of each of `values`, where only "
-        "whole numbers occur"
+        description="density: per unit of the target; probability: of each of `values`, for a "
+        "target of whole numbers"
     )
     values: list[list[float]] = Field(description="rows × points")
     density: list[list[float]] = Field(description="rows × points")
-    atoms: list[AtomResponse] = Field(description="values that occur with a probability")
+    atoms: list[AtomResponse] = Field(description="such as 0 in a target that is mostly zero")
 
 
 class DecisionsResponse(Response):
     """What to do in each row, in the unit of the costs."""
 
     action: list[Any] = Field(
-        description="with the least expected cost, of equal ones the first: the name of a row of "
-        "the matrix, or a number in the target's unit; null if it has no limit"
+        description="the one with the least expected cost, the first of equal ones: the name of a "
+        "row of the matrix, or a number in the target's unit; null if unbounded, because one side "
+        "costs nothing"
     )
     expected_cost: list[float | None] = Field(description="of the action")
     abstain: list[bool] | None = Field(
-        None, description="with the cost of asking a person: whether that is less"
+        None, description="with `abstain` in costs: whether asking a person costs less"
     )
     value_of_information: list[float | None] = Field(
         description="by how much the expected cost falls if the truth is known first"
@@ -227,23 +231,23 @@ class PredictResponse(Response):
     )
     mc_errors: dict[str, list[Any]] | None = Field(
         None,
-        description="with return_mc_errors: that of every output, by name: numbers `mean`, "
-        "`median`, `aleatoric_variance`, `epistemic_variance`, `total_variance` and bounds such as "
-        "`lower_0.9` and `conformal_lower_0.9`, and what is asked: `exceeds_10.0`, "
-        "`quantile_0.25`, `density`; classes `probabilities`, the variances, "
+        description="with return_mc_errors: the standard error of every output, by name. Numbers: "
+        "`mean`, `median`, `aleatoric_variance`, `epistemic_variance`, `total_variance`, bounds "
+        "such as `lower_0.9` and `conformal_lower_0.9`, and what the request asks for: "
+        "`exceeds_10.0`, `quantile_0.25`, `density`. Classes: `probabilities`, the variances, "
         "`predictive_entropy`, `expected_entropy` and `mutual_information`",
     )
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
-        description="a row is out of distribution if this is above the variant's threshold: −log₁₀ "
-        "of the probability of a row as strange, by a column or by how the columns go together; of "
-        "forecasts the epistemic variance of a step's change"
+        description="−log₁₀ of the probability that a row like those of training is at least as "
+        "unusual, in one column or in how the columns go together; for forecasts the epistemic "
+        "variance of a step's change. Above the variant's threshold a row is out of distribution"
     )
     reasons: list[list[ReasonResponse]] | None = Field(
         None,
-        description="of each flagged row, the strongest first, at most five; usual rows have none. "
-        "Models of earlier releases give no reasons",
+        description="per row, the strongest first, at most five; rows that are not flagged have "
+        "none. Models of earlier releases give no reasons",
     )
     exceeds: list[ExceedanceResponse] | None = Field(
         None, description="with exceeds: one per threshold, in the order of the request"
@@ -269,7 +273,7 @@ class PredictResponse(Response):
     )
     reading: Json | None = Field(None, description="only for files: how the file was read")
     ignored: list[str] | None = Field(
-        None, description="only for files: columns that are no features"
+        None, description="only for files: columns that are not features"
     )
     notes: list[str] | None = Field(
         None,

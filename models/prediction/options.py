@@ -23,7 +23,9 @@ Samples = Annotated[
     Field(description="weight draws per row, at most CREDENCE_MAX_SAMPLES"),
 ]
 Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
-Prune = Annotated[float, Interval(ge=0.0, lt=1.0), Field(description="a stored variant")]
+Prune = Annotated[
+    float, Interval(ge=0.0, lt=1.0), Field(description="pruned share of a stored variant's weights")
+]
 Level = Annotated[float, Interval(gt=0.0, lt=1.0)]
 MAX_POINTS = 512  # of a density
 
@@ -49,16 +51,16 @@ CostsOfAction = Annotated[tuple[float, ...], Len(1, 1000)]  # one per class
 
 @dataclass(frozen=True)
 class Costs:
-    """What errors cost: of classes by `matrix`, of numbers by `over` and `under`.
+    """What errors cost: `matrix` for classes, `over` and `under` for numbers.
 
     Args:
         matrix: a row for each action, a column for each class, in the order of `classes`; a
             negative cost is a gain.
         actions: a name for each row of the matrix. Without names the actions of a square matrix
             are the classes, those of another one the numbers of its rows, from 0.
-        over: of each unit by which the number that is acted on is above the truth.
-        under: of each unit by which it is below.
-        abstain: of asking a person instead.
+        over: the cost of each unit by which the action is above the truth.
+        under: the cost of each unit by which it is below.
+        abstain: the cost of asking a person instead.
 
     Raises:
         ValueError: the costs contradict each other, or lack one that the others need.
@@ -120,8 +122,8 @@ class BatchOptions:
             description="credible: quantiles of the predictive mixture; conformal, for calibrated "
             "versions: they contain the target with probability `level` for rows like the "
             "calibration rows, if `samples` is 100 or more; adaptive, only on request: conformal "
-            "ones at a level that follows the labels sent to `/feedback`, so that they keep "
-            "containing the target when rows change",
+            "ones at a level that follows the labels sent to `/feedback`, so that their "
+            "coverage stays near `level` when rows change",
         ),
     ] = DEFAULT_KINDS
     sampler: Annotated[
@@ -137,15 +139,16 @@ class BatchOptions:
     return_mc_errors: Annotated[
         bool,
         Field(
-            description="add `mc_errors`: the standard error from finite sampling of everything "
-            "that is answered, as `mc_error` is that of the mean",
+            description="add `mc_errors`: the standard error of every output from finite sampling, "
+            "as `mc_error` is that of the mean",
         ),
     ] = False
     exceeds: Annotated[
         tuple[float, ...],
         Len(0, 16),
         Field(
-            description="thresholds in units of the target: the probability that it is above each"
+            description="thresholds in units of the target: the probability that the target is "
+            "strictly above each"
         ),
     ] = ()
     set_level: Annotated[
@@ -158,18 +161,18 @@ class BatchOptions:
     quantiles: Annotated[
         tuple[Level, ...],
         Len(0, 99),
-        Field(description="probabilities: the value that the target is below with each"),
+        Field(description="probabilities: the quantile of the target at each"),
     ] = ()
     density: Annotated[
         Density | None,
-        Field(description="the predictive density on a grid of so many values for each row"),
+        Field(description="the predictive density of each row at so many values (`points`)"),
     ] = None
     explain: Annotated[
         bool,
         Field(
-            description="add `contributions`: what each feature contributes to the mean (of "
+            description="add `contributions`: what each feature contributes to the mean (for "
             "classes to the probabilities) and to the aleatoric and epistemic uncertainty; a row "
-            "then takes the work of several hundred",
+            "then takes the work of several hundred rows",
         ),
     ] = False
 
