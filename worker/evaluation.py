@@ -18,18 +18,19 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     """
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version))
-    names = list(dict.fromkeys([*(c.name for c in model.inputs), model.config.target]))
+    targets = model.targets
+    names = list(dict.fromkeys([*(c.name for c in model.inputs), *targets]))
     profiles = {p.name: p for p in context.datasets.get(spec.dataset).columns}
-    target = model.config.target
     stored = list(profiles.values())
     check_inputs(model.inputs, stored)
-    if target not in profiles:
-        raise InvalidData(f"the data set has no column {target!r}, the target")
+    for target in targets:
+        if target not in profiles:
+            raise InvalidData(f"the data set has no column {target!r}, the target")
     weight = model.config.weight
     if weight in profiles and profiles[weight].type == "number":
         names.append(weight)
     types = input_types(model.inputs, stored)
-    types[target] = target_type(profiles[target], model.classes)
+    types |= {target: target_type(profiles[target], model.classes) for target in targets}
     columns = context.datasets.columns(spec.dataset, names, types=types)
     needed = {column.name: column for column in (*_labels(model), *model.inputs)}
     return model.evaluate(to_inputs(columns, types, list(needed.values())), prune=spec.prune)
@@ -38,4 +39,4 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
 def _labels(model: TrainedModel) -> tuple[InputColumn, ...]:
     """The target, if it is a number or has words as classes: others are read as they are stored."""
     words = all(isinstance(name, str) for name in model.classes or ())
-    return (model.label,) if words else ()
+    return model.labels if words else ()
