@@ -54,6 +54,10 @@ def _resolve(
 
 
 def _check(requests: Sequence[TrainRequest], names: Sequence[str], dataset: Dataset) -> None:
+    """Several targets are different columns of numbers, and no features."""
+    if requests[0].task not in (None, "regression"):
+        message = "several targets are numbers: leave the task out, or train each target alone"
+        raise InvalidData(message, "/task")
     columns = {column.name: column for column in dataset.columns}
     for place, name in enumerate(names):
         column_of(columns, name, f"/target/{place}")

@@ -30,7 +30,7 @@ from models.tabular.model import TabularModel
 
 COVERAGE_LEVELS = (0.5, 0.9)
 _ONE_UNIT = "is in units of one target, and this model has several: train the target alone"
-_OPTIONS_IN_UNITS = ("exceeds", "density", "costs", "abstain_above", "target_mc_error")
+_OPTIONS_IN_UNITS = ("exceeds", "costs", "abstain_above", "target_mc_error")
 
 
 @dataclass(frozen=True, kw_only=True)
