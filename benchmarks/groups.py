@@ -107,15 +107,15 @@ def draw(path: Path) -> None:
             model.fit(frame[names][learned], price[learned])
             lower, upper = model.predict_interval(frame[names][test], LEVEL, kind="conformal")
             inside = (lower <= price[test]) & (price[test] <= upper)
-            for region, colour in (("city", ORANGE), ("village", BLUE)):
+            for region, colour, line in (("city", ORANGE, "-"), ("village", BLUE, "--")):
                 own = (frame["region"][test] == region).to_numpy()
                 order = np.argsort(area[test][own])[::10]
                 x = area[test][own][order]
                 share = f"{region}: {100 * inside[own].mean():.0f} % inside"
                 axis.scatter(x, price[test][own][order], s=4, color=colour, alpha=0.5)
                 for bound in (lower, upper):
-                    axis.plot(x, bound[own][order], color=colour, linewidth=1.2)
-                axis.plot([], [], color=colour, label=share)
+                    axis.plot(x, bound[own][order], line, color=colour, linewidth=1.4)
+                axis.plot([], [], line, color=colour, label=share)
             axis.set(title=title, xlabel="area", ylabel="price")
             axis.legend(loc="upper left")
 

@@ -10,9 +10,10 @@ flagged shares and false alarms are those of test rows. `--images` has `mnist` a
 """
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from benchmarks import data, results
 from benchmarks.tables import CLASSES, Table, tables
 from models.config import ModelConfig
 from models.evaluation.metrics import auroc
-from models.evaluation.out_of_distribution import SURPRISE, Detector
+from models.evaluation.out_of_distribution import Detector
 from models.features.columns import ColumnProfile, Columns
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
@@ -239,7 +240,10 @@ def _measure(
     seconds = time.perf_counter() - started
     for score, scorer in _scorers(model, problem).items():
         held_out = scorer(problem.scores.inputs)
-        detector = Detector.fit(SURPRISE, held_out, RATE)
+        detector = Detector.fit(score, held_out, RATE)
+        if score == OURS:  # as in training (`fit_detector`)
+            least = max(detector.threshold, -math.log10(RATE))
+            detector = replace(detector, threshold=least)
         ordinary = scorer(model.encoder.encode(usual))
         yield {
             "table": name,

@@ -16,6 +16,7 @@ from credence.commands import (
     audit,
     compare,
     datasets,
+    expected,
     feedback,
     jobs,
     models,
@@ -66,7 +67,14 @@ def _not_installed(context: typer.Context) -> None:
     )
 
 
-for command in (train.train, compare.compare, predict.predict, feedback.feedback, acquire.acquire):
+for command in (
+    train.train,
+    compare.compare,
+    predict.predict,
+    feedback.feedback,
+    expected.expected,
+    acquire.acquire,
+):
     app.command(rich_help_panel=TRAIN)(command)
 if find_spec("credence.serving"):
     service = import_module("credence.serving.commands")

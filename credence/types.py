@@ -443,6 +443,52 @@ class RowsToLabel(TypedDict):
 
 
 @final
+class ExpectedScore(TypedDict):
+    """A score to expect of rows without labels, with its interval.
+
+    `promised` is the score of the version's held-out rows, None where it was not kept. It `leaves`
+    if the promised score is better than all of the interval. `actual` is of the rows that have a
+    label.
+    """
+
+    expected: float | None
+    lower: float | None
+    upper: float | None
+    promised: float | None
+    leaves: bool
+    actual: NotRequired[float]
+
+
+@final
+class UnlikeRows(TypedDict):
+    """The share of rows unlike those of training, and of rows like them that is flagged."""
+
+    share: float
+    promised: float
+    leaves: bool
+
+
+@final
+class ExpectedScores(TypedDict):
+    """The scores to expect of a version on rows whose truth is not known."""
+
+    model: str
+    version: int
+    prune: float
+    dataset: str
+    rows: int
+    dataset_rows: int
+    seed: int
+    level: float
+    scores: dict[str, ExpectedScore]
+    unlike: UnlikeRows
+    labelled_rows: int
+    alert: bool
+    reasons: list[str]
+    notes: list[str]
+
+
+@final
 class Quantile(TypedDict):
     """The value that the target is at most with probability `p`, per row."""
 

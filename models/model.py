@@ -21,6 +21,7 @@ from models.evaluation.adaptive import Reference
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
+from models.expected_scores.simulation import Simulated
 from models.features.columns import ColumnReading, Columns, InputColumn
 from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
@@ -255,6 +256,11 @@ class TrainedModel(ABC):
         return ""
 
     @property
+    def expects_scores(self) -> bool:
+        """Whether `simulate` gives the scores to expect of rows without labels."""
+        return False
+
+    @property
     def num_explained(self) -> int:
         """How many columns of an encoded row explanations read; 0 if it explains nothing."""
         return 0
@@ -393,6 +399,25 @@ class TrainedModel(ABC):
             InvalidInput: for a model that does not take labels.
         """
         raise InvalidInput(f"a {self.task} takes no labels", "/model")
+
+    def simulate(
+        self,
+        x: Encoded,
+        options: PredictOptions,
+        truth: np.ndarray | None = None,
+        first: int = 0,
+    ) -> Simulated:
+        """Scores of simulated labels of some rows, and of their labels where these are known.
+
+        Args:
+            truth: a target per row in the caller's units; NaN or None where it is unknown.
+            first: the first row's number among all rows whose scores are summed.
+
+        Raises:
+            InvalidInput: for a model that does not predict rows.
+        """
+        message = f"is for {self.task.replace('_', ' ')}: scores are expected of rows of a table"
+        raise InvalidInput(message, "/model")
 
     def reference(self, prune: float) -> Reference | None:
         """The calibration rows that scores of labelled rows join; None without conformal intervals.

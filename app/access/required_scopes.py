@@ -20,6 +20,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (ANY, "/v2", Scope.PREDICT),
     (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it shows statistics of the rows
     (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # it contains the card
+    (READ, "/models/*/expected", Scope.TRAIN),  # it tells of a data set
     (READ, "/models", Scope.PREDICT),
     (WRITE, "/models", Scope.TRAIN),
     (ANY, "/train", Scope.TRAIN),
@@ -35,6 +36,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/ui/plotly", None),
     (READ, "/ui/sign-in", None),
     (WRITE, "/ui/session", None),  # it only sets or deletes a cookie
+    (READ, "/ui/models/*/versions/*/expected", Scope.TRAIN),  # it tells of a data set
     (READ, "/ui/models", Scope.PREDICT),
     (READ, "/ui/predict", Scope.PREDICT),
     (READ, "/ui/system", Scope.PREDICT),

@@ -262,6 +262,19 @@ class ModelsCollector(Collector):
                 if v.detector  # texts have none
             ),
         )
+        promised = [(values, v.promise) for values, v in full if v.promise is not None]
+        yield _labelled(
+            "credence_model_expected_loss",
+            "Mean loss that predictions expect of held-out rows, when the version was trained",
+            labels,
+            ((values, promise.loss) for values, promise in promised),
+        )
+        yield _labelled(
+            "credence_model_expected_loss_error",
+            "Its standard error",
+            labels,
+            ((values, promise.loss_error) for values, promise in promised),
+        )
 
 
 def _share_bound(variant: Variant) -> float:

@@ -101,6 +101,16 @@ class Metrics:
             registry=registry,
         )
         registry.register(self.epistemic_share)
+        loss = "Loss that served predictions of tables expect of their rows: 1 − the largest "
+        loss += "probability, or the standard deviation in the target's unit"
+        self.expected_loss, self.expected_loss_squares, self.expected_loss_rows = (
+            Counter(f"credence_predict_expected_loss{name}", text, ["model"], registry=registry)
+            for name, text in (
+                ("", f"{loss}: the sum"),
+                ("_squares", f"{loss}: the sum of squares"),
+                ("_rows", f"{loss}: the number of rows"),
+            )
+        )
         self.feedback_rows = Counter(
             "credence_feedback_rows",
             "Rows for which a label was sent",
@@ -155,6 +165,15 @@ class Metrics:
         for code, rows in _first_reasons(prediction).items():
             self.reasons.labels(measure.model, code).inc(rows)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)
+        if isinstance(prediction, RowPrediction) and prediction.times is None:
+            self._observe_loss(measure.model, prediction.expected_loss)
+
+    def _observe_loss(self, model: str, loss: np.ndarray) -> None:
+        """Add the finite losses of the rows."""
+        loss = loss[np.isfinite(loss)]
+        self.expected_loss.labels(model).inc(float(loss.sum()))
+        self.expected_loss_squares.labels(model).inc(float(np.square(loss).sum()))
+        self.expected_loss_rows.labels(model).inc(len(loss))
 
 
 def _first_reasons(prediction: Prediction) -> Counts[str]:

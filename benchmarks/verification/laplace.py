@@ -179,7 +179,7 @@ def _learn(num_rows: int) -> _Learned:
     points = random.normal(0, 2, size=(20, 4))
     asked = {f"x{i}": points[:, i] for i in range(4)}
     answer = model.predict(asked, PredictOptions(samples=5_000))  # type: ignore[attr-defined]
-    inputs = model.encode(asked).double()  # type: ignore[attr-defined]
+    inputs = model.encode(asked)[:, :4].double()  # type: ignore[attr-defined]  # without the score
     a = torch.cat([inputs, torch.ones(len(inputs), 1).double()], 1)
     exact = torch.einsum("ni,ij,nj->n", a, torch.linalg.inv(precision), a).sqrt()
     found = torch.from_numpy(answer.variance["epistemic"]).double().sqrt()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
+from jaxtyping import Int
 from sqlalchemy import ColumnElement, delete, not_, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -46,6 +47,7 @@ from core.storage import ArtifactStore
 from models.features.columns import Columns
 
 MAX_BYTES = 2**31
+RowSelection = slice | Int[np.ndarray, "rows"]
 ALL_ROWS = slice(None)
 NOTHING_GIVEN = Given()
 NO_FILE = "the file of this data set is not stored: upload it again with these options"
@@ -254,12 +256,12 @@ class Datasets:
         self,
         dataset_id: str,
         names: Sequence[str] | None = None,
-        rows: slice = ALL_ROWS,
+        rows: RowSelection = ALL_ROWS,
         types: Mapping[str, str] | None = None,
     ) -> Columns:
         """Copies of columns as arrays, in the convention of `models.features.columns`.
 
-        Only the slice `rows` is read.
+        Only `rows` are read: a slice, or the numbers of rows in the order that is wanted.
 
         Args:
             types: of columns that are not read as their profile says, as
@@ -275,7 +277,9 @@ class Datasets:
             raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
         with self._open(row.artifact_key) as table:
             own = {name: profiles[name].type for name in wanted}
-            return _arrays(table.select(wanted)[rows], own | dict(types or {}))
+            chosen = table.select(wanted)
+            some = chosen[rows] if isinstance(rows, slice) else chosen.take(rows)
+            return _arrays(some, own | dict(types or {}))
 
     def export(self, dataset_id: str, names: Sequence[str], path: Path) -> None:
         """Write columns to a file that `read_columns` reads without a database."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from core.datasets.datasets import ALL_ROWS, Datasets
+from core.datasets.datasets import ALL_ROWS, Datasets, RowSelection
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import (
@@ -79,7 +79,10 @@ def check_present(needed: Sequence[InputColumn], names: Collection[str], path: s
 
 
 def columns_for(
-    datasets: Datasets, dataset_id: str, needed: Sequence[InputColumn], rows: slice = ALL_ROWS
+    datasets: Datasets,
+    dataset_id: str,
+    needed: Sequence[InputColumn],
+    rows: RowSelection = ALL_ROWS,
 ) -> Columns:
     """Columns of a data set that `check_inputs` has accepted; see `to_inputs`."""
     types = input_types(needed, datasets.get(dataset_id).columns)

@@ -10,6 +10,7 @@ from credence.client.operations import Async, Operation, Sync, method
 from credence.types import (
     Baseline,
     Card,
+    ExpectedScores,
     Feedback,
     Json,
     PredictSettings,
@@ -117,6 +118,25 @@ class Handle:
         found: Any = (yield from JobCalls.finished(self._calls, job["id"]))["metrics"]
         chosen: RowsToLabel = found
         return chosen
+
+    @method
+    def expected(
+        self, data: Any, *, level: float = 0.9, prune: float = 0.0
+    ) -> Operation[ExpectedScores]:
+        """The scores to expect of this version on rows whose truth is not known, with intervals.
+
+        `alert` says whether they leave what training promised, and `reasons` why.
+
+        Args:
+            data: rows in any form that `Client.train` takes; their target is not used.
+            level: probability of the intervals.
+        """
+        dataset, _ = yield from dataset_of(self._calls, data)
+        return (
+            yield from ModelCalls.expected(
+                self._calls, self.name, dataset, version=self.version, prune=prune, level=level
+            )
+        )
 
     @method
     def feedback(self, rows: Any, truth: Any, *, prune: float | None = None) -> Operation[Feedback]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from credence.client.calls import Calls
 from credence.client.operations import Listing, Operation, listing, method
 from credence.client.requests import path
-from credence.types import AuditLine, Card, Json, Model, Shared, Version
+from credence.types import AuditLine, Card, ExpectedScores, Json, Model, Shared, Version
 
 
 class ModelCalls(Calls):
@@ -28,6 +28,28 @@ class ModelCalls(Calls):
             found = (yield from ModelCalls.versions(self, name))["versions"]
             version = max(int(each["version"]) for each in found)
         return (yield from self.call("GET", path("models", name, "versions", version)))
+
+    @method
+    def expected(
+        self,
+        name: str,
+        dataset: str,
+        *,
+        version: int | str | None = None,
+        prune: float = 0.0,
+        level: float = 0.9,
+        rows: int | None = None,
+        seed: int = 0,
+    ) -> Operation[ExpectedScores]:
+        """The scores to expect of a version on a data set without labels, with intervals.
+
+        Args:
+            level: probability of the intervals.
+            rows: of a longer data set so many rows are drawn at random with `seed`.
+        """
+        asked = {"dataset": dataset, "version": version, "prune": prune}
+        more = {"level": level, "rows": rows, "seed": seed}
+        return self.call("GET", path("models", name, "expected"), params=asked | more)
 
     @method
     def card(self, name: str, version: int | str) -> Operation[Card]:

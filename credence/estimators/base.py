@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import TypeAdapter, ValidationError
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
@@ -19,12 +18,10 @@ from sklearn.utils.validation import (
 
 from core.exceptions import Invalid
 from credence.estimators import fitting, saving, tables
+from credence.estimators.answers import AnswersMixin
 from credence.estimators.progress import training_progress
-from models.exceptions import InvalidInput
 from models.features.columns import Columns
-from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
-from models.prediction.answers.decisions import Decisions
-from models.prediction.options import Costs, PredictOptions
+from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.tabular.recipe import MIN_ROWS
@@ -48,7 +45,7 @@ class Uncertainty(NamedTuple):
     total: np.ndarray
 
 
-class BayesianEstimator(BaseEstimator):
+class BayesianEstimator(AnswersMixin, BaseEstimator):
     """Settings are named as in `POST /train`; None means the recommended value.
 
     All checks of scikit-learn pass but two. `class_weight` (of classifiers) is "balanced" or None,
@@ -149,42 +146,6 @@ class BayesianEstimator(BaseEstimator):
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Aleatoric (noise), epistemic (more data would reduce it), and total uncertainty."""
         raise NotImplementedError
-
-    def explain(self, X: Any) -> Contributions:
-        """What each feature contributes to mean, noise and ignorance: Shapley values.
-
-        Rows × features with their standard errors; of a classifier the mean is rows × features ×
-        classes. `base` and the contributions add up to the prediction.
-
-        Raises:
-            ValueError: the model cannot explain its predictions; the message says why.
-        """
-        try:
-            answer = self._predict(X, intervals=(), explain=True).answers[CONTRIBUTIONS]
-        except InvalidInput as error:
-            raise ValueError(str(error)) from error
-        assert isinstance(answer, Contributions)
-        return answer
-
-    def decide(self, X: Any, costs: Mapping[str, Any]) -> Decisions:
-        """The action with the least expected cost of each row, and what knowing more would save.
-
-        Args:
-            costs: as in `POST /predict`: of classes a `matrix` with a row per action and a column
-                per class; of numbers `over` and `under`, per unit above and below the truth; of
-                both perhaps `abstain`, of asking a person.
-
-        Raises:
-            ValueError: the costs do not fit the model; the message says what would.
-        """
-        try:
-            given = TypeAdapter(Costs).validate_python(dict(costs))
-        except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors())
-            raise ValueError(f"costs: {wrong}") from None
-        found = self._predict(X, costs=given).answers["decisions"]
-        assert isinstance(found, Decisions)
-        return found
 
     def save(self, path: Path | str) -> None:
         """Write the model as a version's archive: safetensors and JSON, no pickle.

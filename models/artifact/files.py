@@ -257,6 +257,7 @@ def _variant_json(variant: Variant) -> Json:
         "bfloat16": variant.bfloat16,
         "detector": variant.detector and asdict(variant.detector),
         "sobol_factors": dict(variant.sobol_factors),
+        "promise": variant.promise and asdict(variant.promise),
     }
 
 

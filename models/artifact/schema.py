@@ -21,6 +21,7 @@ from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
+from models.expected_scores.promise import Promise
 from models.features.categories import CategoryEncoder
 from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
@@ -54,6 +55,7 @@ class VariantDocument(TypedDict):
     bfloat16: Flag
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
+    promise: NotRequired[Promise | None]
 
 
 class CandidateDocument(TypedDict):

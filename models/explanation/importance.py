@@ -69,8 +69,8 @@ def affordable_rows(model: TabularModel, held_out: int) -> int:
         return 0
     runs = _PER_MOMENTS if _sampler(model) == "moments" else SAMPLES
     evaluations = explainer.evaluations + 1
-    operations = model.fitted(0.0).operations * runs * evaluations  # 0 without hidden layers
-    rows = min(_OPERATIONS // max(1, operations), _EVALUATIONS // evaluations)
+    operations = max(1, model.fitted(0.0).operations) * runs * evaluations  # linear: 0
+    rows = min(_OPERATIONS // operations, _EVALUATIONS // evaluations)
     return int(min(held_out, MAX_ROWS, rows))
 
 

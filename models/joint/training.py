@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
@@ -41,10 +42,8 @@ def train_joint(
     for number, config in enumerate(configs):
         own = _of_member(run, config.target, number, len(configs))
         model, problem = train_problem(columns, types, config, own, device)
-        assert isinstance(model, TabularModel), "the recipe refuses other tasks"
-        assert isinstance(problem, RowProblem)
-        members.append(model)
-        problems.append(problem)
+        members.append(cast(TabularModel, model))  # the recipe refuses other tasks
+        problems.append(cast(RowProblem, problem))
     pairs = zip(problems, members, strict=True)
     calibrating = [of_calibration(problem, model) for problem, model in pairs]
     dependence = {prune: _dependence(calibrating, prune) for prune in members[0].variants}

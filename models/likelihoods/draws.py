@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from models.features.targets import NumberTarget
 from models.likelihoods.families import Family, Logistic, Student
 from models.likelihoods.shaped import ShapedLikelihood
 
@@ -18,15 +19,33 @@ def draw_targets(
     noise: torch.Generator,
 ) -> Float[Tensor, "rows"]:
     """Return y ~ P(y | outputs) for each row, in the target's units."""
-    target, parts = likelihood.target, likelihood.parts(outputs, point)
+    parts = likelihood.parts(outputs, point)
     shares = torch.cat([parts.log_weights, parts.log_atoms], dim=-1).exp()
-    chosen = torch.multinomial(shares, 1, generator=noise)
-    component = chosen.clamp_max(likelihood.components - 1)
-    loc = parts.locs.gather(1, component)[:, 0]
-    scale = parts.log_scales.exp().gather(1, component)[:, 0]
+    scales = parts.log_scales.exp()
+    return draw(likelihood.target, parts.family, parts.locs, scales, shares, noise)
+
+
+def draw(  # noqa: PLR0917 - in the order of a mixture's fields
+    target: NumberTarget,
+    family: Family,
+    locs: Float[Tensor, "*points components"],
+    scales: Float[Tensor, "*points components"],
+    shares: Float[Tensor, "*points parts"],
+    noise: torch.Generator,
+) -> Float[Tensor, "*points"]:
+    """Return a value of the mixture of each point, in the target's units.
+
+    Args:
+        family: its degrees of freedom are one number, or of a shape that broadcasts to the points.
+        shares: the probabilities of the components, then of the target's atoms.
+    """
+    components = locs.shape[-1]
+    chosen = torch.multinomial(shares.flatten(0, -2), 1, generator=noise).view(locs.shape[:-1])
+    component = chosen.clamp_max(components - 1).unsqueeze(-1)
+    loc, scale = (part.gather(-1, component).squeeze(-1) for part in (locs, scales))
 
     def latent() -> Tensor:
-        return loc + scale * _standard(parts.family, loc, noise)
+        return loc + scale * _standard(family, loc, noise)
 
     z = latent()
     if not target.integer:  # whole numbers take what is outside to their ends
@@ -41,18 +60,19 @@ def draw_targets(
     if not target.atoms:
         return y
     atoms = y.new_tensor(target.atoms)
-    number = (chosen[:, 0] - likelihood.components).clamp_min(0)
-    return torch.where(chosen[:, 0] >= likelihood.components, atoms[number], y)
+    number = (chosen - components).clamp_min(0)
+    return torch.where(chosen >= components, atoms[number], y)
 
 
-def _standard(family: Family, like: Float[Tensor, "rows"], noise: torch.Generator) -> Tensor:
-    """A draw of the family for each row, at location 0 and scale 1."""
+def _standard(family: Family, like: Float[Tensor, "*points"], noise: torch.Generator) -> Tensor:
+    """A draw of the family for each point, at location 0 and scale 1."""
     if isinstance(family, Logistic):
         uniform = torch.rand(like.shape, generator=noise, device=like.device, dtype=like.dtype)
         return torch.logit(uniform, eps=1e-12)
     normal = torch.randn(like.shape, generator=noise, device=like.device, dtype=like.dtype)
     if not isinstance(family, Student):
         return normal
-    half = 0.5 * family.dof.flatten()[0].to(like).expand_as(like)
+    dof = family.dof.flatten()[0] if family.dof.numel() == 1 else family.dof
+    half = 0.5 * dof.to(like).expand_as(like)
     gamma = torch._standard_gamma(half, generator=noise)  # noqa: SLF001 - alone takes a generator
     return normal * (half / gamma).sqrt()

@@ -7,6 +7,7 @@ from models.config import Json
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
+from models.expected_scores.promise import Promise
 from models.inference.method import State
 
 
@@ -29,6 +30,7 @@ class Variant:
     bfloat16: bool = False  # whether the rounding error is small compared with the sampling error
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
+    promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
 
     def describe(self) -> Json:
         return {

@@ -167,6 +167,17 @@ class RowPrediction(Prediction):
         return np.sqrt(self.variance["total"]) if self.entropy is None else self.entropy["total"]
 
     @property
+    def expected_loss(self) -> np.ndarray:
+        """Per row: total standard deviation, or 1 − the largest probability.
+
+        As `models.expected_scores.simulation.expected_loss`, by whose mean over held-out rows the
+        mean over served ones is judged.
+        """
+        if self.entropy is None:
+            return np.sqrt(self.variance["total"])
+        return 1 - self.mean.max(1)
+
+    @property
     def moments(self) -> np.ndarray:
         """Rows × quantities, as `moments` of a mixture."""
         if self.entropy is None:

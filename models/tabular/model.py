@@ -1,13 +1,14 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -34,6 +35,8 @@ from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
+from models.expected_scores.promise import Promise
+from models.expected_scores.simulation import Drawn, Simulated, simulate
 from models.explanation.background import can_be_explained
 from models.explanation.explainer import Explainer
 from models.features.columns import Columns, InputColumn
@@ -84,6 +87,9 @@ from models.prediction.prediction import (
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
+from models.randomness import generator
+
+T = TypeVar("T")
 
 MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
@@ -379,6 +385,62 @@ class TabularModel(TrainedModel):
             fitted, held_out, sampler, seed, samples, calibration, by_class=True
         )
         return self._summarise(scores), scores["log_likelihood"]
+
+    @property
+    def expects_scores(self) -> bool:
+        return self.has_independent_rows
+
+    def simulate(
+        self,
+        x: Float[Tensor, "rows inputs"],
+        options: PredictOptions,
+        truth: np.ndarray | None = None,
+        first: int = 0,
+    ) -> Simulated:
+        if not self.expects_scores:
+            return super().simulate(x, options, truth, first)
+        options = self.resolve(options)
+        known = np.zeros(len(x), bool) if truth is None else present(truth)
+        encoded = self.target.encode(np.array([] if truth is None else truth[known]))
+        targets = encoded.new_zeros(len(x))
+        targets[torch.from_numpy(known)] = encoded
+        rows = Rows(x, targets.to(x.device))
+        mask = torch.from_numpy(known).to(x.device)
+        parts = self._drawn(rows, options, lambda drawn, part: drawn.sums(mask[part]), first)
+        return replace(Simulated.joined(parts), flagged=int(self._flags(x, options).sum()))
+
+    def promise(self, prune: float, held_out: Rows) -> Promise | None:
+        """What rows that no weight was fitted to let expect of new ones; None of a forecaster."""
+        if not self.has_independent_rows:
+            return None
+        options = self.resolve(PredictOptions(prune=prune, intervals=()))
+        return Promise.of(self._drawn(held_out, options, lambda drawn, _: drawn.held_out(), "held"))
+
+    def _drawn(
+        self,
+        rows: Rows,
+        options: ResolvedOptions,
+        summarised: Callable[[Drawn, slice], T],
+        *purpose: str | int,
+    ) -> list[T]:
+        """Summaries of chunks of rows with simulated labels, independent for each purpose."""
+        fitted, seed, device = self.fitted(options.prune), options.seed, rows.inputs.device
+        calibration, found = self._calibration_of(options.prune), list[T]()
+        with torch.inference_mode(), threads_for(fitted.operations * len(rows) * options.samples):
+            for one in self.engine.labelled(fitted, rows, options.sampler, seed, options.samples):
+                noise = generator(seed, "labels", *purpose, one.start, device=device)
+                part = slice(one.start, one.start + len(one.targets))
+                found.append(summarised(simulate(one, calibration, noise), part))
+        return found
+
+    def _flags(
+        self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions
+    ) -> Bool[np.ndarray, "rows"]:
+        """Which rows are unlike those of training."""
+        detector = self.detector(options.prune)
+        if detector.score == SURPRISE:
+            return detector.flags(self.surprise(x))
+        return self.predict_rows(x, options).out_of_distribution
 
     def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
         """A copy whose variants are calibrated on these rows.

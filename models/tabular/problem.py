@@ -112,6 +112,7 @@ class RowProblem:
                 sobol_factors=model.measure_sobol_factors(fraction, x),
                 bfloat16=model.tolerates_bfloat16(fraction, x),
                 detector=model.fit_detector(fraction, self.scores),
+                promise=model.promise(fraction, self.scores),
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
         recommended, note = _recommend(by_row, self.scores.weights)

@@ -52,7 +52,7 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str
     unset = {"weight", "alias", "forecast", "language", "members"}  # not asked for
     assert {k for k, v in request.items() if v is None} == unset
     training = request["training"]
-    assert {k for k, v in training.items() if v is None} == set()
+    assert {k for k, v in training.items() if v is None} == {"groups"}
     found = training["effort"], training["folds"], training["calibration_fraction"]
     assert found == ("standard", 4, 0.0)
     chosen = request["network"], request["method"]["kl"]  # on the rows, by the race
@@ -66,7 +66,13 @@ def test_a_request_that_says_how_to_fit_is_filled_in_as_one_fit(own: Service, da
     request = train(own, dataset=dataset, network={"hidden": [20]}).json()["request"]
     assert (request["task"], request["likelihood"]) == ("regression", "heteroscedastic")
     assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "auto"}
-    unset = {"effort", "folds", "averaging_steps", "patience"}  # of a race; and it runs on
+    unset = {
+        "effort",
+        "folds",
+        "averaging_steps",
+        "patience",
+        "groups",
+    }  # of a race; and it runs on
     assert {k for k, v in request["training"].items() if v is None} == unset
     assert request["training"]["calibration_fraction"] == 0.1
     assert {k for k, v in request["network"].items() if v is None} == {"parts"}

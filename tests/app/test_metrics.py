@@ -17,7 +17,7 @@ from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService
-from tests.app.running import regression_columns
+from tests.app.running import class_columns, regression_columns
 
 ROW = [1.0, "oak", True, None]
 
@@ -72,10 +72,43 @@ def test_who_explores_says_nothing_of_drift(make_service: MakeService) -> None:
     assert service.post("/predict", strange, headers=headers).status_code == 200
     assert counted(model="price") == 0
     assert service.metric("credence_predict_epistemic_share_count", model="price") == 0
+    assert service.metric("credence_predict_expected_loss_rows_total", model="price") == 0
     assert service.metric("credence_predict_rows_total") == 3
     assert service.post("/predict", strange).status_code == 200
     assert counted(model="price") == 3
     assert service.metric("credence_predict_epistemic_share_count", model="price") == 3
+
+
+def test_the_loss_that_predictions_expect_is_counted_beside_what_was_promised(
+    make_service: MakeService,
+) -> None:
+    service = make_service()
+    columns = regression_columns()
+    inputs = {name: values for name, values in columns.items() if name != "price"}
+    answer = service.post("/predict", {"model": "price", "inputs": inputs}).json()
+    loss = np.sqrt(answer["variance"]["total"])
+    counted = partial(service.metric, model="price")
+    assert counted("credence_predict_expected_loss_rows_total") == len(loss)
+    assert counted("credence_predict_expected_loss_total") == pytest.approx(loss.sum())
+    squares = counted("credence_predict_expected_loss_squares_total")
+    assert squares == pytest.approx(np.square(loss).sum())
+    (loaded,) = service.services.predictor.cache.loaded()
+    promise = loaded.model.variant(0.0).promise
+    assert promise is not None
+    of = {"model": "price", "version": "2"}
+    assert service.metric("credence_model_expected_loss", **of) == promise.loss
+    assert service.metric("credence_model_expected_loss_error", **of) == promise.loss_error
+    assert promise.loss == pytest.approx(loss.mean(), rel=0.5)  # of 12 other rows
+
+
+def test_the_loss_of_classes_is_the_share_of_wrong_labels(make_service: MakeService) -> None:
+    service = make_service()
+    inputs = {name: values for name, values in class_columns().items() if name != "tree"}
+    answer = service.post("/predict", {"model": "tree", "inputs": inputs}).json()
+    loss = 1 - np.max(answer["probabilities"], axis=1)
+    counted = service.metric("credence_predict_expected_loss_total", model="tree")
+    assert counted == pytest.approx(loss.sum(), rel=1e-6)
+    assert 0 <= service.metric("credence_model_expected_loss", model="tree", version="1") < 1
 
 
 def test_the_queue_of_the_engine_is_empty_when_nothing_waits(make_service: MakeService) -> None:

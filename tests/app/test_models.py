@@ -46,7 +46,7 @@ def test_a_version_shows_what_the_contract_lists(service: Service) -> None:
     assert service.http.get("/models/price/versions/champion").json() == version
     tree = service.http.get("/models/tree/versions/1").json()
     assert tree["classes"] == ["alder", "beech", "oak"]
-    assert tree["variants"][0]["calibration"].keys() == {"temperature", "rows"}
+    assert tree["variants"][0]["calibration"].keys() == {"temperature", "rows", "sets"}
 
 
 def test_models_are_listed_and_summarised(service: Service) -> None:

@@ -94,6 +94,7 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
         ("POST", "/datasets"), ("GET", "/datasets/{dataset_id}/rows"), ("POST", "/train"),
         ("GET", "/jobs/{job_id}/events"), ("POST", "/jobs/{job_id}/resume"),
         ("PUT", "/models/{name}/aliases/{alias}"), ("POST", "/models/{name}/evaluate"),
+        ("GET", "/models/{name}/expected"),
         ("POST", "/predict"), ("GET", "/health/ready"), ("GET", "/metrics"),
     } <= operations.keys()  # fmt: skip
     with_body = {key for key, operation in operations.items() if "requestBody" in operation}
@@ -115,6 +116,11 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
     assert (samples["minimum"], samples["default"]) == (1, 100)
     assert schemas["TrainingConfig"]["properties"]["validation_fraction"]["exclusiveMinimum"] == 0
     assert schemas["TrainRequest"]["properties"]["model"]["pattern"]
+    expected = operations["GET", "/models/{name}/expected"]
+    asked = {one["name"]: one["schema"] for one in expected["parameters"]}
+    assert (asked["level"]["minimum"], asked["level"]["maximum"]) == (0.5, 0.99)
+    assert asked["rows"]["maximum"] == 10_000
+    assert {"expected", "lower", "upper"} <= schemas["ExpectedScore"]["properties"].keys()
     problem = operations["POST", "/predict"]["responses"]["422"]["content"]
     assert problem == {
         "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}

@@ -57,7 +57,43 @@ def test_contributions_add_up_to_the_prediction(fitted: BayesianRegressor) -> No
     assert found.features == tuple(frame().columns)
     total = found.base["mean"] + found.mean.sum(1)
     np.testing.assert_allclose(total, fitted.predict(frame(5)), rtol=1e-6)
-    assert np.abs(found.mean).mean(0).argmax() == 0  # size
+
+
+def test_contributions_to_a_linear_model_are_its_weights_times_the_distances(
+    line: BayesianRegressor,
+) -> None:
+    """Of y = 3 a − b: 3 (a − mean of a) and −(b − mean of b), up to the error of the fit."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    found = line.explain(table[:20])
+    expected = np.stack([3 * table["a"], -table["b"]], 1)[:20]
+    shift = found.mean - expected  # the background's rows have their own means
+    assert np.abs(shift - shift.mean(0)).max() < 0.1
+
+
+@pytest.fixture(scope="module")
+def line() -> BayesianRegressor:
+    """y = 3 a − b."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    return BayesianRegressor(**LINEAR, epochs=60).fit(table, 3 * table["a"] - table["b"])
+
+
+def test_rows_unlike_training_are_told_with_the_reason(line: BayesianRegressor) -> None:
+    found = line.detect_unlike(pd.DataFrame({"a": [0.1, 40.0], "b": [0.2, 0.3]}))
+    assert found.flags.tolist() == [False, True]
+    assert [[(one.column, one.code) for one in row] for row in found.reasons] == [
+        [],
+        [("a", "out_of_range")],
+    ]
+    assert found.score[1] > found.score[0]
+
+
+def test_a_copy_teaches_less_than_a_row_elsewhere(line: BayesianRegressor) -> None:
+    """A label far out along a says nothing about the weight of b, and nearly all about its copy."""
+    pool = pd.DataFrame({"a": [0.0, 90.0, 90.0, 0.0], "b": [0.1, 0.0, 0.0, -50.0]})
+    assert sorted(line.choose_rows(pool, 2).tolist()) in ([1, 3], [2, 3])
+    certain = BayesianRegressor("map", **LINEAR, epochs=2).fit(frame()[["size"]], target(frame()))
+    with pytest.raises(ValueError, match="no uncertain weights"):
+        certain.choose_rows(frame()[["size"]], 1)
 
 
 CHECKS = f"""
@@ -341,6 +377,21 @@ def test_the_commands_carry_a_version_over(
     rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
     one, other = (client.submit_predict(rows | {"model": name}) for name in ("small", "copied"))
     assert other["mean"] == one["mean"]
+
+
+def test_estimators_expect_scores_without_labels(fitted: BayesianRegressor) -> None:
+    table = frame()
+    found = fitted.expected_scores(table)
+    rmse = found["rmse"]
+    assert rmse.promised == pytest.approx(fitted.model_.variant(0.0).metrics["rmse"], rel=1e-6)
+    assert rmse.lower < rmse.expected < rmse.upper
+    wider = fitted.expected_scores(table, level=0.99)["rmse"]
+    assert wider.upper > rmse.upper
+    labels = np.where(table["size"] > 0, "up", "down")
+    classifier = BayesianClassifier("map", **QUICK).fit(table[["size", "code"]], labels)
+    assert {*classifier.expected_scores(table[["size", "code"]])} == {
+        "accuracy", "log_likelihood", "brier",
+    }  # fmt: skip
 
 
 def test_estimators_decide_by_costs(fitted: BayesianRegressor) -> None:

@@ -43,9 +43,9 @@ def test_a_job_over_its_time_fails_and_a_resume_goes_on_from_its_checkpoint(
 
 def test_a_job_over_its_memory_fails_and_the_next_one_runs(context: Context, dataset: str) -> None:
     """The limit is what the worker takes now: a hoard in the way of the first job alone."""
-    runner = _limited(context, max_job_bytes=used_bytes() + 200 * MEBIBYTE)
+    runner = _limited(context, max_job_bytes=used_bytes() + 1024 * MEBIBYTE)
     large = train_job(context, dataset, ENDLESS)
-    hoard = bytearray(b"x") * (400 * MEBIBYTE)
+    hoard = bytearray(b"x") * (1536 * MEBIBYTE)
     runner.run(large.id)
     del hoard
     failed = context.jobs.get(large.id)

@@ -3,6 +3,7 @@
 from app.routers.pages import (
     compare,
     datasets,
+    expected,
     home,
     jobs,
     models,
@@ -12,4 +13,4 @@ from app.routers.pages import (
     train,
 )
 
-PAGES = (home, session, datasets, train, jobs, models, predict, compare, system)
+PAGES = (home, session, datasets, train, jobs, models, expected, predict, compare, system)

@@ -23,8 +23,17 @@ EXPECTED_COVERAGE = f"model_version_level:credence_feedback_expected_coverage:ma
 P_VALUE = f'model_version_level:credence_feedback_coverage_p_value:max{{{MODEL}, level="0.9"}}'
 P_VALUE_OF_CLASSES = f"model_version:credence_feedback_calibration_p_value:max{{{MODEL}}}"
 ALARM_P_VALUE = f"model_version:credence_feedback_alarm_p_value:max{{{MODEL}}}"
+REASONS = f"credence_predict_reasons_total{{{MODEL}}}"
+ADAPTED_LEVEL = f"max by (model, version, level) (credence_feedback_adapted_level{{{MODEL}}})"
+ADAPTIVE_COVERAGE = (
+    f'max by (model, version, level) (credence_feedback_adaptive_coverage{{{MODEL}, level="0.9"}})'
+)
+CONFORMAL_COVERAGE = ADAPTIVE_COVERAGE.replace("adaptive", "conformal")
 BOUND_BY_MODEL = f"model:credence_model_out_of_distribution_bound:max{{{MODEL}}}"
 SHARE_BOUND_BY_MODEL = f"model:credence_model_epistemic_share_bound:max{{{MODEL}}}"
+LOSS = f"model:credence_predict_expected_loss:mean1h{{{MODEL}}}"
+LOSS_ERROR = f"model:credence_predict_expected_loss:error1h{{{MODEL}}}"
+PROMISED_LOSS = f"model:credence_model_expected_loss:max{{{MODEL}}}"
 VERSION = "{{model}} v{{version}}"
 
 NUMBERS = [
@@ -87,6 +96,29 @@ SPREAD = [
     ),
 ]
 
+EXPECTED_LOSS = [
+    lines(
+        "Against what training promised",
+        "Mean over the rows of the last hour, by model. Classes: share of wrong labels; numbers: "
+        "standard deviation. Dashed: mean over the held-out rows of training, and the most that "
+        "chance allows. Alert above, if it is also a quarter more than promised.",
+        "none",
+        {
+            "{{model}}": LOSS,
+            "training · {{model}}": PROMISED_LOSS,
+            "chance · {{model}}": f"{PROMISED_LOSS} + 6 * {LOSS_ERROR}",
+        },
+        dashed="^(training|chance)",
+    ),
+    lines(
+        "Times what training promised",
+        "Alert above 1.25, if chance does not allow it.",
+        "none",
+        {"{{model}}": f"{LOSS} / {PROMISED_LOSS}"},
+        thresholds=limits((1.25, RED)),
+    ),
+]
+
 OUT_OF_DISTRIBUTION = [
     lines(
         "Share of rows",
@@ -113,6 +145,27 @@ OUT_OF_DISTRIBUTION = [
         "rowsps",
         {"{{model}}": rate(SHARE_COUNT, "model")},
         stacked=True,
+    ),
+]
+
+REASONS_OF_ROWS = [
+    lines(
+        "Why rows are unlike training",
+        "Flagged rows per second, by their first reason: a value outside the range of training, "
+        "a level that training did not see, a missing value where none was, or values that are "
+        "unusual together. The columns are in the answers alone.",
+        "rowsps",
+        {"{{model}} · {{code}}": rate(REASONS, "model, code")},
+        stacked=True,
+    ),
+    lines(
+        "Share of each reason",
+        "Flagged rows ÷ all rows, by the code of the first reason.",
+        "percentunit",
+        {
+            "{{model}} · {{code}}": f"{rate(REASONS, 'model, code')} "
+            f"/ on (model) group_left {rate(SHARE_COUNT, 'model')}"
+        },
     ),
 ]
 
@@ -144,6 +197,24 @@ COVERAGES = [
         "Share of labelled rows inside the central interval of each level. Regression only.",
         "percentunit",
         {f"{VERSION} · {{{{level}}}}": COVERAGE},
+    ),
+]
+
+ADAPTED = [
+    lines(
+        "Level of adaptive intervals",
+        "The level at which adaptive intervals of each level are given now, so that the labels "
+        "lie in them as often as they should. Far from its own level: train on newer rows.",
+        "percentunit",
+        {f"{VERSION} · {{{{level}}}}": ADAPTED_LEVEL},
+    ),
+    lines(
+        "Coverage of adaptive 90 % intervals",
+        "Of labelled rows in the window, at the level known when each was predicted. Dashed: "
+        "of conformal intervals, which do not adapt.",
+        "percentunit",
+        {VERSION: ADAPTIVE_COVERAGE, f"conformal · {VERSION}": CONFORMAL_COVERAGE},
+        dashed="^conformal",
     ),
 ]
 
@@ -181,8 +252,9 @@ def build() -> Dashboard:
     rows = {
         "": [NUMBERS],
         "Epistemic share: epistemic ÷ total variance": [LEVELS, SPREAD],
-        "Out of distribution": [OUT_OF_DISTRIBUTION],
-        "Calibration on labelled rows": [COVERAGES, SCORES],
+        "Expected loss: the error that predictions expect": [EXPECTED_LOSS],
+        "Out of distribution": [OUT_OF_DISTRIBUTION, REASONS_OF_ROWS],
+        "Calibration on labelled rows": [COVERAGES, ADAPTED, SCORES],
     }
     return board(
         "Uncertainty",

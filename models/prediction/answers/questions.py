@@ -91,5 +91,5 @@ def not_answered(task: str) -> dict[str, str]:
 
 def _refusal(question: Question, task: str) -> str:
     tasks = " and ".join(question.tasks).replace("_", " ")
-    message = f"a model for {task.replace('_', ' ')} does not answer it: those for {tasks} do"
+    message = f"is for models of {tasks}, and this one is for {task.replace('_', ' ')}"
     return f"{message}; {question.instead[task]}" if task in question.instead else message

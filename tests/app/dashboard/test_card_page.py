@@ -11,6 +11,7 @@ from tests.app.cards import TASKS
 from tests.app.running import Service
 
 CHARTS = {"price": 13, "tree": 8, "sales": 9, "lines": 6}
+NAMED_ROWS = ("baselines-", "importance-")  # of charts: names of rows need no title
 
 
 @pytest.mark.parametrize("model", TASKS)
@@ -24,7 +25,7 @@ def test_charts_are_drawn_from_this_service_alone(
     for chart in page.locator("[data-figure]").all():
         assert chart.evaluate(points) > 0
         titles = chart.evaluate("e => e.querySelectorAll('.xtitle, .ytitle').length")
-        named_rows = str(chart.get_attribute("data-figure")).startswith("baselines-")
+        named_rows = str(chart.get_attribute("data-figure")).startswith(NAMED_ROWS)
         assert titles == (1 if named_rows else 2)
     assert all(url.startswith((cards.url, "data:")) for url in visit.requests)
     assert visit.complaints == []

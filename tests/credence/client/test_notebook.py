@@ -190,6 +190,23 @@ def test_a_model_says_which_rows_to_label(client: Client, version: Version) -> N
     assert (found["candidates"], len(found["information"])) == (61, 3)
 
 
+def test_a_model_says_which_scores_to_expect_of_rows_without_labels(
+    client: Client, version: Version
+) -> None:
+    model = client.model("small")
+    rows = pd.DataFrame(client.dataset_rows(version["dataset"], 60))
+    found = model.expected(rows.drop(columns="y"), level=0.8)
+    assert (found["rows"], found["level"], found["labelled_rows"]) == (60, 0.8, 0)
+    rmse = found["scores"]["rmse"]
+    assert rmse["promised"] == pytest.approx(version["metrics"]["rmse"], rel=1e-6)
+    assert "actual" not in rmse
+    same = client.expected("small", found["dataset"], version=model.version, level=0.8)
+    assert same == found
+    beside = model.expected(rows, level=0.8)
+    assert beside["scores"]["rmse"]["expected"] == rmse["expected"]
+    assert beside["scores"]["rmse"]["actual"] > 0
+
+
 def test_a_training_that_fails_says_why(client: Client, version: Version) -> None:
     wild = {"learning_rate": 100.0, "optimizer": "sgd", "gradient_clip": 1e6, "epochs": 200}
     with pytest.raises(JobFailed, match="diverged") as caught:

@@ -116,9 +116,13 @@ def test_metrics_have_the_coverage_of_groups_and_sizes(grouped: TabularModel) ->
 
 
 def test_folds_and_a_shape_have_groups_too() -> None:
-    """Out-of-fold rows calibrate; the feature may be the group; 1,000 rows a group: 1 %."""
+    """Out-of-fold rows calibrate, and the feature may be the group.
+
+    The networks of the folds learn from two thirds of the rows, so that intervals are a little too
+    wide, never too narrow: 1,000 rows a group have a standard error of 1 %.
+    """
     training = TrainingConfig(
-        effort="quick", epochs=2, batch_size=256, groups="place", learning_rate=0.02
+        effort="quick", epochs=10, batch_size=256, groups="place", learning_rate=0.02
     )
     features = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in ("x", "place"))  # type: ignore[arg-type]
     model = _train(_table(600, 3), TYPES, training=training, features=features, network=MLPConfig())
@@ -126,8 +130,10 @@ def test_folds_and_a_shape_have_groups_too() -> None:
     new = _table(2_000, 4)
     interval = _conformal(model, new)
     inside = (interval.lower <= new["y"]) & (new["y"] <= interval.upper)
-    for place in ("north", "south"):
-        assert inside[new["place"] == place].mean() == pytest.approx(0.9, abs=0.05)
+    width = interval.upper - interval.lower
+    north = new["place"] == "north"
+    assert min(inside[north].mean(), inside[~north].mean()) > 0.86
+    assert width[north].mean() < width[~north].mean() / 2  # of one width for both: 1
 
 
 def test_small_groups_are_noted() -> None:

@@ -1,0 +1,68 @@
+"""`/ui/models/{name}/versions/{version}/expected`: scores to expect of rows without labels."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import ContextDep, ServicesDep
+from app.schemas.common import DatasetId
+from app.serving.expected import DEFAULT_ROWS, ExpectedScores, expected_scores
+from app.ui.pages import show
+from core.context import Context
+from core.registry.registry import Version
+from models.evaluation.scores import BY_NAME
+
+router = APIRouter(include_in_schema=False)
+
+MOST_DATASETS = 50  # to choose from, the newest ones
+LEVEL = 0.9
+
+
+@router.get("/ui/models/{name}/versions/{version}/expected")
+async def expected(
+    request: Request,
+    services: ServicesDep,
+    context: ContextDep,
+    name: str,
+    version: str,
+    *,
+    dataset: Annotated[DatasetId | None, Query()] = None,
+) -> HTMLResponse:
+    """A list of data sets to choose from, and the expected scores of the chosen one."""
+    found = await to_thread.run_sync(context.registry.get, name, version)
+    datasets = await to_thread.run_sync(context.datasets.list, MOST_DATASETS)
+    scores = None
+    if dataset is not None:
+        scores = await expected_scores(
+            services.predictor,
+            context,
+            found,
+            dataset,
+            prune=0.0,
+            level=LEVEL,
+            rows=DEFAULT_ROWS,
+            seed=0,
+        )
+    return await to_thread.run_sync(_page, request, context, found, datasets.data, dataset, scores)
+
+
+def _page(  # noqa: PLR0917 - the values of the template
+    request: Request,
+    context: Context,
+    version: Version,
+    datasets: object,
+    dataset: str | None,
+    scores: ExpectedScores | None,
+) -> HTMLResponse:
+    return show(
+        request,
+        "expected.html",
+        version=version,
+        datasets=datasets,
+        chosen=None if dataset is None else context.datasets.get(dataset),
+        found=scores,
+        level=LEVEL,
+        labels={name: score.title for name, score in BY_NAME.items()},
+    )

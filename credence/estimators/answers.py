@@ -1,0 +1,119 @@
+"""What both estimators answer beyond predictions: why, what to do, which rows are strange."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import TypeAdapter, ValidationError
+from sklearn.utils.validation import check_is_fitted
+
+from models.evaluation.acquisition import choose
+from models.exceptions import InvalidInput
+from models.expected_scores.expectation import Expectation, expect
+from models.features.columns import Columns
+from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
+from models.prediction.answers.decisions import Decisions
+from models.prediction.answers.reasons import REASONS, Reason, Reasons
+from models.prediction.options import Costs, PredictOptions
+from models.prediction.prediction import RowPrediction
+from models.tabular.model import TabularModel
+
+
+class Unlike(NamedTuple):
+    """Per row: whether it is unlike the training rows, its score, and why; no reasons if it is not.
+
+    The score is −log₁₀ of the probability that a training row is as strange.
+    """
+
+    flags: np.ndarray
+    score: np.ndarray
+    reasons: list[Sequence[Reason]]
+
+
+class AnswersMixin:
+    """Methods of fitted estimators that rest on one prediction."""
+
+    model_: TabularModel
+    samples: int
+    prune: float
+
+    def _predict(self, X: Any, **options: Any) -> RowPrediction:
+        raise NotImplementedError
+
+    def _columns(self, X: Any) -> Columns:
+        raise NotImplementedError
+
+    def explain(self, X: Any) -> Contributions:
+        """What each feature contributes to mean, noise and ignorance: Shapley values.
+
+        Rows × features with their standard errors; of a classifier the mean is rows × features ×
+        classes. `base` and the contributions add up to the prediction.
+
+        Raises:
+            ValueError: the model cannot explain its predictions; the message says why.
+        """
+        try:
+            answer = self._predict(X, intervals=(), explain=True).answers[CONTRIBUTIONS]
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
+        assert isinstance(answer, Contributions)
+        return answer
+
+    def detect_unlike(self, X: Any) -> Unlike:
+        """Which rows are unlike the training rows, and why.
+
+        Of rows like those of training 1 % are flagged.
+        """
+        found = self._predict(X, intervals=())
+        reasons = found.answers[REASONS]
+        assert isinstance(reasons, Reasons)
+        return Unlike(found.out_of_distribution, found.ood_score, reasons.rows)
+
+    def choose_rows(self, X: Any, k: int) -> np.ndarray:
+        """The numbers of the k rows whose labels together teach most, the best first.
+
+        Source: BatchBALD (Kirsch et al. 2019, arXiv 1906.08158), with a Gaussian of the draws.
+
+        Raises:
+            ValueError: the predictions do not depend on uncertain weights (`mle`, `map`).
+        """
+        check_is_fitted(self, "model_")
+        options = PredictOptions(samples=self.samples, prune=self.prune, intervals=())
+        z = self.model_.informed(self.model_.encode(self._columns(X)), options)
+        if not torch.count_nonzero(z):
+            raise ValueError("the model has no uncertain weights: use a method with a posterior")
+        return np.array(choose(z, k).rows)
+
+    def expected_scores(self, X: Any, level: float = 0.9) -> dict[str, Expectation]:
+        """The scores to expect on rows whose truth is not known, with intervals.
+
+        `promised` is that of the held-out rows; it `leaves` where the whole interval is worse.
+
+        Args:
+            level: probability of the intervals.
+        """
+        check_is_fitted(self, "model_")
+        options = PredictOptions(samples=self.samples, prune=self.prune, intervals=())
+        found = self.model_.simulate(self.model_.encode(self._columns(X)), options)
+        return expect(found, self.model_.variant(self.prune).promise, level)
+
+    def decide(self, X: Any, costs: Mapping[str, Any]) -> Decisions:
+        """The action with the least expected cost of each row, and what knowing more would save.
+
+        Args:
+            costs: as in `POST /predict`: of classes a `matrix` with a row per action and a column
+                per class; of numbers `over` and `under`, per unit above and below the truth; of
+                both perhaps `abstain`, of asking a person.
+
+        Raises:
+            ValueError: the costs do not fit the model; the message says what would.
+        """
+        try:
+            given = TypeAdapter(Costs).validate_python(dict(costs))
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors())
+            raise ValueError(f"costs: {wrong}") from None
+        found = self._predict(X, costs=given).answers["decisions"]
+        assert isinstance(found, Decisions)
+        return found

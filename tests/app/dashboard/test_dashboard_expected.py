@@ -1,0 +1,50 @@
+"""The page of expected scores: data sets to choose from, and a table for the chosen one."""
+
+import re
+
+from tests.app.conftest import MakeService
+from tests.app.running import Service, regression_columns
+
+PAGE = "/ui/models/price/versions/1/expected"
+
+
+def test_the_page_of_a_version_leads_to_the_scores_of_a_data_set(make_service: MakeService) -> None:
+    service = make_service()
+    columns = regression_columns(60)
+    columns.pop("price")
+    dataset, _ = service.context.datasets.add_columns("next month", columns)
+    assert f'href="{PAGE}"' in service.http.get("/ui/models/price/versions/1").text
+    choice = service.http.get(PAGE)
+    assert choice.status_code == 200
+    assert f'href="{PAGE}?dataset={dataset.id}">next month</a>' in choice.text
+    shown = service.http.get(PAGE, params={"dataset": dataset.id})
+    assert shown.status_code == 200
+    assert "As training promised." in shown.text
+    answer = service.http.get(
+        "/models/price/expected", params={"dataset": dataset.id, "version": 1}
+    ).json()
+    rows = re.findall(r'<th scope="row">', shown.text)
+    assert len(rows) == len(answer["scores"])
+    assert f"{answer['scores']['rmse']['expected']:.4g}" in shown.text
+    assert "actual" not in shown.text
+
+
+def test_an_alert_says_why(service: Service) -> None:
+    columns = regression_columns(60)
+    columns["size"] = [1e6 + i for i in range(60)]
+    dataset, _ = service.context.datasets.add_columns("far away", columns)
+    shown = service.http.get(PAGE, params={"dataset": dataset.id}).text
+    assert "<strong>Alert:</strong>" in shown
+    assert "100 % of the rows are unlike those of training" in shown
+    assert "actual, 60 rows" in shown
+
+
+def test_a_data_set_without_the_columns_is_refused(service: Service) -> None:
+    dataset, _ = service.context.datasets.add_columns("other", {"z": [1.0, 2.0]})
+    shown = service.http.get(PAGE, params={"dataset": dataset.id}, headers={"Accept": "text/html"})
+    assert shown.status_code == 422
+    assert "lacks the columns" in shown.text
+
+
+def test_a_forecast_has_no_such_page_to_go_to(cards: Service) -> None:
+    assert "/expected" not in cards.http.get("/ui/models/sales/versions/1").text

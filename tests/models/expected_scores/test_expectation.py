@@ -1,0 +1,266 @@
+"""Expected scores against the scores of labels whose distribution is known."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from models.evaluation.calibration import LabelledMixture
+from models.evaluation.exact_tests import binomial_up_to
+from models.evaluation.out_of_distribution import Detector
+from models.expected_scores.expectation import (
+    Expectation,
+    compare_unlike,
+    expect,
+    student_quantile,
+)
+from models.expected_scores.promise import Promise
+from models.expected_scores.simulation import Simulated, simulate
+from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+
+LEVEL = 0.9
+REPETITIONS = 60
+HELD_OUT, NEW = 200, 100
+
+
+def enough(inside: list[bool]) -> bool:
+    """Not fewer than the level promises, but with a probability of 0.001."""
+    return binomial_up_to(sum(inside), len(inside), LEVEL) > 0.001
+
+
+def promise(
+    mixture: Mixture, labels: torch.Tensor, seed: int, weights: torch.Tensor | None = None
+) -> Promise:
+    noise = torch.Generator().manual_seed(2 * seed)
+    drawn = simulate(LabelledMixture(mixture, labels, weights), None, noise)
+    return Promise.of([drawn.held_out()])
+
+
+def simulated(mixture: Mixture, labels: torch.Tensor, seed: int) -> Simulated:
+    noise = torch.Generator().manual_seed(2 * seed + 1)
+    drawn = simulate(LabelledMixture(mixture, labels, None), None, noise)
+    return drawn.sums(torch.ones(len(labels), dtype=torch.bool))
+
+
+@dataclass(frozen=True)
+class Line:
+    """y ~ N(0, (factor e^x)²); x is even on [−1, 1], of new rows on [0.4, 1]."""
+
+    factor: float = 1.0  # of the true deviation ÷ the predicted one
+
+    def x(self, rows: int, low: float, random: np.random.Generator) -> torch.Tensor:
+        return torch.from_numpy(random.uniform(low, 1, rows))
+
+    def mixture(self, x: torch.Tensor) -> GaussianMixture:
+        return GaussianMixture(torch.zeros(1, len(x)).double(), (2 * x).exp().unsqueeze(0))
+
+    def labels(self, x: torch.Tensor, random: np.random.Generator) -> torch.Tensor:
+        return self.factor * x.exp() * torch.from_numpy(random.normal(size=len(x)))
+
+
+@cache
+def repeated(
+    factor: float, low: float, *, corrected: bool = True
+) -> tuple[dict[str, Expectation], ...]:
+    """What is expected of new rows, from data sets drawn anew."""
+    line, found = Line(factor), []
+    for seed in range(REPETITIONS):
+        random = np.random.default_rng(seed)
+        before, after = line.x(HELD_OUT, -1, random), line.x(NEW, low, random)
+        kept = promise(line.mixture(before), line.labels(before, random), seed)
+        new = simulated(line.mixture(after), line.labels(after, random), seed)
+        found.append(expect(new, kept if corrected else None, LEVEL))
+    return tuple(found)
+
+
+def inside(found: Sequence[dict[str, Expectation]], name: str) -> list[bool]:
+    return [bool(one[name].lower <= one[name].actual <= one[name].upper) for one in found]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_intervals_contain_the_scores_of_shifted_rows_as_often_as_they_promise(
+    factor: float,
+) -> None:
+    """Whether the noise is predicted right or wrong by a factor, as the held-out rows show."""
+    found = repeated(factor, 0.4)
+    for name in found[0]:
+        assert enough(inside(found, name)), name
+
+
+def test_the_expected_error_of_shifted_rows_is_that_of_the_closed_form() -> None:
+    """E e^(2x) for x even on [0.4, 1] is (e² − e^0.8) / (2 · 0.6)."""
+    found = repeated(1.5, 0.4)
+    true = 1.5 * math.sqrt((math.exp(2) - math.exp(0.8)) / 1.2)
+    expected = [one["rmse"].expected for one in found]
+    assert np.mean(expected) == pytest.approx(true, rel=0.02)
+    absolute = [one["mae"].expected for one in found]
+    mean = 1.5 * math.sqrt(2 / math.pi) * (math.exp(1) - math.exp(0.4)) / 0.6
+    assert np.mean(absolute) == pytest.approx(mean, rel=0.02)
+
+
+def test_without_the_held_out_rows_a_wrong_scale_is_not_noticed() -> None:
+    found = repeated(1.5, 0.4, corrected=False)
+    assert np.mean(inside(found, "rmse")) < 0.1
+    assert found[0]["rmse"].promised is None
+    assert not any(one["rmse"].leaves for one in found)
+
+
+def test_an_alarm_follows_a_shift_and_hardly_ever_chance() -> None:
+    shifted = [one["rmse"].leaves for one in repeated(1.0, 0.4)]
+    assert np.mean(shifted) > 0.95
+    same = [one[name].leaves for one in repeated(1.0, -1) for name in one]
+    assert np.mean(same) < 0.01
+
+
+def test_better_rows_than_those_of_training_raise_no_alarm() -> None:
+    line, random = Line(), np.random.default_rng(0)
+    before, after = line.x(HELD_OUT, -1, random), -line.x(NEW, 0.4, random)
+    kept = promise(line.mixture(before), line.labels(before, random), 0)
+    found = expect(simulated(line.mixture(after), line.labels(after, random), 0), kept, LEVEL)
+    assert found["rmse"].upper < found["rmse"].promised  # type: ignore[operator]
+    assert not any(one.leaves for one in found.values())
+
+
+def test_what_labels_have_in_common_widens_the_interval() -> None:
+    """All rows share a slope that is not known: y = w x + noise with w ~ N(0, 1).
+
+    Far away (x near 5) the error is mostly w's, the same in all rows: independent labels, as many
+    as there may be, would give an interval that hardly ever contains the score.
+    """
+    hits, naive = [], []
+    for seed in range(REPETITIONS):
+        random = np.random.default_rng(seed)
+        slopes = torch.from_numpy(random.normal(size=25)).unsqueeze(1)
+        slope = random.normal()
+
+        def mixture(x: torch.Tensor, slopes: torch.Tensor = slopes) -> GaussianMixture:
+            return GaussianMixture(slopes * x, torch.ones(25, len(x)).double())
+
+        def labels(
+            x: torch.Tensor, random: np.random.Generator = random, slope: float = slope
+        ) -> torch.Tensor:
+            return slope * x + torch.from_numpy(random.normal(size=len(x)))
+
+        before, after = (
+            torch.from_numpy(random.uniform(*ends, rows))
+            for ends, rows in (((-0.2, 0.2), HELD_OUT), ((4, 6), NEW))
+        )
+        kept = promise(mixture(before), labels(before), seed)
+        new = simulated(mixture(after), labels(after), seed)
+        found = expect(new, kept, LEVEL)["rmse"]
+        assert found.actual is not None
+        hits.append(found.lower <= found.actual <= found.upper)
+        middle, error = float(mixture(after).total().mean()), math.sqrt(2 / NEW)
+        naive.append(abs(found.actual**2 / middle - 1) < 1.64 * error)
+    assert enough(hits)
+    assert np.mean(naive) < 0.3
+
+
+def classes(x: torch.Tensor, temperature: float) -> CategoricalMixture:
+    """P(second) = 1 / (1 + e^(−3 x / T))."""
+    return CategoricalMixture(torch.stack([0 * x, 3 * x / temperature], -1).unsqueeze(0))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_intervals_contain_the_scores_of_classes(temperature: float) -> None:
+    """New rows are undecided ones; below 1 the predictions are too sure, as held-out rows show."""
+    found = []
+    for seed in range(REPETITIONS):
+        random = np.random.default_rng(seed)
+        before = torch.from_numpy(random.uniform(-1, 1, 2 * HELD_OUT))
+        after = torch.from_numpy(random.uniform(-0.4, 0.4, NEW))
+        draws = [
+            torch.from_numpy(random.random(len(x)) < 1 / (1 + np.exp(-3 * x.numpy()))).long()
+            for x in (before, after)
+        ]
+        kept = promise(classes(before, temperature), draws[0], seed)
+        new = simulated(classes(after, temperature), draws[1], seed)
+        found.append(expect(new, kept, LEVEL))
+    assert {*found[0]} == {"accuracy", "log_likelihood", "brier"}
+    for name in found[0]:
+        assert enough(inside(found, name)), name
+    grid = np.linspace(-0.4, 0.4, 2001)
+    true = np.mean(1 / (1 + np.exp(-3 * np.abs(grid))))
+    assert np.mean([one["accuracy"].expected for one in found]) == pytest.approx(true, abs=0.025)
+
+
+def test_the_slope_is_that_of_the_scores() -> None:
+    """Predicted variances v, true ones v²: changes of the error are twice the expected ones."""
+    random = np.random.default_rng(0)
+    x = torch.from_numpy(random.uniform(-0.5, 0.5, 20_000))
+    mixture = GaussianMixture(torch.zeros(1, len(x)).double(), x.exp().unsqueeze(0))
+    labels = x.exp() * torch.from_numpy(random.normal(size=len(x)))
+    found = promise(mixture, labels, 0).scores["squared_error"]
+    assert found.slope == pytest.approx(2.0, abs=0.2)
+    even = GaussianMixture(mixture.means, torch.ones_like(mixture.noise))
+    assert promise(even, labels, 0).scores["squared_error"].slope_error > 0.3
+
+
+def test_labels_more_dispersed_than_predicted_are_noticed() -> None:
+    """Var(y²) = σ⁴ (κ − 1): the kurtosis κ of Student's t of 10 degrees is 4, a Gaussian's 3."""
+    random = np.random.default_rng(0)
+    labels = torch.from_numpy(random.standard_t(10, 40_000) * math.sqrt(0.8))
+    mixture = GaussianMixture(
+        torch.zeros(1, len(labels)).double(), torch.ones(1, len(labels)).double()
+    )
+    found = promise(mixture, labels, 0).scores["squared_error"]
+    assert found.dispersion == pytest.approx((4.0 - 1) / 2, rel=0.15)
+
+
+def test_a_weight_counts_as_so_many_rows() -> None:
+    random = np.random.default_rng(0)
+    line = Line()
+    x = line.x(50, -1, random)
+    labels, weights = line.labels(x, random), torch.tensor([2.0] * 25 + [0.0] * 25).double()
+    weighted = promise(line.mixture(x), labels, 0, weights)
+    half = promise(line.mixture(x[:25]), labels[:25], 0)
+    for name, score in weighted.scores.items():
+        assert score.measured == pytest.approx(half.scores[name].measured)
+    assert weighted.loss == pytest.approx(half.loss)
+
+
+def test_parts_of_rows_add_up_to_the_whole() -> None:
+    line, random = Line(), np.random.default_rng(0)
+    x = line.x(90, -1, random)
+    labels = line.labels(x, random)
+    parts = [simulated(line.mixture(x[i::3]), labels[i::3], i) for i in range(3)]
+    joined = Simulated.joined(parts)
+    assert joined.rows == 90
+    assert joined.actual["squared_error"] == pytest.approx(float(labels.square().sum()))
+    found = expect(joined, None, LEVEL)
+    assert found["rmse"].actual == pytest.approx(float(labels.square().mean().sqrt()))
+
+
+def test_rows_whose_label_is_unknown_count_for_nothing() -> None:
+    line, random = Line(), np.random.default_rng(0)
+    x = line.x(40, -1, random)
+    labels = line.labels(x, random)
+    labels[20:] = torch.nan
+    drawn = simulate(LabelledMixture(line.mixture(x), labels, None), None, torch.Generator())
+    found = expect(drawn.sums(~labels.isnan()), None, LEVEL)
+    assert found["rmse"].actual == pytest.approx(float(labels[:20].square().mean().sqrt()))
+    without = expect(drawn.sums(torch.zeros(40, dtype=torch.bool)), None, LEVEL)
+    assert without["rmse"].actual is None
+    assert without["rmse"] == replace(found["rmse"], actual=None)
+
+
+def test_the_quantile_is_students() -> None:
+    for dof in (19, 99):
+        for level in (0.75, 0.95, 0.995):
+            assert student_quantile(level, dof) == pytest.approx(stats.t.ppf(level, dof), rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("flagged", "rows", "leaves"),
+    [(10, 1_000, False), (40, 1_000, False), (150, 1_000, True), (1, 2, False), (9, 9, True)],
+)
+def test_rows_unlike_training_are_too_many_above_five_times_the_promise(
+    flagged: int, rows: int, *, leaves: bool
+) -> None:
+    detector = Detector("surprise", threshold=2.0, false_alarm_rate=0.01, rows=1_000)
+    assert compare_unlike(flagged, rows, detector).leaves == leaves

@@ -1,0 +1,140 @@
+"""Expected scores of trained models, on generated rows whose distribution is known."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.artifact.files import read_model, write_model
+from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.exceptions import InvalidInput
+from models.expected_scores.expectation import Expectation, expect
+from models.features.columns import ColumnProfile, Columns
+from models.prediction.options import PredictOptions
+from models.tabular.model import TabularModel
+from models.training.recipe import resolve
+from models.training.train import train
+
+ROWS, NEW = 1_000, 1_000
+OPTIONS = PredictOptions(intervals=())
+
+
+def table(rows: int, low: float, seed: int) -> Columns:
+    """y = sin 2x + 0.3 e^x · noise, and a class that is "b" with probability 1/(1 + e^(−4x))."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(low, 1, rows)
+    y = np.sin(2 * x) + 0.3 * np.exp(x) * random.normal(size=rows)
+    kind = np.where(random.random(rows) < 1 / (1 + np.exp(-4 * x)), "b", "a").astype(object)
+    return {"x": x, "y": y, "kind": kind}
+
+
+def fit(target: str) -> TabularModel:
+    columns = {name: table(ROWS, -1, 0)[name] for name in ("x", target)}
+    levels = ("a", "b") if target == "kind" else None
+    type_ = "category" if levels else "number"
+    profiles = [
+        ColumnProfile(name="x", type="number", min=-1.0, max=1.0),
+        ColumnProfile(name=target, type=type_, levels=levels),
+    ]
+    wanted = ModelConfig(
+        target=target,
+        network=MLPConfig(hidden=(20,)),
+        training=TrainingConfig(epochs=20, batch_size=64, learning_rate=0.02),
+        pruning=(),
+        **({} if levels else {"likelihood": "heteroscedastic"}),
+    )
+    model = train(columns, {"x": "number", target: type_}, resolve(wanted, profiles, ROWS))
+    assert isinstance(model, TabularModel)
+    return model
+
+
+@pytest.fixture(scope="module")
+def regression() -> TabularModel:
+    return fit("y")
+
+
+@pytest.fixture(scope="module")
+def classifier() -> TabularModel:
+    return fit("kind")
+
+
+def expected(model: TabularModel, columns: Columns) -> dict[str, Expectation]:
+    truth = columns.get(model.config.target)
+    found = model.simulate(model.encode(columns), OPTIONS, truth)
+    return expect(found, model.variant(0.0).promise, 0.9)
+
+
+def test_the_error_of_shifted_rows_is_expected_without_their_labels(
+    regression: TabularModel,
+) -> None:
+    """The noise variance of x even on [0.4, 1] is 0.09 (e² − e^0.8) / 1.2 on average."""
+    columns = table(NEW, 0.4, 1)
+    found = expected(regression, {"x": columns["x"]})
+    true = 0.3 * math.sqrt((math.exp(2) - math.exp(0.8)) / 1.2)
+    assert found["rmse"].lower < true < found["rmse"].upper
+    assert found["rmse"].leaves
+    held_out = 0.3 * math.sqrt((math.exp(2) - math.exp(-2)) / 4)
+    assert found["rmse"].promised == pytest.approx(held_out, rel=0.3)  # of 100 rows
+    assert found["rmse"].actual is None
+    beside = expected(regression, columns)["rmse"]
+    assert beside.actual is not None
+    assert (beside.expected, beside.lower) == (found["rmse"].expected, found["rmse"].lower)
+    assert beside.lower < beside.actual < beside.upper
+
+
+def test_rows_like_those_of_training_raise_no_alarm(regression: TabularModel) -> None:
+    found = expected(regression, table(NEW, -1, 2))
+    assert not any(one.leaves for one in found.values())
+    inside = [one.lower <= one.actual <= one.upper for one in found.values()]  # type: ignore[operator]
+    assert sum(inside) >= 0.6 * len(inside)  # scores of the same rows go together
+
+
+def test_labels_that_follow_otherwise_are_not_seen(regression: TabularModel) -> None:
+    """What the answer cannot say: the same features with labels that are 2 higher."""
+    columns = table(NEW, -1, 2)
+    found = expected(regression, columns | {"y": columns["y"] + 2})["rmse"]
+    assert not found.leaves
+    assert found.actual is not None
+    assert found.actual > 2 * found.upper
+
+
+def test_the_accuracy_on_undecided_rows_is_expected_without_their_labels(
+    classifier: TabularModel,
+) -> None:
+    """Of x even on [−0.3, 0.3] the best accuracy is the mean of 1/(1 + e^(−4|x|))."""
+    x = np.linspace(-0.3, 0.3, NEW)
+    found = expected(classifier, {"x": x})
+    true = float(np.mean(1 / (1 + np.exp(-4 * np.abs(x)))))
+    assert found["accuracy"].lower < true < found["accuracy"].upper
+    assert found["accuracy"].leaves
+    assert found["log_likelihood"].leaves
+
+
+def test_the_promise_is_that_of_the_metrics(
+    regression: TabularModel, classifier: TabularModel
+) -> None:
+    for model, names in ((regression, ("rmse", "mae")), (classifier, ("accuracy", "brier"))):
+        variant = model.variant(0.0)
+        assert variant.promise is not None
+        assert variant.promise.rows == variant.metrics["rows"]
+        found = expected(model, table(10, -1, 3))
+        for name in (*names, "log_likelihood"):
+            assert found[name].promised == pytest.approx(variant.metrics[name], rel=1e-6)
+
+
+def test_equal_rows_get_equal_answers(regression: TabularModel) -> None:
+    columns = table(50, -1, 3)
+    assert expected(regression, columns) == expected(regression, columns)
+
+
+def test_the_promise_is_stored(regression: TabularModel, tmp_path: Path) -> None:
+    write_model(regression, tmp_path)
+    again = read_model(tmp_path)
+    assert again.variant(0.0).promise == regression.variant(0.0).promise
+
+
+def test_a_class_that_training_never_had_is_refused(classifier: TabularModel) -> None:
+    x = classifier.encode({"x": np.zeros(1)})
+    with pytest.raises(InvalidInput, match="unknown classes"):
+        classifier.simulate(x, OPTIONS, np.array(["c"], object))
