@@ -5,6 +5,7 @@ from functools import partial
 import structlog
 from asgi_correlation_id import correlation_id
 
+from app.joint_training import resolve_targets
 from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
 from core.datasets.dataset import Dataset
@@ -15,7 +16,6 @@ from core.jobs.jobs import Job, Origin
 from core.jobs.specs import AcquireSpec, EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
 from models.config import ModelConfig
-from models.training.recipe import resolve
 from models.training.task_choice import explain_task
 
 log = structlog.stdlib.get_logger(__name__)
@@ -51,17 +51,18 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
         InvalidData: a column or setting cannot work; the error has its JSON pointer.
     """
     dataset = find_dataset(context, request)
-    load = partial(context.datasets.columns, dataset.id)
-    config = request.config(dataset.columns, request.method)
-    resolved = resolve(config, dataset.columns, dataset.rows, load)
+    each = resolve_targets(context, request, dataset)
+    notes = [note for given, config in each for note in notes_on(context, dataset, given, config)]
+    first, *others = (config for _, config in each)
     return TrainSpec(
         model=request.model,
         dataset=dataset.id,
-        config=resolved,
+        config=first,
+        others=tuple(others),
         alias=request.alias,
         metadata=request.metadata,
         given=request.given(),
-        notes=notes_on(context, dataset, config, resolved),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 

@@ -218,9 +218,26 @@ def print_scores(version: Version | Card) -> None:
         if any(error is not None for error in errors):  # versions of older releases have none
             rows.append(["±", None, None, *errors])
     print_table(["pruned", "weights", "bytes", *(SCORES[name] for name in names)], rows)
+    _print_targets(version.get("joint"), metrics[0])
     _print_classes(version["variants"][0]["metrics"])
     _print_baselines(version)
     _print_selection(version)
+
+
+def _print_targets(joint: Any, metrics: Mapping[str, Any]) -> None:
+    """Print the scores of several targets, and how they depend on each other."""
+    if joint is None:
+        return
+    output.print("Targets, and their correlation beside what the features say", style="bold")
+    names = [one["target"] for one in joint["targets"]]
+    rows = []
+    for one, correlations in zip(joint["targets"], joint["correlation"], strict=True):
+        found = flatten(one["metrics"])
+        rows.append([one["target"], found["rmse"], found["crps"], *correlations])
+    print_table(["target", "rmse", "crps", *names], rows)
+    share = metrics.get("joint_coverage 0.9")
+    if share is not None:
+        output.print(f"all inside their joint 90% intervals: {share:.1%} of the held-out rows")
 
 
 def _print_classes(metrics: Mapping[str, Any]) -> None:

@@ -296,6 +296,7 @@ class Version(TypedDict):
     selection: Selection
     importance: Importance
     notes: list[str]
+    joint: NotRequired[Json]
     imported: NotRequired[Json]
     dataset: str
     job: str
@@ -593,6 +594,9 @@ class PredictionAnswer(TypedDict):
     quantiles: NotRequired[list[Quantile]]
     density: NotRequired[PredictedDensity]
     decisions: NotRequired[Decisions]
+    targets: NotRequired[dict[str, Json]]
+    joint: NotRequired[list[Json]]
+    joint_draws: NotRequired[dict[str, list[list[float]]]]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

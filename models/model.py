@@ -119,6 +119,16 @@ class TrainedModel(ABC):
         return label
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of what is predicted: one, but of a model of several targets."""
+        return (self.config.target,)
+
+    @property
+    def labels(self) -> tuple[InputColumn, ...]:
+        """`label` of each target."""
+        return (self.label,)
+
+    @property
     def features(self) -> tuple[FeatureConfig, ...]:
         return ()
 
@@ -238,7 +248,12 @@ class TrainedModel(ABC):
     @property
     def takes_labels(self) -> bool:
         """Whether predictions can be compared with labels that come later."""
-        return True
+        return not self.no_labels
+
+    @property
+    def no_labels(self) -> str:
+        """Why the model takes no labels; empty if it does."""
+        return ""
 
     @property
     def expects_scores(self) -> bool:

@@ -18,10 +18,10 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version))
     profiles = {p.name: p for p in context.datasets.get(spec.dataset).columns}
-    target, weight = model.config.target, model.config.weight
+    weight = model.config.weight
     check_inputs(model.inputs, list(profiles.values()))
-    if target not in profiles:
-        raise InvalidData(f"the data set has no column {target!r}, the target")
+    if missing := [target for target in model.targets if target not in profiles]:
+        raise InvalidData(f"the data set has no column {missing[0]!r}, the target")
     also = [weight] if weight in profiles and profiles[weight].type == "number" else []
     columns = labelled_columns(context.datasets, spec.dataset, model, also=also)
     return model.evaluate(columns, prune=spec.prune)

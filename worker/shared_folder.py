@@ -38,6 +38,7 @@ class Training:
     types: Mapping[str, str]
     device: str
     checkpoint_seconds: float
+    others: tuple[ModelConfig, ...] = ()  # of several targets, which train in one process
 
 
 _TRAINING, _PROGRESS = TypeAdapter(Training), TypeAdapter(Progress)

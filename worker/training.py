@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import cast
 
 import structlog
 import torch
@@ -19,11 +20,15 @@ from core.registry.registry import Version
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
 from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.features.columns import Columns
 from models.features.readings import readings_of
+from models.joint.model import JointModel, complete
+from models.joint.training import train_joint
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
+from models.tabular.model import TabularModel
 from models.training.progress import Progress
-from models.training.train import train
+from models.training.train import TrainingRun, train_problem
 from worker.baselines.adding import with_baselines
 from worker.checkpoint_uploader import uploading
 from worker.measurement import measure
@@ -81,10 +86,12 @@ def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
 
 def _training(context: Context, spec: TrainSpec, dataset: Dataset) -> Training:
     profiles = {profile.name: profile for profile in dataset.columns}
-    types = {name: profiles[name].type for name in columns_needed(spec.config)}
-    types[spec.config.target] = target_type(profiles[spec.config.target])
+    configs = (spec.config, *spec.others)
+    types = {name: profiles[name].type for config in configs for name in columns_needed(config)}
+    types |= {config.target: target_type(profiles[config.target]) for config in configs}
     return Training(
         config=spec.config,
+        others=spec.others,
         types=types,
         device=job_device(spec.config.training.device, context.settings),
         checkpoint_seconds=context.settings.checkpoint_seconds,
@@ -101,8 +108,10 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
 ) -> TrainedModel:
     """Train in this process or in several others."""
     config, names = training.config, list(training.types)
-    # Steps of a chain and windows of a text depend on the ones before. Series are short.
-    is_sequential = isinstance(config.method, ChainConfig) or config.task in (
+    # Steps of a chain and windows of a text depend on the ones before. Series are short. Several
+    # targets are trained one after the other.
+    is_sequential = bool(training.others) or isinstance(config.method, ChainConfig)
+    is_sequential = is_sequential or config.task in (
         "language_model",
         "forecasting",
     )
@@ -122,21 +131,31 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
         columns = context.datasets.columns(dataset.id, names, types=training.types)
     with tracing.span("train"):
         torch.set_num_threads(threads)
-        model = train(
-            columns,
-            training.types,
-            config,
-            device=training.device,
-            on_progress=on_progress,
-            should_stop=should_stop,
-            checkpoint_dir=folder.checkpoints,
-            checkpoint_seconds=training.checkpoint_seconds,
-        )
+        run = TrainingRun(on_progress, should_stop, folder.checkpoints, training.checkpoint_seconds)
+        if training.others:
+            return _train_joint(columns, training, run)
+        model, _ = train_problem(columns, training.types, config, run, training.device)
         return with_baselines(model, columns, training.types, should_stop)
+
+
+def _train_joint(columns: Columns, training: Training, run: TrainingRun) -> JointModel:
+    """Train all targets; the baselines of each learn from the same rows."""
+    configs, types = (training.config, *training.others), training.types
+    joint = train_joint(columns, types, configs, run, training.device)
+    columns = complete(columns, joint.targets)
+    compared = [with_baselines(one, columns, types, run.should_stop) for one in joint.members]
+    return joint.with_members(cast(TabularModel, one) for one in compared)
 
 
 def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> TrainedModel:
     """The model with what is known of its columns: how they were read, and what was decided."""
+    if isinstance(model, JointModel):
+        first, *others = model.members
+        described = [_described(first, spec, dataset)]
+        for one, config in zip(others, spec.others, strict=True):
+            of_target = spec.model_copy(update={"config": config, "notes": ()})
+            described.append(_described(one, of_target, dataset))
+        return model.with_members(cast(TabularModel, one) for one in described)
     readings = readings_of(dataset.readings, columns_needed(spec.config))
     own = [note for note in model.notes if note not in spec.notes]
     return replace(model, readings=readings, notes=(*spec.notes, *own))

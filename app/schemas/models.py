@@ -117,6 +117,28 @@ class ImportanceResponse(Response):
     features: list[FeatureImportance] = Field(default=[], description="50 at most")
 
 
+class TargetResponse(Response):
+    """One of several targets: its network and what it reaches on held-out rows."""
+
+    target: str
+    likelihood: str | Json | None = None
+    network: Json
+    metrics: Json
+    variants: list[VariantResponse]
+    baselines: list[BaselineResponse]
+    notes: list[str]
+
+
+class JointlyResponse(Response):
+    """Several targets and how they depend on each other, beside what their features say."""
+
+    targets: list[TargetResponse] = Field(description="in the order of the request")
+    correlation: list[list[float]] = Field(
+        description="of the targets' normal scores on calibration rows: a Gaussian copula"
+    )
+    rows: int = Field(description="calibration rows; 0: the dependence is not known")
+
+
 class OriginResponse(Response):
     """The version that was exported, as its archive describes it."""
 
@@ -177,6 +199,12 @@ class VersionResponse(_OfVersion):
     selection: SelectionResponse = SelectionResponse()
     importance: ImportanceResponse = ImportanceResponse()
     notes: list[str]
+    joint: JointlyResponse | None = Field(
+        None,
+        exclude_if=is_none,
+        description="several targets only; the fields above are of the first one, and its metrics "
+        "have `joint_coverage`: how often all targets lie in their joint intervals, by level",
+    )
     imported: ImportedResponse | None = Field(None, exclude_if=is_none)
     dataset: str
     job: str

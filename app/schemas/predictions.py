@@ -199,6 +199,20 @@ class DecisionsResponse(Response):
     )
 
 
+class BoundsResponse(Response):
+    """Bounds per row, including the noise; null if they are unbounded."""
+
+    lower: list[float | None]
+    upper: list[float | None]
+
+
+class JointResponse(Response):
+    """Intervals that contain all targets of a row together with probability `level`."""
+
+    level: float
+    intervals: dict[str, BoundsResponse] = Field(description="by target")
+
+
 class TimingsResponse(Response):
     """Milliseconds in the queue, in the engine, and in total."""
 
@@ -264,6 +278,19 @@ class PredictResponse(Response):
     density: DensityResponse | None = Field(None, description="with density")
     decisions: DecisionsResponse | None = Field(
         None, description="with costs: the action with the least expected cost"
+    )
+    targets: dict[str, Json] | None = Field(
+        None,
+        description="several targets only: by name, the members `mean` to `reasons`, and those "
+        "asked for, of each target; at the top are those of the first one",
+    )
+    joint: list[JointResponse] | None = Field(
+        None, description="several targets only: one per level of `intervals`"
+    )
+    joint_draws: dict[str, list[list[float]]] | None = Field(
+        None,
+        description="several targets only, with return_draws: by target, samples × rows, the noise "
+        "included. The k-th draws of a row's targets belong together",
     )
     abstained: list[bool] | None = Field(
         None, description="with abstain_above: rows for a human to decide; they keep their values"

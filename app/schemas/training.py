@@ -28,6 +28,7 @@ from models.config import (
 )
 from models.config.model import Bound
 from models.features.columns import ColumnProfile
+from models.joint.dependence import MAX_TARGETS
 
 _DEFAULTS = ModelConfig(target="y")
 Features = tuple[ColumnName | FeatureConfig, ...]
@@ -123,14 +124,33 @@ class RecipeRequest(Request):
         return SupportConfig(**given) if any(v is not None for v in given.values()) else None
 
 
+Target = ColumnName | TargetRequest
+
+
+def _few(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    if not 1 <= len(targets) <= MAX_TARGETS:
+        raise ValueError(f"must be one to {MAX_TARGETS} columns")
+    return targets
+
+
 class TrainRequest(RecipeRequest):
     """A training. Only `model`, `target` and one of `dataset` and `data` are required."""
 
+    target: Target | Annotated[tuple[Target, ...], AfterValidator(_few)] = Field(  # type: ignore[assignment]
+        description="a column; {name, lower, upper, integer} bounds the predictions of a number; "
+        "a list of columns of numbers: each has a network of its own, and the version also "
+        "answers what holds for all of them together"
+    )
     method: MethodConfig = _DEFAULTS.method
     alias: Alias | None = None
     out_of_distribution: OutOfDistributionConfig | None = Field(
         None, description="how often a row like those of training may be flagged"
     )
+
+    def each(self) -> "tuple[TrainRequest, ...]":
+        """The request for each target alone."""
+        targets = self.target if isinstance(self.target, tuple) else (self.target,)
+        return tuple(self.model_copy(update={"target": target}) for target in targets)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
         """The configuration with `out_of_distribution`, which in a comparison is a data set."""

@@ -12,7 +12,8 @@ from app.http.validation import validate
 from app.schemas.predictions import PredictParameters
 from app.serving.inputs import decode, decode_columns, num_rows
 from app.serving.request import PredictionRequest, PredictionResponse
-from models.prediction.prediction import Interval, RowPrediction
+from models.joint.prediction import JointPrediction
+from models.prediction.prediction import Interval, Prediction, RowPrediction
 
 # orjson would write an interval's fields itself, those without a value as null.
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -49,6 +50,18 @@ def write_response(response: PredictionResponse) -> bytes:
         "seed": prediction.seed,
         "sampler": prediction.sampler,
     }
+    document |= _members(prediction)
+    if isinstance(prediction, JointPrediction):
+        document["targets"] = {name: _members(one) for name, one in prediction.targets.items()}
+    if response.file is not None:
+        document |= asdict(response.file)
+    document["timings_ms"] = response.timings.milliseconds()
+    return orjson.dumps(document, option=OPTIONS, default=_record)
+
+
+def _members(prediction: Prediction) -> dict[str, Any]:
+    """The outputs and answers of a prediction."""
+    document: dict[str, Any] = {}
     for output in prediction.outputs:
         values = output.values(prediction)
         if values is not None or output.is_nullable:
@@ -57,10 +70,7 @@ def write_response(response: PredictionResponse) -> bytes:
             place[name] = _ready(values)
     if isinstance(prediction, RowPrediction):
         document |= {name: answer.document() for name, answer in prediction.answers.items()}
-    if response.file is not None:
-        document |= asdict(response.file)
-    document["timings_ms"] = response.timings.milliseconds()
-    return orjson.dumps(document, option=OPTIONS, default=_record)
+    return document
 
 
 def _ready(values: Any) -> Any:

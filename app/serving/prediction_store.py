@@ -43,7 +43,7 @@ class PredictionStore:
             TooLarge: the bytes exceed the limit of a stored prediction.
         """
         if not model.takes_labels:
-            raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
+            raise Invalid([("/store", f"is not stored: {model.no_labels}")])
         future = None
         if request.decode_future is not None and model.future_inputs:
             steps = request.decode_future(model.future_inputs, model.unread)

@@ -81,7 +81,7 @@ async def score(
     version = await predictor.versions.find(view, request.model, request.version)
     model = await predictor.cache.get(version)
     if not model.takes_labels:
-        raise Invalid([("/model", "is a language model: every text is its own label")])
+        raise Invalid([("/model", model.no_labels)])
     options = model.resolve(request.options)
     rows, samples = model.num_rows(request.num_rows, options), options.samples
     labels: list[Any] = check_length(truth, rows)

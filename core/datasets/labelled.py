@@ -1,6 +1,6 @@
 """What a model reads of a data set: its inputs, and the labels where there are any."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from core.datasets.datasets import ALL_ROWS, Datasets, RowSelection
 from core.datasets.inputs import check_inputs, input_types, target_type, to_inputs
@@ -15,7 +15,7 @@ def labelled_columns(
     rows: RowSelection = ALL_ROWS,
     also: Sequence[str] = (),
 ) -> Columns:
-    """The model's inputs and, if the data set has it, its target, read as in training.
+    """The model's inputs and, if the data set has them, its targets, read as in training.
 
     Args:
         also: more columns, as they are stored.
@@ -23,21 +23,20 @@ def labelled_columns(
     Raises:
         Invalid: a column is missing, or a value cannot be read as the model needs it.
     """
-    target = model.config.target
     profiles = {profile.name: profile for profile in datasets.get(dataset_id).columns}
     stored = list(profiles.values())
     check_inputs(model.inputs, stored)
     types, needed = input_types(model.inputs, stored), list(model.inputs)
     names = [*dict.fromkeys([*(column.name for column in needed), *also])]
-    if target in profiles:
-        names = [*dict.fromkeys([*names, target])]
-        types[target] = target_type(profiles[target], model.classes)
-        needed = [*_labels(model), *needed]
+    targets = [target for target in model.targets if target in profiles]
+    names = [*dict.fromkeys([*names, *targets])]
+    types |= {target: target_type(profiles[target], model.classes) for target in targets}
+    needed = [*(one for one in _labels(model) if one.name in targets), *needed]
     columns = datasets.columns(dataset_id, names, rows, types)
     return to_inputs(columns, types, list({column.name: column for column in needed}.values()))
 
 
-def _labels(model: TrainedModel) -> Iterator[InputColumn]:
-    """The target, if it is a number or has words as classes: others are read as they are stored."""
-    if all(isinstance(name, str) for name in model.classes or ()):
-        yield model.label
+def _labels(model: TrainedModel) -> tuple[InputColumn, ...]:
+    """The targets that are numbers or have words as classes: others are read as they are stored."""
+    words = all(isinstance(name, str) for name in model.classes or ())
+    return model.labels if words else ()

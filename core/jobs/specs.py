@@ -18,6 +18,7 @@ MAX_ACQUIRED = 1000  # rows of one batch: choosing them takes time in proportion
 
 MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
 _NOT_REQUESTED = {"config", "notes"}
+_PER_TARGET = ("likelihood", "features")  # settings that the recipe may choose for each target
 CHUNK_WORK = 5_000_000  # rows × samples: some seconds, lost if the worker is lost
 CHUNK_ROWS = 50_000  # the limit with few samples, where each row has a cost of its own
 
@@ -61,11 +62,16 @@ class Spec(BaseModel, frozen=True):
 
 
 class TrainSpec(Spec, frozen=True):
-    """Fit `config` on `dataset`, publish the result under `model`, and let `alias` point at it."""
+    """Fit `config` on `dataset`, publish the result under `model`, and let `alias` point at it.
+
+    Args:
+        others: of several targets, the configuration of each but the first.
+    """
 
     kind: ClassVar[JobKind] = "train"
 
     config: ModelConfig
+    others: tuple[ModelConfig, ...] = ()
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
     given: tuple[str, ...] | None = None  # dotted paths of the settings in the request
@@ -161,7 +167,7 @@ def public_request(kind: str, spec: Json) -> Json:
     match kind:
         case "train":
             of_job = {name: spec[name] for name in ("model", "dataset", "alias", "metadata")}
-            return _public_config(spec["config"]) | of_job
+            return _public_config(spec["config"]) | public_targets(spec) | of_job
         case "compare":
             config = _public_config(spec["config"])
             shared = {name: value for name, value in config.items() if name != "method"}
@@ -177,10 +183,24 @@ def public_request(kind: str, spec: Json) -> Json:
 def _public_config(config: Json) -> Json:
     """The configuration with the target's bounds beside its name, as in a request."""
     settings = {name: value for name, value in config.items() if name != "support"}
-    if support := config.get("support"):
-        given = {name: value for name, value in support.items() if value is not None}
-        settings["target"] = {"name": config["target"], **given}
-    return settings
+    return settings | {"target": _public_target(config)}
+
+
+def _public_target(config: Json) -> Any:
+    support = config.get("support") or {}
+    given = {name: value for name, value in support.items() if value is not None}
+    return {"name": config["target"], **given} if config.get("support") else config["target"]
+
+
+def public_targets(spec: Json) -> Json:
+    """What a training of several targets shows of them; settings that differ are left open."""
+    others = spec.get("others") or ()
+    if not others:
+        return {}
+    configs = [spec["config"], *others]
+    targets = [_public_target(config) for config in configs]
+    differ = {k: None for k in _PER_TARGET if any(c[k] != configs[0][k] for c in others)}
+    return {"target": targets} | differ
 
 
 def plan_chunk_rows(rows: int, work: int, wanted: int | None = None) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.features.columns import level_text
+from models.joint.prediction import JointPrediction
 from models.prediction.answers.answer import ListsOfClasses, Names
 from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.prediction import ClassName, Prediction, RowPrediction
@@ -33,7 +34,8 @@ def to_table(prediction: Prediction) -> pa.Table:
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:
     """The table with model, version and options as text in the metadata of its schema.
 
-    The levels that adaptive intervals were given at are JSON: by the level that was asked for.
+    The names of several targets are JSON, and so are the levels that adaptive intervals were given
+    at, by the level that was asked for.
     """
     origin = {
         "model": model,
@@ -45,6 +47,8 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
     }
     if isinstance(prediction, RowPrediction) and prediction.adapted_levels:
         origin["adapted_levels"] = json.dumps(prediction.adapted_levels)
+    if isinstance(prediction, JointPrediction):
+        origin["targets"] = json.dumps(list(prediction.targets))
     return table.replace_schema_metadata({key: str(value) for key, value in origin.items()})
 
 

@@ -20,6 +20,7 @@ ORIGIN = "origin.json"
 MAX_JSON_BYTES = 64 * 2**20
 
 _VARIANT = re.compile(r"prune-(0|0\.\d{1,16}|\d(\.\d{1,5})?e-\d{2})\.safetensors")
+_MEMBER = re.compile(r"target-[1-9]\d?-(?P<name>.+)")  # of several targets all but the first
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"
 
@@ -81,22 +82,24 @@ def _read(plain: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _check(member: tarfile.TarInfo, names: set[str]) -> None:
+def _check(file: tarfile.TarInfo, names: set[str]) -> None:
     """Raise `Invalid` unless the member is a new file of an artifact."""
-    name = member.name
+    name = file.name
     shown = f"/{name[:80]}"
-    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.size < 0:
+    if file.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or file.size < 0:
         message = "is not a plain file: an archive holds only files (tar --format=ustar, no folder)"
         raise Invalid([(shown, message)])
-    known = (MODEL, CARD, BACKGROUND, FEATURES, MANIFEST, ORIGIN)
-    if name not in known and not _VARIANT.fullmatch(name):
+    member = _MEMBER.fullmatch(name)
+    own = member["name"] if member else name
+    known = {BACKGROUND, FEATURES} | (set() if member else {MODEL, CARD, MANIFEST, ORIGIN})
+    if own not in known and not _VARIANT.fullmatch(own):
         files = f"{MANIFEST}, {MODEL}, {CARD}, {BACKGROUND}, {FEATURES}, {ORIGIN}"
         expected = f"{files} and prune-….safetensors"
         raise Invalid([(shown, f"is not a file of a version: those are {expected}")])
     if name in names:
         raise Invalid([(shown, "is there twice")])
-    if name.endswith(".json") and member.size > MAX_JSON_BYTES:
-        raise Invalid([(shown, f"has {member.size} bytes: at most {MAX_JSON_BYTES} are read")])
+    if name.endswith(".json") and file.size > MAX_JSON_BYTES:
+        raise Invalid([(shown, f"has {file.size} bytes: at most {MAX_JSON_BYTES} are read")])
 
 
 def _plain(file: BinaryIO) -> BinaryIO:

@@ -82,6 +82,22 @@ class Table:
             return np.array(values)
         return np.array(values, dtype=float) if None in values else np.array(values)
 
+    def under(self, prefix: str) -> "Table":
+        """The columns whose names begin with a prefix, without it."""
+        places = [i for i, name in enumerate(self.column_names) if name.startswith(prefix)]
+        names = [self.column_names[i].removeprefix(prefix) for i in places]
+        batches = []
+        for batch in self.batches:
+            children = [na.c_array(batch.child(i)) for i in places]
+            fields = dict(zip(names, (na.Schema(one.schema) for one in children), strict=True))
+            whole = na.c_array_from_buffers(
+                na.struct(fields), len(batch), [None], children=children
+            )
+            batches.append(na.Array(whole))
+        part = Table(batches)
+        part.metadata = self.metadata
+        return part
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         batches = [na.c_array(batch) for batch in self.batches]
         stream = CArrayStream.from_c_arrays(batches, batches[0].schema)

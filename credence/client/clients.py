@@ -3,7 +3,7 @@
 import os
 import weakref
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import httpx
@@ -75,7 +75,7 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         /,
         data: Any,
         *,
-        target: str | Mapping[str, Any],
+        target: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
         model: str | None = None,
         **settings: Any,
     ) -> Operation[H]:
@@ -84,7 +84,8 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         Args:
             data: what `upload` takes, or the id of a data set (`ds_…`).
             target: the column to predict; a mapping with `name` also has its possible values:
-                `lower`, `upper`, `integer`.
+                `lower`, `upper`, `integer`. A list of columns of numbers: predictions also say
+                what holds for all of them together (`Prediction.joint`).
             model: the model's name; by default that of the file or data set, else the target's.
             settings: other fields of `POST /train`, as `training={"epochs": 50}`.
 
@@ -92,7 +93,8 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
             JobFailed: the training failed or was cancelled.
         """
         dataset, name = yield from dataset_of(self, data)
-        column = target if isinstance(target, str) else str(target["name"])
+        first = target if isinstance(target, str | Mapping) else target[0]
+        column = first if isinstance(first, str) else str(first["name"])
         request = {"model": model or model_name_of(name or column), "dataset": dataset}
         job = yield from JobCalls.submit_train(self, request | {"target": target} | settings)
         job = yield from JobCalls.finished(self, job["id"])

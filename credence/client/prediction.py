@@ -317,6 +317,48 @@ class Prediction:
             *(self[n] if n in there else None for n in ("value_of_model_information", "ask")),
         )
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the targets; () of a model of one."""
+        return tuple(json.loads(self.table.metadata.get("targets", "[]")))
+
+    def target(self, name: str) -> "Prediction":
+        """The prediction of one of several targets, as if it had been asked alone.
+
+        Raises:
+            ValueError: the model has no such target; the message names those that it has.
+        """
+        if name not in self.targets:
+            known = ", ".join(self.targets) or "one only"
+            raise ValueError(f"{self.model} has no target {name!r}, but: {known}")
+        part = self.table.under(f"target.{name}.")
+        part.metadata = {k: v for k, v in part.metadata.items() if k != "targets"}
+        return Prediction(part, None, self.restore)
+
+    def joint(self, level: float = 0.9) -> dict[str, Interval]:
+        """Bounds of each target, all of which contain it together with probability `level`.
+
+        Raises:
+            ValueError: the model has one target, or this level was not requested.
+        """
+        if not self.targets:
+            raise ValueError(f"{self.model} has one target: see interval()")
+        names = {
+            t: [f"joint.{t}.{end}_{level}" for end in ("lower", "upper")] for t in self.targets
+        }
+        if names[self.targets[0]][0] not in self.table.column_names:
+            raise ValueError(
+                f"no joint intervals of level {level}: predict with intervals=[{level}]"
+            )
+        return {t: Interval(*(self[name] for name in both)) for t, both in names.items()}
+
+    @property
+    def joint_draws(self) -> dict[str, "ndarray"]:
+        """With `return_draws`: samples × rows of each target; the k-th draws belong together."""
+        np = numpy()
+        each = {t: np.asarray(self[f"joint.{t}.draws"], dtype=float) for t in self.targets}
+        return {target: values.T for target, values in each.items()}
+
     def sets(self, level: float = 0.9, kind: str = "credible") -> list[list[Any]]:
         """A set of classes per row that contains the true one with probability `level`.
 

@@ -26,6 +26,10 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[str | None, typer.Option(help="Column to predict; must be given.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", help="Column to predict; must be given, once per target."),
+]
 ModelName = Annotated[
     str | None, typer.Option("--name", help="Name of the model; default: the data's name.")
 ]

@@ -1,5 +1,6 @@
 """Predictions as a table for people: deviations and intervals in the target's unit."""
 
+import json
 from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,8 @@ def _print_reasons(reasons: Sequence[Sequence[dict[str, Any]]], first_row: int) 
 
 
 def _numbers(table: "Table") -> Columns:
+    if targets := json.loads(table.metadata.get("targets", "[]")):
+        return _of_targets(table, targets)
     columns: Columns = {}
     if "time" in table.column_names:
         columns["time"] = [
@@ -86,6 +89,22 @@ def _numbers(table: "Table") -> Columns:
         header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
         columns[header] = [_span(lower, upper) for lower, upper in bounds]
     return columns | _asked(table)
+
+
+def _of_targets(table: "Table", targets: Sequence[str]) -> Columns:
+    """The mean of each of several targets, and the intervals that hold together."""
+    columns: Columns = {}
+    for target in targets:
+        columns[f"{target}\nmean"] = table.to_pylist(f"target.{target}.mean")
+        first = f"joint.{target}.lower_"
+        for name in (name for name in table.column_names if name.startswith(first)):
+            level, upper = (
+                name.removeprefix(first),
+                f"joint.{target}.upper_{name.removeprefix(first)}",
+            )
+            bounds = zip(table.to_pylist(name), table.to_pylist(upper), strict=True)
+            columns[f"{target}\n{float(level):.0%} together"] = [_span(a, b) for a, b in bounds]
+    return columns
 
 
 def _asked(table: "Table") -> Columns:

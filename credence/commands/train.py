@@ -30,7 +30,7 @@ from credence.commands.options import (
     Settings,
     Sheet,
     Skip,
-    Target,
+    Targets,
     Url,
     Yes,
     reading_options,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def train(
     data: Data,
     *,
-    target: Target = None,
+    target: Targets = None,
     name: ModelName = None,
     hidden: Hidden = None,
     epochs: Epochs = None,
@@ -82,6 +82,8 @@ def train(
     `credence train ds_01 --target y --name concrete --hidden 50 --hidden 50 --alias champion`
 
     `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
+
+    `credence train bakery.csv --target flour --target butter`
     """
     reading = reading_options(
         delimiter=delimiter,
@@ -100,10 +102,11 @@ def train(
         "training.seed": seed,
         "training.groups": groups,
     }
-    target = named_target(target, data, reading)
-    request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
+    targets = [named_target(one, data, reading) for one in target or (None,)]
+    wanted = targets if len(targets) > 1 else targets[0]
+    request = build_request(options | {"target": wanted, "model": name, "alias": alias}, set_)
     with connect(url) as client:
-        set_dataset(client, request, data, target, reading, yes=yes)
+        set_dataset(client, request, data, targets[0], reading, yes=yes)
         job = client.submit_train(request)
         if not follow_:
             print_json(job) if as_json else typer.echo(job["id"])

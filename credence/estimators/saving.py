@@ -24,7 +24,7 @@ def unpack(data: bytes, tasks: Sequence[str]) -> TabularModel:
     It is not tuned for this machine, so that it predicts the same bits everywhere.
 
     Raises:
-        ValueError: if the model has another task.
+        ValueError: if the model has another task, or several targets.
         NotParseable, Invalid: if the data are no archive of a model.
         CorruptArtifact: if a file differs from its checksum, or a field is out of its range.
     """
@@ -35,4 +35,6 @@ def unpack(data: bytes, tasks: Sequence[str]) -> TabularModel:
         model = read_model(directory)
     if model.task not in tasks:
         raise ValueError(f"the model's task is {model.task}, not {' or '.join(tasks)}")
+    if len(model.targets) > 1:
+        raise ValueError(f"the model has several targets: {', '.join(model.targets)}")
     return replace(cast(TabularModel, model), tuned=False)

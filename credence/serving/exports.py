@@ -42,6 +42,8 @@ def convert(  # noqa: PLR0917 - a name each
         model = read_model(directory)
     if model.task == "language_model":
         raise InvalidInput("language models cannot be exported as a graph: use the archive")
+    if len(model.targets) > 1:
+        raise InvalidInput("a model of several targets is no single graph: use the archive")
     export = build(cast(TabularModel, model), posterior=posterior, prune=prune, samples=samples)
     with _quiet():
         _save(export, output, format)

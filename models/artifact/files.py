@@ -7,25 +7,28 @@ prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with
 background.safetensors encoded training rows that explanations compare with, if there are any
 card.json             what training recorded of rows, epochs and weights (`models.training.card`)
 features.safetensors  what training rows have in common (`models.out_of_distribution`), if known
+target-1-….safetensors of a model of several targets: the same files of each target but the first
 manifest.json         size and SHA-256 of each file above
 """
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
+from torch import Tensor
 
-from models.artifact.schema import VariantDocument, parse_document
+from models.artifact.schema import ModelDocument, VariantDocument, parse_document
 from models.artifact.states import STATES, check_state
 from models.config import Json
 from models.exceptions import CorruptArtifact
 from models.explanation.background import MAX_ROWS, MIN_ROWS
 from models.forecasting.model import Forecaster
+from models.joint.model import JointModel
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
 from models.posteriors.variant import Variant
@@ -54,24 +57,48 @@ _UNREADABLE = (
 def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     """Write the model's files; return the model with the sizes of its variants filled in."""
     directory.mkdir(parents=True, exist_ok=True)
-    variants = {}
-    for prune, variant in model.variants_by_prune.items():
-        path = directory / _file_name(prune)
-        path.write_bytes(save(variant.state.pack()))  # unlike `save_file`, it raises an OSError
-        variants[prune] = replace(variant, num_bytes=path.stat().st_size)
-    model = model.with_variants(variants)
-    write_json(directory / MODEL, _to_json(model))
-    names = [MODEL, CARD, *map(_file_name, variants)]
-    if model.background is not None:
-        (directory / BACKGROUND).write_bytes(save({"rows": model.background.contiguous()}))
-        names.append(BACKGROUND)
-    if own := model.own_tensors():
-        (directory / FEATURES).write_bytes(save(own))
-        names.append(FEATURES)
+    parts = model.members if isinstance(model, JointModel) else (model,)
+    written = [_write_tensors(one, directory, i) for i, one in enumerate(parts)]
+    first, *others = (_to_json(one) for one, _ in written)
+    if isinstance(model, JointModel):
+        model = model.with_members(cast(TabularModel, one) for one, _ in written)
+        together = {f"{prune:g}": asdict(one) for prune, one in model.dependence.items()}
+        first |= {"others": others, "dependence": together}
+    else:
+        model = written[0][0]
+    write_json(directory / MODEL, first)
     write_json(directory / CARD, model.card)
+    names = [MODEL, CARD, *(name for _, files in written for name in files)]
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
     return model
+
+
+def _write_tensors(
+    model: TrainedModel, directory: Path, number: int
+) -> tuple[TrainedModel, list[str]]:
+    """Write the tensors of a model, or of one target; return it with sizes, and the file names."""
+    names, variants = [], {}
+
+    def write(name: str, tensors: dict[str, Tensor]) -> int:
+        names.append(member_file(number, name))
+        path = directory / names[-1]
+        path.write_bytes(save(tensors))  # unlike `save_file`, it raises an OSError
+        return path.stat().st_size
+
+    for prune, variant in model.variants_by_prune.items():
+        size = write(_file_name(prune), variant.state.pack())
+        variants[prune] = replace(variant, num_bytes=size)
+    if model.background is not None:
+        write(BACKGROUND, {"rows": model.background.contiguous()})
+    if own := model.own_tensors():
+        write(FEATURES, own)
+    return model.with_variants(variants), names
+
+
+def member_file(number: int, name: str) -> str:
+    """The name of a file of the target with this number; the first one's has no prefix."""
+    return name if number == 0 else f"target-{number}-{name}"
 
 
 def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
@@ -85,18 +112,49 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
         check_file(directory, name, files)
     try:
         document = parse_document(read_json(directory / MODEL))
-        config, card = document["config"], read_json(directory / CARD)
-        model = KINDS[str(config.task)].from_json(config, {**document}, card)
-        variants = [_read_variant(v, model, directory, device) for v in document["variants"]]
-        if FEATURES in files:
-            _check_header(directory / FEATURES)
-            model = model.with_own_tensors(load_file(directory / FEATURES))
-        model = model.with_variants({variant.prune: variant for variant in variants})
-        return _with_background(model, directory) if BACKGROUND in files else model
+        card = read_json(directory / CARD)
+        source = _Source(directory, files, device)
+        first = _read_member(document, card, source)
+        if "others" not in document:
+            return first
+        numbered = enumerate(document["others"], 1)
+        others = [_read_member(one, {}, replace(source, number=i)) for i, one in numbered]
+        members = [cast(TabularModel, one) for one in (first, *others)]
+        return JointModel.of(members, document["dependence"])
     except CorruptArtifact:
         raise
     except _UNREADABLE as error:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The files of one target's model, and the device that its posteriors go to."""
+
+    directory: Path
+    files: dict[str, Json]
+    device: str
+    number: int = 0
+
+    def path(self, name: str) -> Path:
+        return self.directory / member_file(self.number, name)
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        _check_header(self.path(name))
+        return load_file(self.path(name))
+
+    def has(self, name: str) -> bool:
+        return member_file(self.number, name) in self.files
+
+
+def _read_member(document: ModelDocument, card: Json, source: _Source) -> TrainedModel:
+    config = document["config"]
+    model = KINDS[str(config.task)].from_json(config, {**document}, card)
+    variants = [_read_variant(v, model, source) for v in document["variants"]]
+    if source.has(FEATURES):
+        model = model.with_own_tensors(source.tensors(FEATURES))
+    model = model.with_variants({variant.prune: variant for variant in variants})
+    return _with_background(model, source) if source.has(BACKGROUND) else model
 
 
 def examine_artifact(directory: Path) -> TrainedModel:
@@ -203,29 +261,24 @@ def _variant_json(variant: Variant) -> Json:
     }
 
 
-def _read_variant(
-    document: VariantDocument, model: TrainedModel, directory: Path, device: str
-) -> Variant:
-    path = directory / _file_name(document["prune"])
-    _check_header(path)
-    state = STATES[document["state"]].unpack(load_file(path), model.num_weights)
+def _read_variant(document: VariantDocument, model: TrainedModel, source: _Source) -> Variant:
+    tensors = source.tensors(_file_name(document["prune"]))
+    state = STATES[document["state"]].unpack(tensors, model.num_weights)
     check_state(state, model.network, model.likelihood)
-    fields: dict[str, Any] = {**document, "state": state.to(device)}
+    fields: dict[str, Any] = {**document, "state": state.to(source.device)}
     return Variant(**fields)
 
 
-def _with_background(model: TrainedModel, directory: Path) -> TrainedModel:
+def _with_background(model: TrainedModel, source: _Source) -> TrainedModel:
     """
     Raises:
         CorruptArtifact: if these are no rows that the model has encoded.
     """
-    path = directory / BACKGROUND
-    _check_header(path)
-    rows, width = load_file(path)["rows"], model.num_explained
+    rows, width = source.tensors(BACKGROUND)["rows"], model.num_explained
     fits = rows.ndim == 2 and rows.shape[1] == width and MIN_ROWS <= len(rows) <= MAX_ROWS
     if not fits or rows.dtype != torch.float32 or not rows.isfinite().all():
         message = f"must be {MIN_ROWS} to {MAX_ROWS} rows of {width} finite float32 numbers"
-        raise CorruptArtifact(message, f"/{BACKGROUND}")
+        raise CorruptArtifact(message, f"/{member_file(source.number, BACKGROUND)}")
     return replace(model, background=rows)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
+import numpy as np
 from annotated_types import Interval, Len
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -32,6 +33,7 @@ from models.features.texts import TextEncoder
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
+from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
 
@@ -95,7 +97,9 @@ class SeriesDocument(TypedDict):
 class ModelDocument(TypedDict):
     """Models of rows have encoders and a target, language models have a vocabulary.
 
-    `stored` are the types that the features' columns have in the data set.
+    `stored` are the types that the features' columns have in the data set. A model of several
+    targets is the document of the first one, with those of the `others` and, by variant, the
+    `dependence` of all.
     """
 
     format: Literal[1]
@@ -115,6 +119,8 @@ class ModelDocument(TypedDict):
     selection: NotRequired[SelectionDocument]
     readings: NotRequired[Annotated[list[ColumnReading], Len(0, 100_000)]]
     variants: Annotated[list[VariantDocument], Len(1, 17)]
+    others: NotRequired["Annotated[list[ModelDocument], Len(1, MAX_TARGETS - 1)]"]
+    dependence: NotRequired[Annotated[dict[Pruned, Dependence], Len(1, 17)]]
 
 
 def parse_document(data: Json) -> ModelDocument:
@@ -128,11 +134,55 @@ def parse_document(data: Json) -> ModelDocument:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
+    for number, member in enumerate((document, *document.get("others", ()))):
+        try:
+            _check_member(member)
+        except CorruptArtifact as error:
+            place = f"/others/{number - 1}" if number else ""
+            raise CorruptArtifact(error.message, f"{place}{error.path}") from error
+    if "others" in document or "dependence" in document:
+        _check_together(document)
+    return document
+
+
+def _check_member(document: ModelDocument) -> None:
     if "encoders" in document:
         _check_encoders(document)
         _check_seen(document)
     _check_variants(document)
-    return document
+
+
+def _check_together(document: ModelDocument) -> None:
+    """Several targets are numbers with different names, and all have the same variants."""
+    others, dependence = document.get("others", []), document.get("dependence", {})
+    members = [document, *others]
+    if len({member["config"].target for member in members}) < len(members) or not others:
+        raise CorruptArtifact("must be models of other targets", "/others")
+    if any("others" in member or "dependence" in member for member in others):
+        raise CorruptArtifact("must be models of one target each", "/others")
+    fractions = {variant["prune"] for variant in document["variants"]}
+    for i, member in enumerate(members):
+        place = f"/others/{i - 1}" if i else ""
+        if not isinstance(member.get("target"), NumberTarget):
+            raise CorruptArtifact("must be a number", f"{place}/target")
+        if {variant["prune"] for variant in member["variants"]} != fractions:
+            raise CorruptArtifact("must be those of the first target", f"{place}/variants")
+    if dependence.keys() != fractions:
+        raise CorruptArtifact("must be of every variant", "/dependence")
+    for prune, one in dependence.items():
+        _check_dependence(one, len(members), f"/dependence/{prune:g}")
+
+
+def _check_dependence(one: Dependence, targets: int, path: str) -> None:
+    matrix = np.array(one.correlation) if len(set(map(len, one.correlation))) == 1 else np.zeros(0)
+    fits = matrix.shape == (targets, targets) and np.array_equal(matrix, matrix.T)
+    if not fits or not (np.diag(matrix) == 1).all() or not (np.abs(matrix) <= 1 + 1e-9).all():
+        message = f"must be a symmetric matrix of {targets} correlations"
+        raise CorruptArtifact(message, f"{path}/correlation")
+    if list(one.scores) != sorted(one.scores):
+        raise CorruptArtifact("must be in increasing order", f"{path}/scores")
+    if one.weights and len(one.weights) != len(one.scores):
+        raise CorruptArtifact("must be one for each score", f"{path}/weights")
 
 
 def _check_encoders(document: ModelDocument) -> None:

@@ -104,9 +104,8 @@ class BayesianLanguageModel(TrainedModel):
         return False
 
     @property
-    def takes_labels(self) -> bool:
-        """No: a text is its own label."""
-        return False
+    def no_labels(self) -> str:
+        return "a language model takes no labels: every text is its own label"
 
     @property
     def bytes_per_row(self) -> int:

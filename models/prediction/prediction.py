@@ -282,7 +282,7 @@ def _join(parts: Sequence[Any]) -> Any:
             return list(chain.from_iterable(parts))
         case dict():
             return {name: _join([part[name] for part in parts]) for name in parts[0]}
-        case Answer():
+        case Answer() | Prediction():
             return type(parts[0]).joined(parts)
         case (Interval(), *_):
             return tuple(

@@ -93,6 +93,10 @@ class FoldProblem(RowProblem):
         }
         return super().finish(model.with_variants(variants))
 
+    def out_of_fold(self, state: State) -> Iterator[LabelledMixture]:
+        """The learning rows, each predicted out of fold; of many `MAX_RESIDUALS`, evenly spread."""
+        return self._out_of_fold(state, MAX_RESIDUALS)
+
     def _calibrate(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
         some = list(self._out_of_fold(state, _SCALING_ROWS))
@@ -100,7 +104,7 @@ class FoldProblem(RowProblem):
         is_all = largest <= _SCALING_ROWS // self.folds.count
         shaped = isinstance(self.model.likelihood, ShapedLikelihood)
         groups = self.model.num_groups
-        ranked = some if is_all else self._out_of_fold(state, MAX_RESIDUALS)
+        ranked = some if is_all else self.out_of_fold(state)
         return fit_calibration(some, ranked, shaped=shaped, groups=groups)
 
     def _out_of_fold(self, state: State, most: int) -> Iterator[LabelledMixture]:

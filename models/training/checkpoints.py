@@ -29,10 +29,14 @@ CHECKPOINT_FORMAT = 2
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The folder of one training. The first of several ranks reads and writes it for all."""
+    """The folder of one training. The first of several ranks reads and writes it for all.
+
+    `prefix` distinguishes the stages of trainings that share the folder.
+    """
 
     directory: Path
     ranks: Ranks = ALONE
+    prefix: str = ""
 
     def save(self, stage: str, run: Run) -> None:
         """Replace the stage's checkpoint. After a crash the old or the new one is complete.
@@ -73,7 +77,7 @@ class Checkpoints:
         return path.read_bytes() if path.is_file() else b""
 
     def _file(self, stage: str) -> Path:
-        return self.directory / f"{stage}.safetensors"
+        return self.directory / f"{self.prefix}{stage}.safetensors"
 
 
 def _to_tensor(data: Json) -> Tensor:

@@ -1,7 +1,7 @@
 """Training a model from columns: fit, refit, prune, calibrate and score."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -59,13 +59,40 @@ def train(
         Diverged: if a number is not finite; nothing is saved then.
         Stopped: between two mini-batches, once `should_stop` returns True.
     """
+    run = TrainingRun(on_progress, should_stop, checkpoint_dir, checkpoint_seconds)
+    return train_problem(columns, types, config, run, device)[0]
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """How a training reports, stops and saves, as the arguments of `train`.
+
+    `checkpoint_prefix` begins the names of files of trainings that share a folder.
+    """
+
+    on_progress: Callable[[Progress], None] = ignore
+    should_stop: Callable[[], bool] = lambda: False
+    checkpoint_dir: Path | None = None
+    checkpoint_seconds: float = 60.0
+    checkpoint_prefix: str = ""
+
+
+def train_problem(
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    run: TrainingRun,
+    device: str = "cpu",
+) -> tuple[TrainedModel, Problem]:
+    """`train`, with the problem that calibrated and scored the model."""
     ranks = Ranks.current()
     if ranks.size > 1 and isinstance(config.method, ChainConfig):
         raise InvalidData(f"method {config.method.kind!r} runs in one process", "/method/kind")
-    checkpoints = Checkpoints(checkpoint_dir, ranks) if checkpoint_dir else None
-    reporter = ProgressReporter(total_epochs(config), on_progress if ranks.leads else ignore)
+    folder, prefix = run.checkpoint_dir, run.checkpoint_prefix
+    checkpoints = Checkpoints(folder, ranks, prefix) if folder else None
+    reporter = ProgressReporter(total_epochs(config), run.on_progress if ranks.leads else ignore)
     stages = StageRunner(
-        reporter, partial(ranks.decide, should_stop), checkpoints, checkpoint_seconds
+        reporter, partial(ranks.decide, run.should_stop), checkpoints, run.checkpoint_seconds
     )
     problem: Problem
     match config.task:
@@ -77,10 +104,10 @@ def train(
             problem = prepare(columns, types, config, ranks).to(device)
     model, problem = _fit(problem, stages)
     if not ranks.leads:
-        return model
+        return model, problem
     model = problem.finish(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
-    return replace(model, card=card | {"importance": problem.importance(model)})
+    return replace(model, card=card | {"importance": problem.importance(model)}), problem
 
 
 def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:

@@ -13,6 +13,7 @@ from app.ui.pages import show
 from core.database.schema import Json
 from core.jobs import comparison
 from core.jobs.jobs import FINAL, Job, JobStatus
+from core.jobs.specs import public_targets
 from core.names import dotted_paths, nested
 
 router = APIRouter(include_in_schema=False)
@@ -94,7 +95,7 @@ def _again(found: Job) -> Json | None:
     config = dotted_paths(found.spec["config"])
     given = {path: config[path] for path in found.spec["given"] if path in config}
     others = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
-    body = nested(given) | others | {"target": config["target"]}
+    body = nested(given) | others | {"target": config["target"]} | public_targets(found.spec)
     return {name: value for name, value in body.items() if value not in (None, {})}
 
 

@@ -2,6 +2,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
@@ -24,6 +25,34 @@ def test_settings_are_json_or_else_text() -> None:
 def test_bounds_are_set_beside_the_name_of_the_target() -> None:
     request = build_request({"target": "y"}, ["target.lower=0", "target.integer=true"])
     assert request == {"target": {"name": "y", "lower": 0, "integer": True}}
+
+
+def test_several_targets_become_one_model(service: Service, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x, noise = random.normal(size=120), random.normal(size=120)
+    columns = {"x": x, "flour": 3 + x + noise, "butter": 5 - x + noise}
+    path = tmp_path / "bakery.csv"
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+    ]
+    path.write_text("\n".join(lines))
+    targets = ["--target", "flour", "--target", "butter"]
+    done = credence("train", str(path), *targets, *TINY, url=service.url)
+    assert done.returncode == 0, done.stderr
+    assert "Targets, and their correlation" in done.stdout
+    assert "all inside their joint 90% intervals" in done.stdout
+    rows = tmp_path / "rows.csv"
+    rows.write_text("x\n0\n1\n")
+    answer = credence("predict", "bakery", str(rows), "--json", url=service.url)
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["targets"].keys() == {"flour", "butter"}
+    shown = credence("predict", "bakery", str(rows), "--format", "table", url=service.url)
+    assert "butter" in shown.stdout
+    assert "90% together" in shown.stdout
+    wrong = credence("train", str(path), "--target", "flour", "--target", "x9", url=service.url)
+    assert wrong.returncode == 1
+    assert "no column 'x9'" in wrong.stderr
 
 
 def test_a_path_builds_the_objects_on_its_way() -> None:

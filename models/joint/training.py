@@ -1,0 +1,93 @@
+"""Training a model of several targets: one after the other, then their dependence."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+from models.config import ModelConfig
+from models.exceptions import InvalidData
+from models.features.columns import Columns
+from models.joint.dependence import Dependence
+from models.joint.model import JointModel, complete
+from models.joint.transforms import Calibrating, of_calibration
+from models.tabular.model import TabularModel
+from models.tabular.problem import RowProblem
+from models.training.progress import Progress
+from models.training.train import TrainingRun, train_problem
+
+
+def train_joint(
+    columns: Columns,
+    types: Mapping[str, str],
+    configs: Sequence[ModelConfig],
+    run: TrainingRun,
+    device: str = "cpu",
+) -> JointModel:
+    """Train a model for each target on the rows that have all of them; fit their dependence.
+
+    Each is what `train` makes of these rows. A target whose training had ended before the run was
+    stopped is read from its checkpoints.
+
+    Args:
+        columns, types: as `train`, with all targets.
+        configs: of each target, resolved; they agree in all but target, likelihood and network.
+
+    Raises:
+        InvalidData, Diverged, Stopped: as `train`.
+    """
+    columns = complete(columns, [config.target for config in configs])
+    members: list[TabularModel] = []
+    problems: list[RowProblem] = []
+    for number, config in enumerate(configs):
+        own = _of_member(run, config.target, number, len(configs))
+        model, problem = train_problem(columns, types, config, own, device)
+        members.append(cast(TabularModel, model))  # the recipe refuses other tasks
+        problems.append(cast(RowProblem, problem))
+    pairs = zip(problems, members, strict=True)
+    calibrating = [of_calibration(problem, model) for problem, model in pairs]
+    dependence = {prune: _dependence(calibrating, prune) for prune in members[0].variants}
+    joint = JointModel.of(members, dependence)
+    for prune in joint.variants:
+        joint = joint.scored(prune, [problem.scores for problem in problems])
+    return joint
+
+
+def _of_member(run: TrainingRun, target: str, number: int, count: int) -> TrainingRun:
+    """The run of one target, which reports its share of the whole."""
+    report = partial(_report, run.on_progress, target, number, count)
+    return replace(run, on_progress=report, checkpoint_prefix=f"target-{number}-")
+
+
+def _report(
+    report: Callable[[Progress], None], target: str, number: int, count: int, own: Progress
+) -> None:
+    """Report as if the targets that follow took as long as this one."""
+    left = count - 1 - number
+    whole = own.eta_seconds / (1 - own.fraction) if own.fraction < 1 else 0.0
+    report(
+        replace(
+            own,
+            stage=f"{target}: {own.stage}",
+            fraction=(number + own.fraction) / count,
+            eta_seconds=own.eta_seconds + left * whole,
+        )
+    )
+
+
+def _dependence(calibrating: Sequence[Calibrating], prune: float) -> Dependence:
+    """The dependence of a variant; unknown without rows that calibrate.
+
+    Raises:
+        InvalidData: if the targets were calibrated on different rows.
+    """
+    if not all(calibrating):
+        return Dependence.unknown(len(calibrating))
+    targets = [one[prune] for one in calibrating]
+    if len({len(one.middle) for one in targets}) > 1:
+        raise InvalidData(
+            "the targets are calibrated on different rows: give training.folds and "
+            "training.calibration_fraction",
+            "/training",
+        )
+    return Dependence.fit(targets)

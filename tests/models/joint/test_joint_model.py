@@ -1,0 +1,220 @@
+"""A model of two targets against their true joint distribution."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.artifact.files import examine_artifact, read_model, write_model
+from models.config import TrainingConfig
+from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped
+from models.features.columns import Columns
+from models.joint.model import JointModel, complete
+from models.joint.prediction import JointDraws, JointIntervals, JointPrediction
+from models.joint.training import train_joint
+from models.prediction.options import PredictOptions
+from models.training.progress import Progress
+from models.training.train import TrainingRun, train
+from tests.models.joint.conftest import CORRELATION, QUICK, SIGMAS, TYPES, bakery, configs
+
+pytestmark = pytest.mark.training
+
+DRAWN = PredictOptions(return_draws=True, samples=100, intervals=(0.5, 0.9))
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Columns:
+    return bakery(2_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def predicted(joint: JointModel, fresh: Columns) -> JointPrediction:
+    return joint.predict({"x": fresh["x"]}, DRAWN)
+
+
+def intervals(predicted: JointPrediction) -> JointIntervals:
+    found = predicted.answers["joint"]
+    assert isinstance(found, JointIntervals)
+    return found
+
+
+def drawn(predicted: JointPrediction) -> np.ndarray:
+    found = predicted.answers["joint_draws"]
+    assert isinstance(found, JointDraws)
+    return found.values
+
+
+def test_correlation_is_the_conditional_one(joint: JointModel, trained_on: Columns) -> None:
+    found = joint.dependence[0.0].correlation[0][1]
+    assert found == pytest.approx(CORRELATION, abs=0.12)  # 3 standard errors of 79 rows
+    assert np.corrcoef(trained_on["flour"], trained_on["butter"])[0, 1] < 0  # not the marginal one
+
+
+def test_joint_draws_have_it_in_every_row(predicted: JointPrediction) -> None:
+    values = drawn(predicted)
+    centred = values - values.mean(-1, keepdims=True)
+    scaled = centred / values.std(-1, keepdims=True)
+    found = (scaled[:, 0] * scaled[:, 1]).mean()
+    assert found == pytest.approx(CORRELATION, abs=0.12)
+
+
+def test_sum_of_joint_draws_has_the_right_variance(predicted: JointPrediction) -> None:
+    values = drawn(predicted)
+    truth = SIGMAS[0] ** 2 + SIGMAS[1] ** 2 + 2 * CORRELATION * SIGMAS[0] * SIGMAS[1]
+    independent = values[:, 0] + np.random.default_rng(0).permuted(values[:, 1], axis=-1)
+    together = values.sum(1).var(-1).mean()
+    assert together == pytest.approx(truth, rel=0.15)
+    assert independent.var(-1).mean() < 0.75 * truth
+
+
+def test_draws_have_the_marginal_distributions(predicted: JointPrediction) -> None:
+    values = drawn(predicted)
+    for k, one in enumerate(predicted.targets.values()):
+        total = one.variance["total"]
+        # The mean of stratified draws: far closer than σ/√100.
+        np.testing.assert_allclose(values[:, k].mean(-1), one.mean, atol=0.05 * total.max() ** 0.5)
+        assert values[:, k].var(-1).mean() == pytest.approx(total.mean(), rel=0.05)
+
+
+def test_joint_intervals_cover_both_targets(predicted: JointPrediction, fresh: Columns) -> None:
+    joint = intervals(predicted)
+    truth = np.stack([fresh["flour"], fresh["butter"]], axis=1)[:, None]
+    inside = (joint.lower <= truth) & (truth <= joint.upper)
+    # Of 79 calibration rows the coverage is Beta(72, 8): standard deviation 0.03; binomial 0.007.
+    assert inside.all(2).mean(0)[1] == pytest.approx(0.9, abs=0.09)
+    assert inside.all(2).mean(0)[0] == pytest.approx(0.5, abs=0.15)
+    assert (inside.mean(0) > inside.all(2).mean(0)[:, None]).all()
+
+
+def test_marginals_are_those_of_models_trained_alone(
+    joint: JointModel, predicted: JointPrediction, trained_on: Columns, fresh: Columns
+) -> None:
+    alone = train(trained_on, TYPES, configs(trained_on)[1])
+    answer = alone.predict_rows(alone.encode({"x": fresh["x"]}), DRAWN)
+    both = predicted.targets["butter"]
+    np.testing.assert_array_equal(both.mean, answer.mean)
+    np.testing.assert_array_equal(both.variance["total"], answer.variance["total"])
+    np.testing.assert_array_equal(both.draws, answer.draws)
+    for one, other in zip(both.intervals, answer.intervals, strict=True):
+        np.testing.assert_array_equal(one.lower, other.lower)
+    assert alone.variant(0.5).metrics == joint.members[1].variant(0.5).metrics
+
+
+def test_at_the_top_is_the_first_target(predicted: JointPrediction) -> None:
+    np.testing.assert_array_equal(predicted.mean, predicted.targets["flour"].mean)
+    columns = predicted.columns()
+    np.testing.assert_array_equal(columns["mean"], columns["target.flour.mean"])
+    np.testing.assert_array_equal(
+        columns["joint.butter.upper_0.9"], intervals(predicted).upper[:, 1, 1]
+    )
+    assert columns["joint.butter.draws"].shape == (2_000, 100)
+    assert columns["target.butter.draws"].shape == (2_000, 100)
+
+
+def test_own_quantiles_are_kept_and_only_these(joint: JointModel, fresh: Columns) -> None:
+    asked = PredictOptions(quantiles=(0.25,), return_mc_errors=True, intervals=(0.9,))
+    answer = joint.predict({"x": fresh["x"][:5]}, asked)
+    plain = joint.members[1].predict({"x": fresh["x"][:5]}, asked)
+    both = answer.targets["butter"]
+    found, wanted = both.answers["quantiles"].columns(), plain.answers["quantiles"].columns()
+    np.testing.assert_array_equal(found["quantile_0.25"], wanted["quantile_0.25"])
+    assert found.keys() == wanted.keys()
+    assert both.mc_errors is not None
+    assert plain.mc_errors is not None
+    assert both.mc_errors.keys() == plain.mc_errors.keys()
+    assert "quantiles" not in joint.predict({"x": fresh["x"][:5]}, PredictOptions()).answers
+
+
+def test_requests_may_be_joined_and_cut(joint: JointModel, fresh: Columns) -> None:
+    options = joint.resolve(PredictOptions(intervals=(0.5, 0.9)))
+    x = joint.encode({"x": fresh["x"][:30]})
+    whole = joint.predict_rows(x, options)
+    parts = [joint.predict_rows(x[:13], options), joint.predict_rows(x[13:], options)]
+    again = JointPrediction.joined(parts)
+    some = whole.select(13, 30, replace(options, intervals=(0.9,)))
+    np.testing.assert_allclose(again.targets["butter"].mean, whole.targets["butter"].mean)
+    np.testing.assert_allclose(intervals(again).lower, intervals(whole).lower)
+    assert intervals(some).levels == (0.9,)
+    np.testing.assert_array_equal(intervals(some).lower[:, 0], intervals(whole).lower[13:, 1])
+    assert [one.level for one in some.targets["butter"].intervals] == [0.9, 0.9]
+    assert some.targets["butter"].num_rows == 17
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"exceeds": (1.0,)},
+        {"abstain_above": 1.0},
+        {"target_mc_error": 0.1},
+        {"interval_kinds": ("adaptive",)},
+    ],
+)
+def test_options_of_one_target_are_refused(joint: JointModel, asked: dict) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        joint.resolve(PredictOptions(**asked))
+    assert refused.value.path == f"/{next(iter(asked))}"
+
+
+def test_artifact_keeps_everything(joint: JointModel, fresh: Columns, tmp_path: Path) -> None:
+    written = write_model(joint, tmp_path)
+    read = examine_artifact(tmp_path)
+    assert isinstance(read, JointModel)
+    assert read.description == written.description
+    rows = {"x": fresh["x"][:20]}
+    for prune in (0.0, 0.5):
+        options = replace(DRAWN, prune=prune)
+        before, after = (model.predict(rows, options) for model in (joint, read))
+        np.testing.assert_array_equal(drawn(before), drawn(after))
+        np.testing.assert_array_equal(intervals(before).upper, intervals(after).upper)
+    model = tmp_path / "target-1-prune-0.safetensors"
+    model.write_bytes(model.read_bytes()[:-1])
+    with pytest.raises(CorruptArtifact, match=r"target-1-prune-0\.safetensors"):
+        read_model(tmp_path)
+
+
+def test_rows_without_a_target_are_left_out(trained_on: Columns) -> None:
+    holes = {name: values.copy() for name, values in trained_on.items()}
+    holes["butter"][::7] = np.nan
+    assert len(complete(holes, ("flour", "butter"))["x"]) == 685
+    with pytest.raises(InvalidData, match="no row has all of 'flour', 'butter'"):
+        complete({**holes, "butter": np.full(800, np.nan)}, ("flour", "butter"))
+
+
+def test_finished_targets_are_not_trained_again(trained_on: Columns, tmp_path: Path) -> None:
+    short = replace(QUICK, epochs=6, background=0)
+    each = [replace(one, pruning=()) for one in configs(trained_on, short)]
+    whole = train_joint(trained_on, TYPES, each, TrainingRun())
+    seen: list[Progress] = []
+    run = TrainingRun(
+        on_progress=seen.append,
+        should_stop=lambda: bool(seen) and seen[-1].stage.startswith("butter"),
+        checkpoint_dir=tmp_path,
+    )
+    with pytest.raises(Stopped):
+        train_joint(trained_on, TYPES, each, run)
+    assert seen[-1].fraction > 0.5
+    again: list[Progress] = []
+    resumed = train_joint(
+        trained_on, TYPES, each, replace(run, on_progress=again.append, should_stop=lambda: False)
+    )
+    assert {one.stage.partition(":")[0] for one in again} == {"butter"}
+    assert again[-1].fraction == 1.0
+    assert resumed.description == whole.description
+
+
+def test_metrics_of_all_targets_on_labelled_rows(joint: JointModel, fresh: Columns) -> None:
+    metrics = joint.evaluate(fresh)
+    assert metrics["joint_coverage"]["0.9"] == pytest.approx(0.9, abs=0.09)
+    assert metrics["targets"]["butter"]["rmse"] == pytest.approx(SIGMAS[1], rel=0.1)
+    assert metrics["rmse"] == metrics["targets"]["flour"]["rmse"]
+    held_out = joint.variant(0.0).metrics["joint_coverage"]
+    assert held_out["0.9"] == pytest.approx(0.9, abs=0.15)  # of 80 rows
+
+
+def test_folds_calibrate_out_of_fold(trained_on: Columns) -> None:
+    few = {name: values[:300] for name, values in trained_on.items()}
+    training = TrainingConfig(epochs=3, folds=3, effort="quick", background=0)
+    each = [replace(one, pruning=()) for one in configs(few, training, hidden=None)]
+    model = train_joint(few, TYPES, each, TrainingRun())
+    assert model.dependence[0.0].rows == 270  # all but the held-out rows
