@@ -159,6 +159,7 @@ def acquire(
     weights), `joint_information` of all, and the number of `candidates`.
     """
     version = context.registry.get(name, request.version)
+    _check_takes_labels(version)
     _check_variant(version, request.prune)
     _check_columns(context, version, request.dataset, with_target=False)
     spec = AcquireSpec(
@@ -167,6 +168,17 @@ def acquire(
     job = enqueue(context, spec)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
+
+
+def _check_takes_labels(version: Version) -> None:
+    """Check that the label of a row is one value."""
+    task, label = version.description["task"], f"{version.model} version {version.version}"
+    if task not in ("regression", "classification"):
+        message = f"{label} does {task.replace('_', ' ')}: choose one that predicts labels of rows"
+        raise Invalid([("/version", message)])
+    if version.description.get("joint"):
+        message = f"{label} has several targets: choose a version with one"
+        raise Invalid([("/version", message)])
 
 
 def _check_variant(version: Version, prune: float) -> None:

@@ -57,12 +57,26 @@ def table(answer: httpx.Response) -> pa.Table:
     return pa.ipc.open_stream(answer.content).read_all()
 
 
+def assert_close(found: Any, wanted: Any) -> None:
+    """The same document up to rounding: a busy service computes in slices of other sizes."""
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for name, value in wanted.items():
+            assert_close(found[name], value)
+    elif isinstance(wanted, list):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            assert_close(one, other)
+    else:
+        assert found == (pytest.approx(wanted, rel=1e-5) if type(wanted) is float else wanted)
+
+
 def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client) -> None:
     expected = ask_json(http, samples=30, seed=7, prune=0.5, intervals=[0.5, 0.9])
     query = {"samples": 30, "seed": 7, "prune": 0.5, "intervals": "0.5,0.9"}
     answer = send(http, stream(COLUMNS), **query)
     assert answer.headers["content-type"] == "application/json"
-    assert answer.json() | {"timings_ms": 0} == expected | {"timings_ms": 0}
+    assert_close(answer.json() | {"timings_ms": 0}, expected | {"timings_ms": 0})
 
     body = {"model": "price", "inputs": SAME, "samples": 30, "seed": 7, "prune": 0.5}
     asked = http.post("/predict", json=body | {"intervals": [0.5, 0.9]}, headers={"Accept": ARROW})
@@ -75,8 +89,8 @@ def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client
             "conformal_lower_0.9", "conformal_upper_0.9", "out_of_distribution", "ood_score",
             "reasons",
         ]  # fmt: skip
-        assert given["mean"].to_pylist() == expected["mean"]
-        assert given["upper_0.9"].to_pylist() == expected["intervals"][1]["upper"]
+        assert_close(given["mean"].to_pylist(), expected["mean"])
+        assert_close(given["upper_0.9"].to_pylist(), expected["intervals"][1]["upper"])
         metadata = {key.decode(): value.decode() for key, value in given.schema.metadata.items()}
         assert json.loads(metadata.pop("timings_ms"))["total"] > 0
         assert metadata == {

@@ -259,9 +259,9 @@ def test_evaluations_have_the_metrics_of_each_target(bakery: Service) -> None:
 
 def test_jobs_that_do_not_fit_say_why(bakery: Service) -> None:
     unlabelled, _ = bakery.context.datasets.add_columns("later", {**ROWS, "x": [1.0, 2.0, 3.0]})
-    job = run(bakery, "/models/bakery/acquire", {"dataset": unlabelled.id, "k": 2})
-    assert job["status"] == "failed"
-    assert "several" in job["error"]["message"]
+    response = bakery.post("/models/bakery/acquire", {"dataset": unlabelled.id, "k": 2})
+    assert response.status_code == 422
+    assert "several targets" in response.json()["errors"][0]["message"]
     lone, _ = bakery.context.datasets.add_columns("lone", {**ROWS, "flour": [1.0, 2.0, 3.0]})
     job = run(bakery, "/models/bakery/evaluate", {"dataset": lone.id})
     assert "'butter'" in job["error"]["message"]
