@@ -17,7 +17,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
-from models.evaluation.path_calibration import independent_errors
+from models.evaluation.path_calibration import independent_errors, independent_sums
 from models.exceptions import InvalidData
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
@@ -94,6 +94,12 @@ def worth(chosen: Sequence[Origin], horizon: int) -> float:
     """The number of independent errors that those of the forecasts are worth."""
     _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
     return independent_errors(series, np.array([origin.first for origin in chosen]), horizon)
+
+
+def worth_of_sums(chosen: Sequence[Origin], horizon: int) -> float:
+    """The number of independent errors that those of the forecasts' sums are worth."""
+    _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
+    return independent_sums(series, np.array([origin.first for origin in chosen]), horizon)
 
 
 def some(chosen: Sequence[T]) -> list[T]:
