@@ -54,10 +54,11 @@ class CutRows(Rows):
         return self.held() if self.num_bytes <= HELD_BYTES else self
 
     def thinned(self, most: int) -> Rows:
-        """At most so many windows, evenly spread, cut."""
-        if len(self) <= most:
+        """At most so many windows, and no more than may be held, evenly spread and cut."""
+        room = HELD_BYTES // (4 * max(1, self.inputs.shape[1]))
+        if len(self) <= (count := max(1, min(most, room))):
             return self.held()
-        return CutRows.of(self.panel, self.frame, self.at[evenly_spread(len(self), most)]).held()
+        return CutRows.of(self.panel, self.frame, self.at[evenly_spread(len(self), count)]).held()
 
 
 def fit_frame(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Frame:
