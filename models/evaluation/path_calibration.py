@@ -162,18 +162,16 @@ def independent_sums(
     If errors are those of a random walk, the sum over h steps has the h-th shock before its end h
     times, and the last one once.
     """
-    _, number = np.unique(series, return_inverse=True)
-    start = np.repeat(firsts - firsts.min(), horizon)
-    end = start + np.tile(np.arange(1, horizon + 1), len(firsts))
-    time = np.arange(end.max())
-    weights = (end[:, None] - time) * (time >= start[:, None])
-    weights = weights.clip(0).astype(float)
-    weights /= np.sqrt(np.square(weights).sum(1, keepdims=True))
-    whose, total = np.repeat(number, horizon), 0.0
-    for one in range(int(number.max()) + 1):
-        part = weights[whose == one]
-        total += float(np.square(part @ part.T).sum())
-    return float(len(start) ** 2 / total)
+    whose, start = np.repeat(series, horizon), np.repeat(firsts, horizon)
+    steps = np.tile(np.arange(1, horizon + 1), len(firsts))
+    end = start + steps
+    same = np.equal.outer(whose, whose)
+    shared = same * (np.minimum.outer(end, end) - np.maximum.outer(start, start)).clip(0)
+    apart = np.abs(np.subtract.outer(end, end))
+    # Σ_k k (k + apart) over the shared shocks: the k-th before the earlier end
+    products = shared * (shared + 1) * ((2 * shared + 1) / 6 + apart / 2)
+    variances = np.diagonal(products)
+    return float(len(steps) ** 2 / (products**2 / np.multiply.outer(variances, variances)).sum())
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:
