@@ -17,7 +17,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
-from models.evaluation.path_calibration import independent_errors, independent_sums
+from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
@@ -103,14 +103,14 @@ def _firsts(one: Series, start: int, span: int, horizon: int) -> np.ndarray:
 
 def worth(chosen: Sequence[Origin], horizon: int) -> float:
     """The number of independent errors that those of the forecasts are worth."""
-    _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
-    return independent_errors(series, np.array([origin.first for origin in chosen]), horizon)
+    return worths(chosen, horizon, summed=False).together
 
 
-def worth_of_sums(chosen: Sequence[Origin], horizon: int) -> float:
-    """The number of independent errors that those of the forecasts' sums are worth."""
+def worths(chosen: Sequence[Origin], horizon: int, *, summed: bool) -> Worth:
+    """The same also for each step alone, of the forecasts or of their sums."""
     _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
-    return independent_sums(series, np.array([origin.first for origin in chosen]), horizon)
+    firsts = np.array([origin.first for origin in chosen])
+    return worth_of(series, firsts, horizon, summed=summed)
 
 
 def some(chosen: Sequence[T]) -> list[T]:

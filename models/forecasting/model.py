@@ -20,8 +20,7 @@ from models.forecasting.backtest import (
     backtest,
     has_diverged,
     origins,
-    worth,
-    worth_of_sums,
+    worths,
 )
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
@@ -245,8 +244,8 @@ class Forecaster(TabularModel):
         rolled = self.roll_out(self._histories(chosen), options)
         values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
         targets = torch.from_numpy(values).to(self.device)
-        independent, of_sums = (count(chosen, self.horizon) for count in (worth, worth_of_sums))
-        return rolled.fit_calibration(targets, independent, of_sums)
+        steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
+        return rolled.fit_calibration(targets, steps, sums)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
