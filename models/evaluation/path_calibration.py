@@ -106,20 +106,55 @@ def independent_errors(
     """n: the number of independent Gaussian errors whose variance is known as well.
 
     The variance of a mean of N squared errors with correlations ρ is 2 Σ ρ² ÷ N², and that of n
-    independent ones is 2 ÷ n. Errors of a random walk after h and k steps that share m of them have
-    ρ = m ÷ √(h k).
+    independent ones is 2 ÷ n.
 
     Args:
         series: which series each forecast is of; errors of different ones are independent.
         firsts: its first step.
     """
-    whose, start = np.repeat(series, horizon), np.repeat(firsts, horizon)
-    steps = np.tile(np.arange(1, horizon + 1), len(firsts))
-    end = start + steps
-    shared = np.minimum.outer(end, end) - np.maximum.outer(start, start)
-    together = shared.clip(0) * np.equal.outer(whose, whose)
-    squares = np.square(together) / np.multiply.outer(steps, steps)
-    return float(len(steps) ** 2 / squares.sum())
+    return _worth(series, firsts, horizon, 2)
+
+
+def independent_means(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> float:
+    """The number of independent errors whose mean is known as well: N² ÷ Σ ρ.
+
+    The arguments are those of `independent_errors`.
+    """
+    return _worth(series, firsts, horizon, 1)
+
+
+def _worth(
+    series: Int[np.ndarray, "origins"],
+    firsts: Int[np.ndarray, "origins"],
+    horizon: int,
+    power: int,
+) -> float:
+    """N² ÷ Σ ρ^power over all pairs of errors."""
+    lags, counts = overlaps(series, firsts, horizon)
+    each = [(step_correlations(lag, horizon) ** power).sum() for lag in lags.tolist()]
+    return float((len(firsts) * horizon) ** 2 / np.dot(counts, each))
+
+
+def overlaps(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> tuple[Int[np.ndarray, "lags"], Int[np.ndarray, "lags"]]:
+    """How many steps apart overlapping forecasts of a series begin, and how many pairs do so."""
+    same = np.equal.outer(series, series)
+    apart = np.abs(np.subtract.outer(firsts, firsts))[same]
+    lags, counts = np.unique(apart[apart < horizon], return_counts=True)
+    return lags, counts
+
+
+def step_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """ρ of the errors of two forecasts of which the second begins `lag` steps later.
+
+    Errors of a random walk after h and k steps that share m of them have ρ = m ÷ √(h k).
+    """
+    steps = np.arange(1, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    return np.asarray(shared / np.sqrt(np.multiply.outer(steps, steps)), float)
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:
