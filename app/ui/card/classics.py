@@ -55,8 +55,9 @@ def baselines(card: Json) -> Content:
 def _pair(name: str, theirs: Json, metrics: Json) -> _Pair:
     """Older releases kept this model's scores at fewer origins in `some_origins`."""
     at_all = theirs.get("origins", metrics.get("origins")) == metrics.get("origins")
-    same = metrics if at_all else metrics.get("some_origins", metrics)
-    return _Pair(LABELS.get(name, name.replace("_", " ")), theirs, theirs.get("this_model", same))
+    same: Json = metrics if at_all else metrics.get("some_origins", metrics)
+    own: Json = theirs.get("this_model", same)
+    return _Pair(LABELS.get(name, name.replace("_", " ")), theirs, own)
 
 
 def _row(pair: _Pair) -> list[Cell]:
