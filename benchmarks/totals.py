@@ -121,7 +121,7 @@ def compare(values: np.ndarray, horizon: int, season: int | None) -> tuple[int, 
     own, apart = (covers(with_theta(forecast, one), targets)[1] for one in (0.0, -1.0))
     conformal = np.nan
     if calibrated:
-        half = found.sums.half_width(LEVEL)  # type: ignore[union-attr]
+        half = found.sums.half_widths(LEVEL, forecast.sums.draws.shape[-1])
         low, high = forecast.sums.within([half])[0]
         truth = targets.view(low.shape).cumsum(-1)
         conformal = float(((low <= truth) & (truth <= high))[:, -1].double().mean())

@@ -211,14 +211,55 @@ def independent_errors(
     """n: the number of independent Gaussian errors whose variance is known as well.
 
     The variance of a mean of N squared errors with correlations ρ is 2 Σ ρ² ÷ N², and that of n
-    independent ones is 2 ÷ n. Errors of a random walk after h and k steps that share m of them have
-    ρ = m ÷ √(h k).
+    independent ones is 2 ÷ n.
 
     Args:
         series: which series each forecast is of; errors of different ones are independent.
         firsts: its first step.
     """
-    return worth_of(series, firsts, horizon, summed=False).together
+    return _worth(series, firsts, horizon, 2)
+
+
+def independent_means(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> float:
+    """The number of independent errors whose mean is known as well: N² ÷ Σ ρ.
+
+    The arguments are those of `independent_errors`.
+    """
+    return _worth(series, firsts, horizon, 1)
+
+
+def _worth(
+    series: Int[np.ndarray, "origins"],
+    firsts: Int[np.ndarray, "origins"],
+    horizon: int,
+    power: int,
+) -> float:
+    """N² ÷ Σ ρ^power over all pairs of errors."""
+    lags, counts = overlaps(series, firsts, horizon)
+    each = [(step_correlations(lag, horizon) ** power).sum() for lag in lags.tolist()]
+    return float((len(firsts) * horizon) ** 2 / np.dot(counts, each))
+
+
+def overlaps(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> tuple[Int[np.ndarray, "lags"], Int[np.ndarray, "lags"]]:
+    """How many steps apart overlapping forecasts of a series begin, and how many pairs do so."""
+    same = np.equal.outer(series, series)
+    apart = np.abs(np.subtract.outer(firsts, firsts))[same]
+    lags, counts = np.unique(apart[apart < horizon], return_counts=True)
+    return lags, counts
+
+
+def step_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """ρ of the errors of two forecasts of which the second begins `lag` steps later.
+
+    Errors of a random walk after h and k steps that share m of them have ρ = m ÷ √(h k).
+    """
+    steps = np.arange(1, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    return np.asarray(shared / np.sqrt(np.multiply.outer(steps, steps)), float)
 
 
 def worth_of(
@@ -228,34 +269,26 @@ def worth_of(
     *,
     summed: bool,
 ) -> Worth:
-    """What the errors of forecasts are worth, or those of the sums over their first steps.
+    """What the errors of forecasts are worth, or those of the sums over their first steps."""
+    lags, counts = overlaps(series, firsts, horizon)
+    correlations = sum_correlations if summed else step_correlations
+    squares = np.stack([np.square(correlations(lag, horizon)) for lag in lags.tolist()])
+    together = (len(firsts) * horizon) ** 2 / np.dot(counts, squares.sum((1, 2)))
+    alone = len(firsts) ** 2 / (counts @ np.diagonal(squares, axis1=1, axis2=2))
+    return Worth(float(together), tuple(alone.tolist()))
+
+
+def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """`step_correlations` for the sums over the first 1, 2, … steps.
 
     The sum over h steps of a random walk has the k-th shock before its end k times.
     """
-    origins = len(firsts)
-    whose, start = np.repeat(series, horizon), np.repeat(firsts, horizon)
-    end = start + np.tile(np.arange(1, horizon + 1), origins)
-    squares = _squared_correlations(whose, start, end, summed=summed)
-    by_step = squares.reshape(origins, horizon, origins, horizon)
-    alone = origins**2 / np.einsum("ihjh->h", by_step)
-    return Worth(float(squares.shape[0] ** 2 / squares.sum()), tuple(alone.tolist()))
-
-
-def _squared_correlations(
-    whose: Int[np.ndarray, "errors"],
-    start: Int[np.ndarray, "errors"],
-    end: Int[np.ndarray, "errors"],
-    *,
-    summed: bool,
-) -> Float64[np.ndarray, "errors errors"]:
-    """ρ² of the errors of random walks from a start to an end, or of sums over such errors."""
-    shared = (np.minimum.outer(end, end) - np.maximum.outer(start, start)).clip(0)
-    together = shared * np.equal.outer(whose, whose).astype(float)
-    if summed:  # Σ k (k + apart) over the shared shocks, the k-th before the earlier end
-        apart = np.abs(np.subtract.outer(end, end))
-        together *= (shared + 1) * ((2 * shared + 1) / 6 + apart / 2)
-    variances = np.diagonal(together)
-    return np.square(together) / np.multiply.outer(variances, variances)
+    steps = np.arange(1.0, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    apart = np.abs(np.subtract.outer(steps, steps + lag))
+    together = shared * (shared + 1) * ((2 * shared + 1) / 6 + apart / 2)  # Σ k (k + apart)
+    variances = steps * (steps + 1) * (2 * steps + 1) / 6
+    return np.asarray(together / np.sqrt(np.multiply.outer(variances, variances)), float)
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:

@@ -17,6 +17,7 @@ from models.features.rows import Rows
 from models.features.targets import present
 from models.forecasting.backtest import (
     Origin,
+    Scores,
     backtest,
     has_diverged,
     origins,
@@ -337,10 +338,18 @@ class Forecaster(TabularModel):
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
-        horizon = self.horizon
+        rolled = self._roll_out_at(chosen, prune, samples)
+        return backtest(rolled, chosen, self.frame.season, self.horizon)
+
+    def scores_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Scores:
+        """The scores of each step of forecasts from these origins, one forecast after the other."""
+        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        rolled = self._roll_out_at(chosen, prune, samples)
+        return rolled.scores(torch.from_numpy(targets).to(self.device))
+
+    def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        rolled = self.roll_out(self._histories(chosen), options)
-        return backtest(rolled, chosen, self.frame.season, horizon)
+        return self.roll_out(self._histories(chosen), options)
 
     def _histories(self, chosen: Sequence[Origin]) -> History:
         return History.concatenate([self._at(origin, self.horizon) for origin in chosen])

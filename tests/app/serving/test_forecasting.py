@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from app.serving.arrow_format import MEDIA_TYPE
+from app.ui.card.page import sections
 from tests.app.running import Service, serving
 from tests.waiting import wait_until
 from tests.worker.conftest import worker
@@ -84,8 +85,35 @@ def test_a_version_tells_its_scores_beside_the_baselines(version: dict[str, Any]
     for metrics in (version["metrics"], *(v["metrics"] for v in version["variants"])):
         beside = metrics["baselines"]
         assert {"crps", "mase", "log_likelihood", "coverage"} <= metrics.keys()
-        assert beside.keys() == {"seasonal_naive", "auto_ets"}
+        assert beside.keys() == {"seasonal_naive", "auto_ets", "auto_theta", "auto_arima"}
         assert 0 < beside["auto_ets"]["mase"] < beside["seasonal_naive"]["mase"]
+        for one in beside.values():
+            assert one["origins"] >= 1
+            assert one["verdict"] in {"better", "worse", "no difference"}
+            assert {"crps", "scaled_crps", "coverage", "standard_errors"} <= one.keys()
+
+
+def test_the_card_says_which_method_is_better(service: Service, version: dict[str, Any]) -> None:
+    card = service.http.get("/models/sales/versions/1/card").json()
+    (section,) = (one for one in sections(card) if one.name == "baselines")
+    (table,), (chart,) = section.tables, section.charts
+    methods = [row[0] for row in table.rows]
+    assert methods == ["seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA"]
+    metrics = version["metrics"]
+    for row, one in zip(table.rows, metrics["baselines"].values(), strict=True):
+        told = str(row[table.headers.index("verdict, by the CRPS")])
+        assert {
+            "better": "this model is better by ",
+            "worse": f"{row[0]} is better by ",
+            "no difference": "no difference to be seen: ",
+        }[one["verdict"]] in told
+        assert row[1] == one["origins"]
+    ratios = [value for _, value in chart.table.rows]
+    naive = metrics["baselines"]["seasonal_naive"]
+    assert ratios[0] == pytest.approx(naive["crps"] / metrics["crps"])
+    page = service.http.get("/models/sales/versions/1/card", headers={"Accept": "text/html"}).text
+    assert "Classical methods at the same origins" in page
+    assert "What anyone could have had: classical methods" in page
 
 
 def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str, Any]) -> None:
