@@ -127,8 +127,13 @@ class Forecast:
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
-        """Epistemic variance of the next change, which is compared with that of held-out rows."""
+        """Epistemic variance of the next change, which is compared with that of held-out rows.
+
+        It is the network's, and 0 if the forecast has no paths of a network.
+        """
         changes = self.paths.changes.flatten(2)
+        if not len(changes):
+            return changes.new_zeros(changes.shape[-1])
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
 
     def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:

@@ -19,6 +19,7 @@ from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SeriesSets, calibration_origins, divide
 from models.forecasting.spacing import Spacing
+from models.forecasting.weighing import weighing_origins
 from models.forecasting.windows import Frame, windows
 from models.randomness import derive_seed
 from models.tabular.problem import RowProblem
@@ -130,7 +131,9 @@ def prepare_series(
     whole = table.problem(ends, ends) if config.training.refit else None
     own = {field.name: getattr(first, field.name) for field in fields(first)}
     own["profile"] = (whole or first).profile
-    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen))
+    span, forecast = _frame(config).span, config.forecast or ForecastConfig()
+    earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
+    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
 
 
 def _frame(config: ModelConfig) -> Frame:

@@ -1,1 +1,1 @@
-"""Classical models of one series, as Bayesian members beside the network: smoothing, autoregression."""
+"""Exponential smoothing and autoregressions with posteriors, beside the network."""

@@ -11,19 +11,24 @@ posterior in closed form, which is computed anew for every history.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Len
 from jaxtyping import Float64
 from torch import Tensor
 
+from models.config.ranges import Flag
 from models.forecasting.classics.member import (
     Asked,
+    Season,
     Values,
     inverse_chi_square,
     season_basis,
     unit_of,
 )
 from models.forecasting.rollout import Paths
+from models.forecasting.windows import StepCount
 from models.prediction.noise import standard_normal
 
 # Priors in units of the standard deviation of changes.
@@ -46,11 +51,11 @@ class Autoregression:
         has_phases: whether each step of the season has a mean of its own.
     """
 
-    lags: tuple[int, ...]
-    season: int = 1
-    changes: bool = False
-    seasonal_changes: bool = False
-    has_phases: bool = False
+    lags: Annotated[tuple[StepCount, ...], Len(0, 64)]
+    season: Season = 1
+    changes: Flag = False
+    seasonal_changes: Flag = False
+    has_phases: Flag = False
 
     @property
     def name(self) -> str:
@@ -82,7 +87,7 @@ class Autoregression:
         found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
         value, mean = (first[:, None] + unit[:, None] * one for one in found)
         of_paths = (unit**2 * variance.T).view(asked.draws, 1, -1, 1).expand_as(mean)
-        return Paths(value, mean, of_paths, torch.empty(0, *mean.shape[1:]))
+        return Paths(value, mean, of_paths, value[:0])
 
     @property
     def _polynomial(self) -> Float64[Tensor, "terms"]:
@@ -105,7 +110,7 @@ class Autoregression:
     def _is_level(self) -> bool:
         return not (self.changes or self.seasonal_changes)
 
-    def _differences(self, scaled: Values) -> Values:
+    def _differences(self, scaled: Values) -> Float64[Tensor, "rows differences"]:
         """w, with NaN where a value is missing."""
         terms = self._polynomial
         length = scaled.shape[1] - len(terms) + 1
@@ -134,10 +139,15 @@ class Autoregression:
     def _widths(self) -> Float64[Tensor, "terms"]:
         """Prior standard deviations. A lag near a season counts as its distance from that."""
         season = self.season
-        near = [lag if lag < season or season == 1 else min(abs(lag - season) + 1, lag) for lag in self.lags]
+        near = [
+            lag if lag < season or season == 1 else min(abs(lag - season) + 1, lag)
+            for lag in self.lags
+        ]
         waves = season_basis(season).shape[1] if self.has_phases else 0
         widths = [_LAG / distance**0.5 for distance in near]
-        return torch.tensor([*widths, _LEVEL if self._is_level else _DRIFT, *[_SEASON] * waves]).double()
+        return torch.tensor(
+            [*widths, _LEVEL if self._is_level else _DRIFT, *[_SEASON] * waves]
+        ).double()
 
     def _drawn(
         self, scaled: Values, asked: Asked
@@ -173,7 +183,7 @@ class Autoregression:
         basis = season_basis(self.season) if self.has_phases else None
         shape = (asked.draws, asked.paths, *known.shape)
         past = known.expand(shape)
-        largest = _LARGEST * (1 + known.abs().amax()) if known.numel() else torch.inf
+        largest = _LARGEST * (1 + float(known.abs().amax() if known.numel() else 0.0))
         for h in range(asked.horizon):
             constant = level
             if basis is not None:

@@ -1,14 +1,13 @@
 """The classical models that are tried for a series, by its season and length."""
 
 from models.forecasting.classics.autoregression import Autoregression
-from models.forecasting.classics.member import Member
 from models.forecasting.classics.smoothing import Smoothing
 
 _MOST_LAGS, _STEPS_PER_LAG = 12, 10
 _LEAST_LAGS = 4
 
 
-def candidates(season: int, shortest: int, longest: int) -> tuple[Member, ...]:
+def candidates(season: int, shortest: int, longest: int) -> tuple[Smoothing | Autoregression, ...]:
     """
     Args:
         shortest, longest: steps of the histories that they are fitted to.

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Annotated
 
 import torch
+from annotated_types import Len
 from jaxtyping import Float64
 from torch import Tensor
 
+from models.config.ranges import Probability
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.candidates import candidates
 from models.forecasting.classics.member import Asked, Values
@@ -23,7 +27,7 @@ class Weighted:
     """A member and its weight."""
 
     member: Smoothing | Autoregression
-    weight: float
+    weight: Probability
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class Classics:
         share: of all of them beside the network.
     """
 
-    members: tuple[Weighted, ...]
-    share: float = 1.0
+    members: Annotated[tuple[Weighted, ...], Len(1, 32)]
+    share: Probability = 1.0
 
     @classmethod
     def fit(
@@ -61,7 +65,9 @@ class Classics:
         return cls._of(members, weights)
 
     @classmethod
-    def _of(cls, members: Sequence, weights: Float64[Tensor, "members"]) -> "Classics":
+    def _of(
+        cls, members: Sequence[Smoothing | Autoregression], weights: Float64[Tensor, "members"]
+    ) -> "Classics":
         """Members with enough weight, the heaviest first."""
         kept = sorted(zip(weights.tolist(), range(len(members)), strict=True), reverse=True)
         kept = [(weight, k) for weight, k in kept if weight >= _LEAST] or kept[:1]
@@ -73,7 +79,9 @@ class Classics:
     ) -> Float64[Tensor, "rows horizon"]:
         """Log density of each target under the mixture."""
         asked = replace(_SCORED, horizon=targets.shape[1])
-        each = [log_scores(one.member.paths(values, asked), targets).flatten() for one in self.members]
+        each = [
+            log_scores(one.member.paths(values, asked), targets).flatten() for one in self.members
+        ]
         weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
         return mixed(torch.stack(each), weights).view_as(targets)
 
@@ -81,7 +89,7 @@ class Classics:
         """Sample paths: each member has draws in proportion to its weight."""
         weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
         ends = [0, *(weights.cumsum(0) * asked.draws).round().int().tolist()[:-1], asked.draws]
-        counts = [stop - start for start, stop in zip(ends, ends[1:], strict=False)]
+        counts = [stop - start for start, stop in pairwise(ends)]
         parts = [
             one.member.paths(values, replace(asked, draws=count))
             for one, count in zip(self.members, counts, strict=True)

@@ -1,13 +1,16 @@
-"""What the members of a mixture of forecasts have in common, and how rows of histories are given."""
+"""What the members of a mixture of forecasts have in common."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import torch
 from jaxtyping import Float64, Int
+from pydantic import Field
 from torch import Tensor
 
 from models.forecasting.rollout import Paths
+
+Season = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 Values = Float64[Tensor, "rows steps"]
 """u of each history, the latest value last; NaN where it is missing, and before it begins."""
@@ -63,10 +66,8 @@ def unit_of(values: Values) -> Float64[Tensor, "rows"]:
     return torch.maximum((squares / count).sqrt(), least)
 
 
-def resampled(
-    weights: Float64[Tensor, "rows particles"], draws: int
-) -> Int[Tensor, "rows draws"]:
-    """Numbers of particles in proportion to their weights (systematic resampling, Kitagawa 1996)."""
+def resampled(weights: Float64[Tensor, "rows particles"], draws: int) -> Int[Tensor, "rows draws"]:
+    """Particles in proportion to their weights (systematic resampling: Kitagawa 1996)."""
     places = (torch.arange(draws, dtype=torch.float64) + 0.5) / draws
     ends = weights.cumsum(1)
     ends = ends / ends[:, -1:]
@@ -78,7 +79,7 @@ def resampled(
 def inverse_chi_square(
     normal: Float64[Tensor, "*draws"], freedom: Float64[Tensor, "*rows"]
 ) -> Float64[Tensor, "*both"]:
-    """ν ÷ χ²_ν of standard normals, whose cube root is nearly Gaussian (Wilson and Hilferty 1931)."""
+    """ν ÷ χ²_ν from standard normals: the cube root of χ² is nearly one (Wilson, Hilferty 1931)."""
     ninth = 2 / (9 * freedom)
     return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.05) ** -3
 

@@ -16,14 +16,17 @@ history, so that a forecast needs no fit.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Len
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from models.config.ranges import Number, Positive
 from models.forecasting.classics.member import (
     Asked,
+    Season,
     Values,
     first_known,
     inverse_chi_square,
@@ -39,6 +42,7 @@ Trend = Literal["none", "drift", "damped"]
 Particles = Float64[Tensor, "particles 4"]
 Filled = Float64[Tensor, "rows particles columns"]
 
+MOST = 1_024  # particles in a stored member
 _FIRST, _KEPT = 256, 128  # particles of the prior, and of the population
 _FREEDOM = 5  # of Student's t, from which the population is drawn
 _DEFENSIVE = 0.1  # the prior's share in it, which bounds the weights (Hesterberg 1995)
@@ -78,8 +82,8 @@ class State:
     level: Filled
     trend: Filled
     season: Float64[Tensor, "rows particles season columns"]
-    mean: Float64[Tensor, "rows particles columns"]
-    root: Float64[Tensor, "rows particles columns columns"]
+    mean: Float64[Tensor, "rows particles unknown"]
+    root: Float64[Tensor, "rows particles unknown unknown"]
     noise: Float64[Tensor, "rows particles"]
     freedom: Float64[Tensor, "rows"]
     log_prob: Float64[Tensor, "rows particles"]
@@ -99,16 +103,19 @@ class Smoothing:
     """
 
     trend: Trend
-    season: int
-    population: tuple[tuple[float, ...], ...] = ()
-    offsets: tuple[float, ...] = ()
-    learned: tuple[float, ...] = ()
-    steps: float = 1.0
+    season: Season
+    population: Annotated[tuple[tuple[Number, Number, Number, Number], ...], Len(0, MOST)] = ()
+    offsets: Annotated[tuple[Number, ...], Len(0, MOST)] = ()
+    learned: Annotated[tuple[Number, ...], Len(0, MOST)] = ()
+    steps: Positive = 1.0
 
     @property
     def name(self) -> str:
         """In words."""
-        parts = ["exponential smoothing", {"none": "", "drift": "drift", "damped": "trend"}[self.trend]]
+        parts = [
+            "exponential smoothing",
+            {"none": "", "drift": "drift", "damped": "trend"}[self.trend],
+        ]
         return ", ".join([*filter(None, parts), *(["season"] if self.season > 1 else [])])
 
     def adapted(self, values: Values) -> "Smoothing":
@@ -121,7 +128,7 @@ class Smoothing:
             particles, offsets = self._proposed(particles, weights, stage)
         learned = self._filtered(values, particles).log_prob.mean(0)
         steps = float((~values.isnan()).sum(1).double().mean())
-        rows = tuple(tuple(row) for row in particles.tolist())
+        rows = tuple((a, b, c, d) for a, b, c, d in particles.tolist())
         return replace(
             self,
             population=rows,
@@ -164,7 +171,7 @@ class Smoothing:
 
     def _proposed(
         self, particles: Particles, weights: Float64[Tensor, "particles"], stage: int
-    ) -> tuple[Particles, Float64[Tensor, "particles"]]:
+    ) -> tuple[Float64[Tensor, "found 4"], Float64[Tensor, "found"]]:
         """A population from Student's t around the weighted particles, and prior − proposal."""
         mean = weights @ particles
         centred = particles - mean
@@ -306,7 +313,7 @@ class Smoothing:
         shape = (asked.draws, asked.paths, len(values), asked.horizon)
         value, mean = (first[:, None] + unit[:, None] * one.expand(shape) for one in found)
         spread = (unit**2 * deviation.square()).unsqueeze(-1).expand(shape)
-        return Paths(value, mean, spread, torch.empty(0, asked.paths, len(values), asked.horizon))
+        return Paths(value, mean, spread, value[:0])
 
     def _ahead(
         self,
@@ -322,9 +329,7 @@ class Smoothing:
             place = h % max(self.season, 1)
             moved = p * trend
             mean = level + moved + season[..., place]
-            normal = standard_normal(
-                asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths
-            )
+            normal = standard_normal(asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths)
             error = deviation * normal.double().unsqueeze(-1)
             level, trend = level + moved + a * error, moved + b * error
             season = season.expand(*error.shape, -1).clone()
@@ -337,7 +342,7 @@ def _pick(values: Tensor, chosen: Int[Tensor, "rows draws"]) -> Tensor:
     return values[torch.arange(len(values)).unsqueeze(1), chosen]
 
 
-def _evenly(values: Values, most: int) -> Values:
+def _evenly(values: Values, most: int) -> Float64[Tensor, "some steps"]:
     """At most so many rows, evenly spread, the last one among them."""
     chosen = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
     return values[chosen]
