@@ -45,7 +45,7 @@ class History:
     horizon: int
     times: np.ndarray | None = None  # of the steps ahead, where there is one row
     reasons: tuple[Reason, ...] = ()  # why the past is unlike those of training
-    known: Float64[Tensor, "rows steps"] | None = None
+    known: Float64[Tensor, "histories known"] | None = None
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""

@@ -9,6 +9,7 @@ no harm and stand in for moving averages. All coefficients and σ² have a norma
 posterior in closed form, which is computed anew for every history.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -17,6 +18,7 @@ import torch
 from annotated_types import Len
 from jaxtyping import Float64
 from torch import Tensor
+from torch.nn.functional import pad
 
 from models.config.ranges import Flag
 from models.forecasting.classics.member import (
@@ -78,6 +80,7 @@ class Autoregression:
 
     def paths(self, values: Values, asked: Asked) -> Paths:
         """Sample paths, each from coefficients and noise that it has drawn."""
+        values = pad(values, (max(0, self._reach + 1 - values.shape[1]), 0), value=math.nan)
         first = _centre(values)
         unit = unit_of(values)
         scaled = (values - first.unsqueeze(1)) / unit.unsqueeze(1)

@@ -73,6 +73,14 @@ def test_rows_with_missing_steps_are_left_out() -> None:
     assert (whole - some).abs().max() < 0.2
 
 
+def test_a_history_shorter_than_the_lags_is_continued() -> None:
+    """Earlier values count as the first one."""
+    series = torch.tensor([[5.0, 5.2, 4.9, 5.1]], dtype=torch.float64)
+    member = Autoregression((1, 2, 12), 12, seasonal_changes=True)
+    found = member.paths(series, Asked(3, 100, 10, seed=0)).means
+    assert bool(((found > 3) & (found < 7)).double().mean() > 0.9)
+
+
 def test_what_explodes_stays_finite() -> None:
     series = torch.from_numpy(np.exp(0.4 * np.arange(30))[None])
     found = Autoregression((1, 2, 3)).paths(series, Asked(100, 50, 5, seed=0))

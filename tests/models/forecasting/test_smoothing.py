@@ -37,7 +37,7 @@ def test_marginal_likelihood_is_that_of_students_t(trend: str, season: int) -> N
         a, b, p, g = (float(x) for x in (of.level, of.trend, of.damping, of.season))
         widths = [10.0, *([0.3] if trend != "none" else []), *([5.0] * (season - 1))]
 
-        def run(start: np.ndarray, errors: np.ndarray, a=a, b=b, p=p, g=g) -> np.ndarray:
+        def run(start: np.ndarray, errors: np.ndarray, a=a, b=b, p=p, g=g) -> np.ndarray:  # noqa: PLR0917
             level, slope = start[0], start[1] if trend != "none" else 0.0
             angle = 2 * np.pi * np.arange(season) / season
             waves = [np.cos(angle), np.sin(angle), np.cos(2 * angle)][: season - 1]
