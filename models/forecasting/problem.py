@@ -17,6 +17,7 @@ from models.forecasting.model import Forecaster
 from models.forecasting.weighing import weigh
 from models.tabular.model import TabularModel
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.task import RowTask
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,22 @@ class Found:
     classics: Classics | None
 
 
+# Windows of an epoch. A panel of millions of windows, most of which overlap, is learned from a part
+# of them; each epoch draws its own.
+EPOCH_WINDOWS = 32_000
+
+
 @dataclass(frozen=True)
-class SeriesProblem(RowProblem):
+class WindowProblem(RowProblem):
+    """Windows of series, of which an epoch has a bounded number."""
+
+    @property
+    def task(self) -> RowTask:
+        return RowTask(self.rows, self.ranks, most=EPOCH_WINDOWS)
+
+
+@dataclass(frozen=True)
+class SeriesProblem(WindowProblem):
     """Windows of the first fit, and the problem of the second one.
 
     Args:
@@ -38,7 +53,7 @@ class SeriesProblem(RowProblem):
         found: the calibration of each variant, and the classical members; None before `calibrate`.
     """
 
-    whole: RowProblem | None = None
+    whole: WindowProblem | None = None
     calibrating: tuple[Origin, ...] = ()
     earlier: tuple[Origin, ...] = ()
     found: Found | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -110,6 +110,17 @@ class Paths:
     def to(self, device: str | torch.device) -> "Paths":
         names = ("values", "means", "variances", "changes")
         return Paths(*(getattr(self, name).to(device) for name in names))
+
+    def of_samples(self, chosen: Int[Tensor, "some"]) -> "Paths":
+        """The paths of some weight draws."""
+        chosen = chosen.to(self.values.device)
+        of_networks = chosen[chosen < len(self.changes)]
+        return Paths(
+            self.values[chosen],
+            self.means[chosen],
+            self.variances[chosen],
+            self.changes[of_networks],
+        )
 
     @classmethod
     def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":

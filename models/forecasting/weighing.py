@@ -14,7 +14,7 @@ from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.stacking import log_scores, stack
 from models.forecasting.model import Forecaster
 from models.forecasting.series import Series
-from models.forecasting.sets import SeriesSets
+from models.forecasting.sets import SetBounds
 from models.prediction.options import PredictOptions
 
 _MOST = 40  # forecasts that weigh the members
@@ -23,12 +23,12 @@ _LEAST = 0.02  # a share below it is not worth its paths
 
 
 def weighing_origins(
-    series: Sequence[Series], sets: Sequence[SeriesSets], config: ModelConfig, span: int
+    series: Sequence[Series], sets: SetBounds, config: ModelConfig, span: int
 ) -> list[Origin]:
     """Origins in the second half of each series, before its scored end, thinned evenly."""
     assert config.forecast is not None
     season, horizon = int(config.forecast.season or 1), int(config.forecast.horizon or 1)
-    before = [one.until(of.scores) for one, of in zip(series, sets, strict=True)]
+    before = [one.until(end) for one, end in zip(series, sets.scores.tolist(), strict=True)]
     firsts = [
         min(max(len(one) // 2, _SEASONS * season + _STEPS), max(span, len(one) - horizon))
         for one in before
