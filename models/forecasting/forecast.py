@@ -102,8 +102,9 @@ class Forecast:
         return Sums.of(self.by_forecast, is_log=self.is_log)
 
     def batches(self) -> list["Forecast"]:
-        """The same forecast from parts of the weight draws."""
-        parts = torch.arange(self.num_samples).tensor_split(min(totals.BATCHES, self.num_samples))
+        """The same forecast from parts of the draws, each with some of every member."""
+        count = min(totals.BATCHES, self.num_samples)
+        parts = [torch.arange(first, self.num_samples, count) for first in range(count)]
         return [replace(self, drawn=self.drawn.of_samples(part)) for part in parts]
 
     @cached_property
@@ -154,8 +155,13 @@ class Forecast:
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
-        """Epistemic variance of the next change, which is compared with that of held-out rows."""
+        """Epistemic variance of the next change, which is compared with that of held-out rows.
+
+        It is the network's, and 0 if the forecast has no paths of a network.
+        """
         changes = self.paths.changes.flatten(2)
+        if not len(changes):
+            return changes.new_zeros(changes.shape[-1])
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
 
     def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:

@@ -48,6 +48,7 @@ def configure(columns: Columns, **options: Any) -> ModelConfig:
         season=1,
         transform="none",
         key=options.pop("key", None),
+        classics=False,
     )
     training = TrainingConfig(epochs=20, learning_rate=0.02, **options.pop("training", {}))
     method = options.setdefault("method", DropoutConfig(kind="mc_dropout"))
