@@ -66,13 +66,17 @@ class SupportConfig:
     integer: bool | None = None
 
 
+Transform = Literal["none", "log", "sqrt", "logit", "counts"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForecastConfig:
     """The time column, the key column that separates series, and lengths in time steps.
 
     The network reads windows of `context` steps, each step with the one `season` steps earlier.
-    `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
-    It needs values above 0.
+    `transform` is the scale that is forecast: "log" for series whose variation grows with their
+    level (values above 0), "sqrt" for values with a lower bound, "logit" between two bounds,
+    "counts" for whole numbers with many zeros, "none" for the values themselves.
     """
 
     __pydantic_config__ = STRICT
@@ -81,7 +85,7 @@ class ForecastConfig:
     horizon: Steps | None = None
     context: Steps | None = None
     season: Steps | None = None
-    transform: Literal["log", "none"] | None = None
+    transform: Transform | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

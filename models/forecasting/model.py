@@ -223,7 +223,7 @@ class Forecaster(TabularModel):
             drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
-        return Forecast(drawn, self.frame.is_log, calibration)
+        return Forecast(drawn, self.frame.observation, calibration)
 
     def calibrate(
         self, chosen: Sequence[Origin], prune: float, samples: int
@@ -259,7 +259,8 @@ class Forecaster(TabularModel):
         """
         if not isinstance(x, History):
             return super().row_scores(x, truth, options)
-        if self.frame.is_log and (lowest := float(np.nanmin(truth))) <= 0:
+        needs = self.frame.observation.needs_positive
+        if needs and (lowest := float(np.nanmin(truth))) <= 0:
             raise InvalidInput(f"this model forecasts logarithms; {lowest:g} has none", "/truth")
         known = torch.from_numpy(np.flatnonzero(present(truth)))
         rolled = self.roll_out(x, self.resolve(options))
@@ -275,7 +276,7 @@ class Forecaster(TabularModel):
         """
         series = split_series(columns, self.config.target, self.forecast)
         lowest = min(float(np.nanmin(one.values)) for one in series)
-        if self.frame.is_log and lowest <= 0:
+        if self.frame.observation.needs_positive and lowest <= 0:
             raise InvalidData(f"this model forecasts logarithms; {lowest:g} has none", "/dataset")
         firsts = [self.frame.span] * len(series)
         chosen = origins(series, firsts, self.frame.span, self.horizon)

@@ -14,7 +14,9 @@ from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.forecasting.features import fit_known, known_of, static_width
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import Observation
 from models.forecasting.problem import SeriesProblem
+from models.forecasting.scale_choice import observation_of
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SeriesSets, calibration_origins, divide
@@ -55,6 +57,7 @@ class _Table:
     series: Sequence[Series]
     sets: Sequence[SeriesSets]
     spacing: Spacing
+    observation: Observation
     calibrates: bool
     ranks: Ranks
 
@@ -70,7 +73,7 @@ class _Table:
         config = self.config
         learned = [one.until(end) for one, end in zip(self.series, ends, strict=True)]
         encoder = fit_known(config, self.types, _stacked(learned), self.spacing)
-        frame, static = _frame(config), static_width(encoder, config)
+        frame, static = _frame(config, self.observation), static_width(encoder, config)
         found = [_windows(one, frame, encoder, static) for one in self.series]
         train = [w.between(0, end) for w, end in zip(found, ends, strict=True)]
         if not any(len(part.steps) for part in train):
@@ -120,9 +123,10 @@ def prepare_series(
     """
     series = split_series(columns, config.target, config.forecast or ForecastConfig())
     sets = [divide(len(one), config) for one in series]
-    chosen = calibration_origins(series, config, _frame(config).span)
+    observation = observation_of(config, series)
+    chosen = calibration_origins(series, config, _frame(config, observation).span)
     spacing = Spacing.fit([one.times for one in series])
-    table = _Table(columns, types, config, series, sets, spacing, bool(chosen), ranks)
+    table = _Table(columns, types, config, series, sets, spacing, observation, bool(chosen), ranks)
     first = table.problem([one.stopping for one in sets], [one.calibration for one in sets])
     assert isinstance(first.model, Forecaster)
     first.model.held_out_origins(columns)  # raises before a fit if there is none to score
@@ -133,10 +137,9 @@ def prepare_series(
     return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen))
 
 
-def _frame(config: ModelConfig) -> Frame:
+def _frame(config: ModelConfig, observation: Observation) -> Frame:
     forecast = config.forecast or ForecastConfig()
-    is_log = forecast.transform == "log"
-    return Frame(int(forecast.context or 1), int(forecast.season or 1), is_log)
+    return Frame(int(forecast.context or 1), int(forecast.season or 1), observation)
 
 
 def _stacked(series: Sequence[Series]) -> Columns:

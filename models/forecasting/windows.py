@@ -1,13 +1,14 @@
 """A window of the past as network inputs, and the network's output as a change of the series.
 
-With u = log y or y, a window of C steps before step t, and the season s, the network predicts
+With u = g(y) (`models.forecasting.observation`), a window of C steps before step t, and the season
+s, the network predicts
 
     r_t = (u_t − u_{t−s}) / c,      u_t = u_{t−s} + c r_t
 
 and sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c, where ℓ is
 the mean of the window's C values and c the standard deviation of these and the s before them, or
-a share of their mean size where they hardly vary; of logarithms c = 1. So 1000 times the series
-gives 1000 times the forecast. The change of variables of a density is
+a share of their mean size where they hardly vary, if u = y; on other scales c = 1. So 1000 times
+the series gives 1000 times the forecast. The change of variables of a density is
 log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 """
@@ -21,9 +22,10 @@ from jaxtyping import Float, Float64
 from pydantic import Field
 from torch import Tensor
 
-from models.config.ranges import Flag, NotNegative, Positive
+from models.config.ranges import NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
+from models.forecasting.observation import PLAIN, Observation
 
 CHANNELS = 2  # value and change
 _FLAT = 0.05  # quantile of the training windows' scale ÷ size that is the least for any window
@@ -52,6 +54,7 @@ class Frame:
     """Reads windows as network inputs.
 
     Args:
+        observation: the scale of u, and how y follows from it.
         floor: least scale ÷ size of a window.
         usual: scale of a window of zeros.
         spread: standardises the values, as in training.
@@ -60,7 +63,7 @@ class Frame:
 
     context: StepCount
     season: StepCount
-    is_log: Flag
+    observation: Observation = PLAIN
     floor: NotNegative = 0.0
     usual: Positive = 1.0
     spread: Positive = 1.0
@@ -73,7 +76,7 @@ class Frame:
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """y → u."""
-        return np.log(values) if self.is_log else values
+        return self.observation.read(values)
 
     def fit(self, past: Pasts, following: Float64[Tensor, "rows"]) -> "Frame":
         """A copy with the scales of these windows and the values that follow them.
@@ -81,7 +84,7 @@ class Frame:
         Raises:
             InvalidData: if nothing ever changes.
         """
-        floored = self if self.is_log else self._with_floor(past)
+        floored = self._with_floor(past) if self.observation.is_identity else self
         reading = floored.read(past)
         changes = (following - reading.base) / reading.scale
         spread = float(reading.inputs[..., 0].square().mean().sqrt())
@@ -90,7 +93,8 @@ class Frame:
     def read(self, past: Pasts) -> Reading:
         """Windows of `span` steps, the latest last. The same in training and in every path."""
         window = past[..., self.season :]
-        scale = torch.ones_like(past[..., 0]) if self.is_log else self._scale(past)
+        own = self.observation.is_identity
+        scale = self._scale(past) if own else torch.ones_like(past[..., 0])
         level, unit = window.mean(-1, keepdim=True), scale.unsqueeze(-1)
         values = (window - level) / unit / self.spread
         changes = (window - past[..., : self.context]) / unit
