@@ -79,15 +79,26 @@ def find_origins(
     Args:
         scored: number of the first step of each series that may be forecast.
     """
-    found = [
-        Origin(one, first, max(start, span))
-        for one, start in zip(series, scored, strict=True)
-        for first in range(max(start, span), len(one) - horizon + 1)
-        if not np.isnan(one.values[first - span : first + horizon]).any()
-    ]
+    starts = [max(start, span) for start in scored]
+    firsts = [_firsts(one, start, span, horizon) for one, start in zip(series, starts, strict=True)]
+    ends = np.cumsum([len(found) for found in firsts])
     most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
-    kept = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
-    return [found[i] for i in kept.tolist()]
+    kept = np.linspace(0, ends[-1] - 1, min(most, ends[-1])).round().astype(int)
+    chosen = []
+    for i in np.unique(kept).tolist():
+        n = int(np.searchsorted(ends, i, side="right"))
+        first = int(firsts[n][i - ends[n]])  # counted from the end
+        chosen.append(Origin(series[n], first, starts[n]))
+    return chosen
+
+
+def _firsts(one: Series, start: int, span: int, horizon: int) -> np.ndarray:
+    """The steps from `start` on at which a forecast may begin, ascending."""
+    firsts = np.arange(start, len(one) - horizon + 1)
+    if not np.isnan(one.values).any():
+        return firsts
+    missing = np.concatenate([[0], np.cumsum(np.isnan(one.values))])
+    return firsts[missing[firsts + horizon] == missing[firsts - span]]
 
 
 def worth(chosen: Sequence[Origin], horizon: int) -> float:

@@ -15,12 +15,26 @@ from models.forecasting.backtest import Origin
 from models.forecasting.model import Forecaster
 from models.tabular.model import TabularModel
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.task import RowTask
 
 Found = Mapping[float, PathCalibration | None]
 
+# Windows of an epoch. A panel of millions of windows, most of which overlap, is learned from a part
+# of them; each epoch draws its own.
+EPOCH_WINDOWS = 32_000
+
 
 @dataclass(frozen=True)
-class SeriesProblem(RowProblem):
+class WindowProblem(RowProblem):
+    """Windows of series, of which an epoch has a bounded number."""
+
+    @property
+    def task(self) -> RowTask:
+        return RowTask(self.rows, self.ranks, most=EPOCH_WINDOWS)
+
+
+@dataclass(frozen=True)
+class SeriesProblem(WindowProblem):
     """Windows of the first fit, and the problem of the second one.
 
     Args:
@@ -29,7 +43,7 @@ class SeriesProblem(RowProblem):
         found: the calibration of each variant; None before `calibrate`.
     """
 
-    whole: RowProblem | None = None
+    whole: WindowProblem | None = None
     calibrating: tuple[Origin, ...] = ()
     found: Found | None = None
 

@@ -15,6 +15,7 @@ _HOUR, _DAY = 60 * _MINUTE, 24 * 60 * _MINUTE
 _WEEK = 7 * _DAY
 _SHORTEST_MONTH, _MONTH = 28 * _DAY, 365.2425 / 12 * _DAY
 _MOST_STEPS = 1_000  # of a season
+_ROUNDING = 1e-6  # of a gap between times that are fractions
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Spacing:
 
     def irregular(self, times: np.ndarray) -> int:
         """How many of the gaps between these times are not the usual step."""
-        return int((~np.isclose(self._gaps(times), self.step, rtol=1e-6)).sum())
+        return int((np.abs(self._gaps(times) - self.step) > _ROUNDING * self.step).sum())
 
     def after(self, times: np.ndarray, count: int) -> np.ndarray:
         """The `count` times that come after these."""

@@ -3,13 +3,14 @@
 With u = g(y) (`models.forecasting.observation`), a window of C steps before step t, and the season
 s, the network predicts
 
-    r_t = (u_t − u_{t−s}) / c,      u_t = u_{t−s} + c r_t
+    r_t = (u_t − b) / c,      u_t = b + c r_t
 
-and sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c, where ℓ is
-the mean of the window's C values and c the standard deviation of these and the s before them, or
-a share of their mean size where they hardly vary, if u = y; on other scales c = 1. So 1000 times
-the series gives 1000 times the forecast. The change of variables of a density is
-log p(y) = log p(r) − log c + log |du/dy|.
+where b is u_{t−s}, or the window's mean where that is closer to u_t in training: what a series
+returns to, rather than where it was. It sees at each position j the value (u_j − ℓ)/c and the last
+change (u_j − u_{j−s})/c, where ℓ is the mean of the window's C values. If u = y, c is the standard
+deviation of these and the s before them, or a share of their mean size where they hardly vary; on
+other scales c = 1. So 1000 times the series gives 1000 times the forecast. The change of variables
+of a density is log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 """
 
@@ -22,7 +23,7 @@ from jaxtyping import Float, Float64
 from pydantic import Field
 from torch import Tensor
 
-from models.config.ranges import NotNegative, Positive
+from models.config.ranges import Flag, NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
 from models.forecasting.observation import PLAIN, Observation
@@ -59,6 +60,7 @@ class Frame:
         usual: scale of a window of zeros.
         spread: standardises the values, as in training.
         change: standardises r, as in training.
+        from_mean: whether r is counted from the window's mean.
     """
 
     context: StepCount
@@ -68,6 +70,7 @@ class Frame:
     usual: Positive = 1.0
     spread: Positive = 1.0
     change: NumberTarget = STANDARD
+    from_mean: Flag = False
 
     @property
     def span(self) -> int:
@@ -85,10 +88,12 @@ class Frame:
             InvalidData: if nothing ever changes.
         """
         floored = self._with_floor(past) if self.observation.is_identity else self
-        reading = floored.read(past)
+        options = [replace(floored, from_mean=flag) for flag in (False, True)]
+        chosen = min(options, key=lambda one: one.distance(past, following))
+        reading = chosen.read(past)
         changes = (following - reading.base) / reading.scale
         spread = float(reading.inputs[..., 0].square().mean().sqrt())
-        return replace(floored, spread=spread or 1.0, change=NumberTarget.fit(changes.numpy()))
+        return replace(chosen, spread=spread or 1.0, change=NumberTarget.fit(changes.numpy()))
 
     def read(self, past: Pasts) -> Reading:
         """Windows of `span` steps, the latest last. The same in training and in every path."""
@@ -100,13 +105,19 @@ class Frame:
         changes = (window - past[..., : self.context]) / unit
         standard = (changes - self.change.mean) / self.change.std
         inputs = torch.stack([values, standard], dim=-1).clamp(-_BOUND, _BOUND)
-        return Reading(inputs, past[..., -self.season], scale)
+        base = level.squeeze(-1) if self.from_mean else past[..., -self.season]
+        return Reading(inputs, base, scale)
 
     def targets(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The standardised r, which the network is to predict."""
         reading = self.read(past)
         changes = (following - reading.base) / reading.scale
         return ((changes - self.change.mean) / self.change.std).float()
+
+    def distance(self, past: Pasts, following: Float64[Tensor, "rows"]) -> float:
+        """Mean square of r."""
+        reading = self.read(past)
+        return float(((following - reading.base) / reading.scale).square().mean())
 
     def _with_floor(self, past: Pasts) -> "Frame":
         scales, sizes = past.std(-1, correction=0), past.abs().mean(-1)
