@@ -18,7 +18,7 @@ from models.forecasting.panels.cutting import CutRows, fit_frame
 from models.forecasting.panels.panel import Panel
 from models.forecasting.panels.stacked import Stacked
 from models.forecasting.problem import SeriesProblem, WindowProblem
-from models.forecasting.scale_choice import observation_of
+from models.forecasting.scale_choice import observation_of, told
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SetBounds, calibration_origins
@@ -107,7 +107,7 @@ def prepare_series(
     observation = observation_of(config, series)
     chosen = calibration_origins(series, config, _frame(config, observation).span)
     spacing = Spacing.fit([one.times for one in series])
-    notes = _notes(config, spacing, series, calibrates=bool(chosen))
+    notes = _notes(config, spacing, series, calibrates=bool(chosen)) + told(observation)
     stacked = Stacked.of(series)
     table = _Table(stacked, types, config, sets, spacing, observation, notes, columns, ranks)
     first = table.problem(sets.stopping, sets.calibration)

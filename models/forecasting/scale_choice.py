@@ -17,7 +17,8 @@ from models.config import ForecastConfig, ModelConfig, SupportConfig, Transform
 from models.exceptions import InvalidData
 from models.features.count_scale import CountScale
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
-from models.features.target_shapes import check_support
+from models.features.target_shapes import check_support, describe_shape
+from models.features.targets import NumberTarget
 from models.forecasting.observation import Observation
 from models.forecasting.series import Series
 from models.forecasting.sets import divide
@@ -72,6 +73,17 @@ def _options(
 def _known(series: Sequence[Series]) -> Values:
     values = np.concatenate([one.values for one in series]).astype(np.float64)
     return values[~np.isnan(values)]
+
+
+def told(observation: Observation) -> list[str]:
+    """A note on the support, if it is more than a bound at 0."""
+    scale = observation.scale
+    usual = isinstance(scale, IdentityScale | LogScale) and observation.upper is None
+    if usual and not observation.integer:
+        return []
+    low, high, whole = observation.lower, observation.upper, observation.integer
+    shape = NumberTarget(0.0, 1.0, scale=scale, lower=low, upper=high, integer=whole)
+    return [describe_shape(shape)]
 
 
 def observations(
