@@ -19,8 +19,11 @@ from torch.special import ndtr, ndtri
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
+from models.forecasting import totals
+from models.forecasting.coupling import couple
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
+from models.forecasting.sums import Sums, calibrate_sums
 from models.prediction.answers import decisions, number_costs, questions
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture
@@ -49,11 +52,13 @@ class Forecast:
         drawn: the paths of u as the network predicts them.
         observation: how y follows from u.
         calibration: scales them; None if the model is not calibrated.
+        seed: of the noise that moves the dependence of the steps.
     """
 
     drawn: Paths
     observation: Observation = PLAIN
     calibration: PathCalibration | None = None
+    seed: int = 0
 
     @cached_property
     def paths(self) -> Paths:
@@ -75,6 +80,28 @@ class Forecast:
     def draws(self) -> Float64[Tensor, "all_paths steps"]:
         """Whole paths with their noise, those of a weight draw one after the other."""
         return self.observation.observe(self.paths.values.flatten(2).flatten(0, 1))
+
+    @cached_property
+    def by_forecast(self) -> Float64[Tensor, "all_paths forecasts ahead"]:
+        """Whole paths, whose steps depend on each other as those that were observed did."""
+        draws = self.draws.unflatten(1, self.drawn.values.shape[2:])
+        sums = None if self.calibration is None else self.calibration.sums
+        return draws if sums is None else couple(draws, sums.theta, self.seed)
+
+    @property
+    def whole_paths(self) -> Float64[Tensor, "all_paths steps"]:
+        """`by_forecast`, with the steps of one forecast after those of the other."""
+        return self.by_forecast.flatten(1)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums over the first 1, 2, … steps of each forecast."""
+        return Sums.of(self.by_forecast, self.observation)
+
+    def batches(self) -> list["Forecast"]:
+        """The same forecast from parts of the weight draws."""
+        parts = torch.arange(self.num_samples).tensor_split(min(totals.BATCHES, self.num_samples))
+        return [replace(self, drawn=self.drawn.of_samples(part)) for part in parts]
 
     @cached_property
     def mixture(self) -> GaussianMixture:
@@ -145,12 +172,13 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
-        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
+        others, of_costs = replace(options, costs=None, totals=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
             quantiles["action"] = decided["action"]
+        summary |= self._totals(options)
         if wants_errors(options) and self.num_samples > 1:
             summary |= self._errors(quantiles, summary, others)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
@@ -159,6 +187,17 @@ class Forecast:
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _totals(self, options: BatchOptions) -> dict[str, Tensor]:
+        """The sums over the steps with their errors, if the options ask for them."""
+        if options.totals is None:
+            return {}
+        of_sums = None if self.calibration is None else self.calibration.sums
+        found = totals.summarise(self.sums, self.means, of_sums, options)
+        if wants_errors(options) and self.num_samples > 1:
+            found |= totals.errors([one.sums for one in self.batches()], options)
+            found[f"{ERROR}total_mean"] = found[totals.MC_ERROR]
+        return found
 
     def _errors(
         self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
@@ -234,7 +273,9 @@ class Forecast:
         observe = self.observation.observe
         return [(observe(middle - half), observe(middle + half)) for half in halves]
 
-    def fit_calibration(self, targets: PerStep, independent: float) -> PathCalibration | None:
+    def fit_calibration(
+        self, targets: PerStep, independent: float, of_sums: float | None = None
+    ) -> PathCalibration | None:
         """The calibration of forecasts whose steps no weight was fitted to.
 
         None if a forecast is not finite.
@@ -242,13 +283,18 @@ class Forecast:
         Args:
             targets: per step; the steps of each forecast are consecutive.
             independent: the number of independent errors that these are worth.
+            of_sums: that of the errors of sums; sums are not calibrated if it is None.
         """
         normal = self.standardised(targets)
         if not bool(normal.isfinite().all()):
             return None
         fitted = fit_scales(normal, independent)
         scaled = replace(self, calibration=fitted)
-        return fitted.ranked(scaled.standardised(targets).abs())
+        ranked = fitted.ranked(scaled.standardised(targets).abs())
+        if of_sums is None:
+            return ranked
+        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, self.observation)
+        return replace(ranked, sums=sums)
 
     def standardised(self, targets: PerStep) -> Float64[Tensor, "origins ahead"]:
         """(u − median) ÷ deviation, on the CPU.
