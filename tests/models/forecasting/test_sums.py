@@ -117,7 +117,7 @@ def test_few_sums_move_the_dependence_little_and_have_no_conformal_interval() ->
     assert many is not None
     assert many.sums is not None
     assert 0 <= few.sums.theta < 0.2 < many.sums.theta
-    found = Forecast(plain.drawn, False, few).summarise(PredictOptions(totals=Totals()))
+    found = Forecast(plain.drawn, PLAIN, few).summarise(PredictOptions(totals=Totals()))
     assert np.isinf(found["totals conformal upper"]).all()
 
 
