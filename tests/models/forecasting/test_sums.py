@@ -99,7 +99,7 @@ def test_calibrated_sums_cover_what_they_promise(predicted: str, truth: str) -> 
     calibration = forecast_of(predicted, 600).fit_calibration(targets, 600.0, of_sums=600.0)
     assert calibration is not None
     assert calibration.sums is not None
-    fresh = Forecast(forecast_of(predicted, 1, 7, paths=100).drawn, False, calibration)
+    fresh = Forecast(forecast_of(predicted, 1, 7, paths=100).drawn, PLAIN, calibration)
     found = fresh.summarise(PredictOptions(totals=Totals()))
     sums = errors_of(truth, 20_000, 3).sum(1).numpy()
     for kind in ("credible", "conformal"):
