@@ -30,6 +30,7 @@ from models.features.groups import Groups
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
+from models.forecasting.classics.classics import Classics
 from models.forecasting.observation import upgraded
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
@@ -93,6 +94,7 @@ class SeriesDocument(TypedDict):
     frame: Annotated[Frame, BeforeValidator(upgraded)]
     spacing: Spacing
     seen: NotRequired[SeenSeries | None]
+    classics: NotRequired[Classics | None]
 
 
 class ModelDocument(TypedDict):

@@ -77,6 +77,8 @@ class ForecastConfig:
     `transform` is the scale that is forecast: "log" for series whose variation grows with their
     level (values above 0), "sqrt" for values with a lower bound, "logit" between two bounds,
     "counts" for whole numbers with many zeros, "none" for the values themselves.
+    `classics` mixes the network's forecasts with those of exponential smoothing and
+    autoregressions, by the log score of forecasts from earlier times.
     """
 
     __pydantic_config__ = STRICT
@@ -86,6 +88,7 @@ class ForecastConfig:
     context: Steps | None = None
     season: Steps | None = None
     transform: Transform | None = None
+    classics: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
