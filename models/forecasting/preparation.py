@@ -117,7 +117,7 @@ def prepare_series(
     whole = table.problem(sets.scores, sets.scores) if config.training.refit else None
     own = {field.name: getattr(first, field.name) for field in fields(first)}
     own["profile"] = (whole or first).profile
-    span, forecast = _frame(config).span, config.forecast or ForecastConfig()
+    span, forecast = _frame(config, observation).span, config.forecast or ForecastConfig()
     earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
     return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
 
