@@ -101,7 +101,7 @@ def with_theta(forecast: Forecast, theta: float) -> Forecast:
 
 def covers(forecast: Forecast, targets: torch.Tensor) -> list[float]:
     """The share of steps, and of sums over the whole horizon, in central intervals."""
-    draws = [forecast.by_forecast, Sums.of(forecast.by_forecast, is_log=forecast.is_log).draws]
+    draws = [forecast.by_forecast, Sums.of(forecast.by_forecast, forecast.observation).draws]
     shape = draws[0].shape[1:]
     truths = [targets.view(shape), targets.view(shape).cumsum(-1)]
     found = []
