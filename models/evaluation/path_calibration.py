@@ -94,11 +94,13 @@ class SumCalibration:
         pooled: |S − median| ÷ deviation, as of a step, of the sums S over the first 1, 2, … steps,
             or of their logarithms, if logarithms are forecast.
         own: those of the sums up to each step.
+        rho: the correlation of the sums of two series (`models.forecasting.across`).
     """
 
     theta: Annotated[float, Interval(ge=-1, le=1)]
     pooled: Residuals
     own: tuple[Residuals, ...] = ()
+    rho: Annotated[float, Interval(ge=0, lt=1)] = 0.0
 
     def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
         """Half the width of a conformal interval of each sum, in deviations, as of a step."""
