@@ -19,12 +19,12 @@ from torch.special import ndtr, ndtri
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
-from models.forecasting import totals
-from models.forecasting.across import pair
-from models.forecasting.coupling import couple
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
-from models.forecasting.sums import Sums, calibrate_sums
+from models.forecasting.totals import summary as totals
+from models.forecasting.totals.across import pair
+from models.forecasting.totals.coupling import couple
+from models.forecasting.totals.sums import Sums, calibrate_sums
 from models.prediction.answers import decisions, number_costs, questions
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture

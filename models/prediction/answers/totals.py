@@ -122,7 +122,7 @@ class TotalsAnswer(Answer):
 def of_mixture(
     mixture: Mixture, options: BatchOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
-    """Not from the mixture of a step: `models.forecasting.totals` answers it from whole paths."""
+    """Not from the mixture of a step: `models.forecasting.totals` sums whole paths."""
     raise NotImplementedError
 
 

@@ -10,9 +10,9 @@ from models.evaluation.path_calibration import (
     Residuals,
     SumCalibration,
 )
-from models.forecasting.across import fit_rho, pair
 from models.forecasting.forecast import Forecast
 from models.forecasting.rollout import Paths
+from models.forecasting.totals.across import fit_rho, pair
 from models.prediction.answers import totals
 from models.prediction.options import ResolvedOptions, Totals
 

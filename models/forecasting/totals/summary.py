@@ -7,8 +7,8 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import SumCalibration
-from models.forecasting.coupling import quantiles
-from models.forecasting.sums import Sums
+from models.forecasting.totals.coupling import quantiles
+from models.forecasting.totals.sums import Sums
 from models.prediction.answers.exceeds import column_name as threshold_name
 from models.prediction.answers.quantiles import column_name as quantile_name
 from models.prediction.answers.totals import QUESTION, SERIES_STEPS, SERIES_SUMS, TOTAL

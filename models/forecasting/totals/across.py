@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float64
 
 from models.evaluation.calibration import PENALTY_SCALE
-from models.forecasting.coupling import Draws
+from models.forecasting.totals.coupling import Draws
 from models.prediction.noise import standard_normal
 
 _GRID = np.linspace(0.0, 0.95, 96)  # values of ρ that are compared

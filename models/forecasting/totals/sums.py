@@ -9,9 +9,9 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import Residuals, SumCalibration, Worth
-from models.forecasting.across import fit_rho
-from models.forecasting.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
 from models.forecasting.observation import Observation
+from models.forecasting.totals.across import fit_rho
+from models.forecasting.totals.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
 
 _LEAST = 1e-12  # deviation of sums that are always the same
 _FIT_PATHS = 400  # that fit: a median of so many is known to 6 % of a deviation
