@@ -72,7 +72,8 @@ class ForecastConfig:
 
     The network reads windows of `context` steps, each step with the one `season` steps earlier.
     `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
-    It needs values above 0.
+    It needs values above 0. `identity` is what the network knows of a series by its key: a slot
+    ("one_hot", of up to 256 keys), an "embedding" that is learned for each, or "none".
     """
 
     __pydantic_config__ = STRICT
@@ -82,6 +83,7 @@ class ForecastConfig:
     context: Steps | None = None
     season: Steps | None = None
     transform: Literal["log", "none"] | None = None
+    identity: Literal["one_hot", "embedding", "none"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
+from models.features.categories import CategoryEncoder
 from models.features.columns import Columns, convert
-from models.features.encoders import fit_encoder
+from models.features.encoders import Encoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
+from models.features.keys import KeyEncoder
 from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
 from models.forecasting.spacing import Spacing
 
@@ -43,8 +45,9 @@ def fit_known(
     """
     time = str((config.forecast or ForecastConfig()).time)
     features = feature_configs(config, types[time])
+    forecast = config.forecast or ForecastConfig()
     encoders = [
-        fit_encoder(f, convert(columns[f.name], types[f.name], f.type)) for f in features[1:]
+        _fit(f, convert(columns[f.name], types[f.name], f.type), forecast) for f in features[1:]
     ]
     phases = fit_encoder(features[0], columns[time])
     if isinstance(phases, DatetimeEncoder):
@@ -53,6 +56,13 @@ def fit_known(
         return FeatureEncoder(features, tuple(types[f.name] for f in features), (first, *encoders))
     stored = tuple(types[f.name] for f in features)
     return FeatureEncoder(features, stored, (_NOTHING, *encoders))
+
+
+def _fit(feature: FeatureConfig, values: np.ndarray, forecast: ForecastConfig) -> Encoder:
+    """The encoder of a covariate or, by what is known of series, of the key."""
+    if feature.name != forecast.key or forecast.identity in (None, "one_hot"):
+        return fit_encoder(feature, values)
+    return KeyEncoder.fit(values) if forecast.identity == "embedding" else CategoryEncoder(())
 
 
 def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:

@@ -19,6 +19,7 @@ from models.forecasting.backtest import Origin, backtest, has_diverged, origins,
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
+from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
 from models.forecasting.rollout import History, Rollout, paths_per_draw
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
@@ -26,7 +27,7 @@ from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
-from models.networks import Inputs, Network, TensorSlot, build_network
+from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
@@ -95,7 +96,7 @@ class Forecaster(TabularModel):
         shape = (self.frame.context, CHANNELS + self.encoder.width - static)
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
-        return build_network(self.config.network, inputs, self.likelihood.num_outputs)
+        return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
 
     @cached_property
     def engine(self) -> Engine:
@@ -150,7 +151,8 @@ class Forecaster(TabularModel):
         if self.forecast.key is not None:
             ahead[self.forecast.key] = np.repeat(one.columns[self.forecast.key][-1:], horizon)
         history = self._history(one, ahead, horizon)
-        return replace(history, times=times, reasons=self._reasons(one.columns, future))
+        reasons = self._reasons(one.columns, future) + unseen_key(self.encoder, one.key)
+        return replace(history, times=times, reasons=reasons)
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
@@ -245,6 +247,17 @@ class Forecaster(TabularModel):
         return self.with_variants(
             {
                 prune: replace(variant, calibration=found[prune])
+                for prune, variant in self.variants_by_prune.items()
+            }
+        )
+
+    def with_unseen_series(self) -> "Forecaster":
+        """A copy whose variants know what to expect of a series with a key of its own."""
+        return self.with_variants(
+            {
+                prune: replace(
+                    variant, state=with_unseen(variant.state, self.network, self.default_seed)
+                )
                 for prune, variant in self.variants_by_prune.items()
             }
         )

@@ -60,6 +60,7 @@ class SeriesProblem(WindowProblem):
 
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
+        model = model.with_unseen_series()
         found = self._calibrations(model) if self.found is None else self.found
         return RowProblem.finish(self.whole or self, model.with_calibrations(found))
 

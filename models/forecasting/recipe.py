@@ -21,6 +21,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, check_features
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
+from models.forecasting.panels.identity import EMBEDDED, usual_identity
 from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
@@ -78,7 +79,11 @@ def plan_series(
             "needed: give a longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
-    forecast = replace(forecast, transform=_transform(config, forecast, series))
+    forecast = replace(
+        forecast,
+        transform=_transform(config, forecast, series),
+        identity=_identity(config, forecast, len(series)),
+    )
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
@@ -173,6 +178,24 @@ def _check_number(series: Sequence[Series]) -> None:
             "take a coarser column",
             "/forecast/key",
         )
+
+
+def _identity(
+    config: ModelConfig, forecast: ForecastConfig, num_series: int
+) -> Literal["one_hot", "embedding", "none"] | None:
+    """What the network knows of a series by its key; None without a key."""
+    given, place = forecast.identity, "/forecast/identity"
+    if forecast.key is None:
+        if given is not None:
+            raise InvalidData("one series has no key: leave identity out, or give a key", place)
+        return None
+    if given == "embedding" and not isinstance(config.method, EMBEDDED):
+        raise InvalidData(
+            f"method {config.method.kind!r} learns no embeddings: give identity 'one_hot' or "
+            "'none', or method 'bbb'",
+            place,
+        )
+    return given or usual_identity(config.method, num_series)
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
