@@ -8,15 +8,19 @@ is the number of independent errors that tell as much about a variance as all of
 add up like those of a random walk. The errors count as n rows in the fit of the scales, and in the
 rank of a conformal interval, which is taken among the residuals of all steps (pooled groups: Dunn,
 Wasserman and Ramdas 2022, arXiv 1809.07441).
+
+Sums over the steps have residuals of their own, because a sum is as uncertain as its steps go
+together (`models.forecasting.coupling`).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from annotated_types import Len
+from annotated_types import Interval, Len
 from jaxtyping import Float64, Int
 from torch import Tensor
 
@@ -33,6 +37,26 @@ _ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
 
 
 @dataclass(frozen=True)
+class SumCalibration:
+    """The dependence of the steps of paths, and the residuals of sums from the first step on.
+
+    Args:
+        theta: moves the dependence of the paths (`models.forecasting.coupling`).
+        residuals: |S − median| ÷ deviation in increasing order, as those of a step, of the sums S
+            over the first 1, 2, … steps, or of their logarithms, if logarithms are forecast.
+        independent: the number of independent errors that tell as much.
+    """
+
+    theta: Annotated[float, Interval(ge=-1, le=1)]
+    residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
+    independent: Positive
+
+    def half_width(self, level: float) -> float:
+        """Half the width of a conformal interval of a sum, in deviations; infinite as of a step."""
+        return _half_width(self.residuals, self.independent, level)
+
+
+@dataclass(frozen=True)
 class PathCalibration:
     """Factors on the variances of paths, and the residuals of forecasts that were calibrated.
 
@@ -45,6 +69,7 @@ class PathCalibration:
             quantiles that are 1 deviation from a Gaussian's mean.
         origins: number of forecasts that calibrated.
         independent: n, the number of independent errors that tell as much as theirs.
+        sums: of sums over the steps; None for versions of earlier releases.
     """
 
     scale: Positive
@@ -53,6 +78,7 @@ class PathCalibration:
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     origins: Count
     independent: Positive
+    sums: SumCalibration | None = None
     has_intervals: ClassVar[bool] = True
 
     def factors(self, steps: int) -> Float64[Tensor, "steps"]:
@@ -70,11 +96,7 @@ class PathCalibration:
         forecast were exchangeable with those that calibrated. Later ones are not, if the series
         changes.
         """
-        independent = int(self.independent)
-        rank = conformal_rank(independent, level)
-        if rank > independent:
-            return math.inf
-        return self.residuals[math.ceil(rank * len(self.residuals) / independent) - 1]
+        return _half_width(self.residuals, self.independent, level)
 
     def reference(self) -> Reference:
         """The residuals, which together count as the independent ones, and labelled steps join."""
@@ -89,7 +111,17 @@ class PathCalibration:
             "origins": self.origins,
             "independent_errors": self.independent,
             "rows": self.origins * self.horizon,
+            **({} if self.sums is None else {"dependence_of_steps": self.sums.theta}),
         }
+
+
+def _half_width(residuals: Sequence[float], independent: float, level: float) -> float:
+    """The residual whose rank among as many as are independent is the conformal one."""
+    count = int(independent)
+    rank = conformal_rank(count, level)
+    if rank > count:
+        return math.inf
+    return residuals[math.ceil(rank * len(residuals) / count) - 1]
 
 
 def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
@@ -106,20 +138,77 @@ def independent_errors(
     """n: the number of independent Gaussian errors whose variance is known as well.
 
     The variance of a mean of N squared errors with correlations ρ is 2 Σ ρ² ÷ N², and that of n
-    independent ones is 2 ÷ n. Errors of a random walk after h and k steps that share m of them have
-    ρ = m ÷ √(h k).
+    independent ones is 2 ÷ n.
 
     Args:
         series: which series each forecast is of; errors of different ones are independent.
         firsts: its first step.
     """
-    whose, start = np.repeat(series, horizon), np.repeat(firsts, horizon)
-    steps = np.tile(np.arange(1, horizon + 1), len(firsts))
-    end = start + steps
-    shared = np.minimum.outer(end, end) - np.maximum.outer(start, start)
-    together = shared.clip(0) * np.equal.outer(whose, whose)
-    squares = np.square(together) / np.multiply.outer(steps, steps)
-    return float(len(steps) ** 2 / squares.sum())
+    return _worth(series, firsts, horizon, 2)
+
+
+def independent_means(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> float:
+    """The number of independent errors whose mean is known as well: N² ÷ Σ ρ.
+
+    The arguments are those of `independent_errors`.
+    """
+    return _worth(series, firsts, horizon, 1)
+
+
+def _worth(
+    series: Int[np.ndarray, "origins"],
+    firsts: Int[np.ndarray, "origins"],
+    horizon: int,
+    power: int,
+) -> float:
+    """N² ÷ Σ ρ^power over all pairs of errors."""
+    lags, counts = overlaps(series, firsts, horizon)
+    each = [(step_correlations(lag, horizon) ** power).sum() for lag in lags.tolist()]
+    return float((len(firsts) * horizon) ** 2 / np.dot(counts, each))
+
+
+def overlaps(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> tuple[Int[np.ndarray, "lags"], Int[np.ndarray, "lags"]]:
+    """How many steps apart overlapping forecasts of a series begin, and how many pairs do so."""
+    same = np.equal.outer(series, series)
+    apart = np.abs(np.subtract.outer(firsts, firsts))[same]
+    lags, counts = np.unique(apart[apart < horizon], return_counts=True)
+    return lags, counts
+
+
+def step_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """ρ of the errors of two forecasts of which the second begins `lag` steps later.
+
+    Errors of a random walk after h and k steps that share m of them have ρ = m ÷ √(h k).
+    """
+    steps = np.arange(1, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    return np.asarray(shared / np.sqrt(np.multiply.outer(steps, steps)), float)
+
+
+def independent_sums(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> float:
+    """n for the sums over the first 1, 2, … steps of each forecast, as `independent_errors`.
+
+    If errors are those of a random walk, the sum over h steps has the h-th shock before its end h
+    times, and the last one once.
+    """
+    _, number = np.unique(series, return_inverse=True)
+    start = np.repeat(firsts - firsts.min(), horizon)
+    end = start + np.tile(np.arange(1, horizon + 1), len(firsts))
+    time = np.arange(end.max())
+    weights = (end[:, None] - time) * (time >= start[:, None])
+    weights = weights.clip(0).astype(float)
+    weights /= np.sqrt(np.square(weights).sum(1, keepdims=True))
+    whose, total = np.repeat(number, horizon), 0.0
+    for one in range(int(number.max()) + 1):
+        part = weights[whose == one]
+        total += float(np.square(part @ part.T).sum())
+    return float(len(start) ** 2 / total)
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:

@@ -21,7 +21,10 @@ from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
 from models.features.scales import LogScale
 from models.features.targets import NumberTarget
+from models.forecasting import totals
+from models.forecasting.coupling import couple
 from models.forecasting.rollout import Paths
+from models.forecasting.sums import Sums, calibrate_sums
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import Bounded
 from models.prediction.answers import decisions, number_costs, questions
@@ -51,11 +54,13 @@ class Forecast:
     Args:
         drawn: the paths as the network predicts them.
         calibration: scales them; None if the model is not calibrated.
+        seed: of the noise that moves the dependence of the steps.
     """
 
     drawn: Paths
     is_log: bool
     calibration: PathCalibration | None = None
+    seed: int = 0
 
     @cached_property
     def paths(self) -> Paths:
@@ -78,6 +83,28 @@ class Forecast:
         """Whole paths with their noise, those of a weight draw one after the other."""
         values = self.paths.values.flatten(2).flatten(0, 1)
         return values.exp() if self.is_log else values
+
+    @cached_property
+    def by_forecast(self) -> Float64[Tensor, "all_paths forecasts ahead"]:
+        """Whole paths, whose steps depend on each other as those that were observed did."""
+        draws = self.draws.unflatten(1, self.drawn.values.shape[2:])
+        sums = None if self.calibration is None else self.calibration.sums
+        return draws if sums is None else couple(draws, sums.theta, self.seed)
+
+    @property
+    def whole_paths(self) -> Float64[Tensor, "all_paths steps"]:
+        """`by_forecast`, with the steps of one forecast after those of the other."""
+        return self.by_forecast.flatten(1)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums over the first 1, 2, … steps of each forecast."""
+        return Sums.of(self.by_forecast, is_log=self.is_log)
+
+    def batches(self) -> list["Forecast"]:
+        """The same forecast from parts of the weight draws."""
+        parts = torch.arange(self.num_samples).tensor_split(min(totals.BATCHES, self.num_samples))
+        return [replace(self, drawn=self.drawn.of_samples(part)) for part in parts]
 
     @cached_property
     def mixture(self) -> GaussianMixture:
@@ -153,12 +180,13 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
-        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
+        others, of_costs = replace(options, costs=None, totals=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
             quantiles["action"] = decided["action"]
+        summary |= self._totals(options)
         if wants_errors(options) and self.num_samples > 1:
             summary |= self._errors(quantiles, summary, others)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
@@ -167,6 +195,17 @@ class Forecast:
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _totals(self, options: BatchOptions) -> dict[str, Tensor]:
+        """The sums over the steps with their errors, if the options ask for them."""
+        if options.totals is None:
+            return {}
+        of_sums = None if self.calibration is None else self.calibration.sums
+        found = totals.summarise(self.sums, self.means, of_sums, options)
+        if wants_errors(options) and self.num_samples > 1:
+            found |= totals.errors([one.sums for one in self.batches()], options)
+            found[f"{ERROR}total_mean"] = found[totals.MC_ERROR]
+        return found
 
     def _errors(
         self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
@@ -243,7 +282,9 @@ class Forecast:
         ends = [(middle - half, middle + half) for half in halves]
         return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
 
-    def fit_calibration(self, targets: PerStep, independent: float) -> PathCalibration | None:
+    def fit_calibration(
+        self, targets: PerStep, independent: float, of_sums: float | None = None
+    ) -> PathCalibration | None:
         """The calibration of forecasts whose steps no weight was fitted to.
 
         None if a forecast is not finite.
@@ -251,13 +292,18 @@ class Forecast:
         Args:
             targets: per step; the steps of each forecast are consecutive.
             independent: the number of independent errors that these are worth.
+            of_sums: that of the errors of sums; sums are not calibrated if it is None.
         """
         normal = self.standardised(targets)
         if not bool(normal.isfinite().all()):
             return None
         fitted = fit_scales(normal, independent)
         scaled = replace(self, calibration=fitted)
-        return fitted.ranked(scaled.standardised(targets).abs())
+        ranked = fitted.ranked(scaled.standardised(targets).abs())
+        if of_sums is None:
+            return ranked
+        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, is_log=self.is_log)
+        return replace(ranked, sums=sums)
 
     def standardised(self, targets: PerStep) -> Float64[Tensor, "origins ahead"]:
         """(u − median) ÷ deviation, on the CPU."""

@@ -15,7 +15,15 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
-from models.forecasting.backtest import Origin, backtest, has_diverged, origins, worth
+from models.forecasting.backtest import (
+    Origin,
+    Scores,
+    backtest,
+    has_diverged,
+    origins,
+    worth,
+    worth_of_sums,
+)
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
@@ -185,7 +193,7 @@ class Forecaster(TabularModel):
         answer = self._explained(
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
-        draws = made[0].draws.cpu().numpy() if options.return_draws else None
+        draws = made[0].whole_paths.cpu().numpy() if options.return_draws else None
         return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
 
     def _reasons(self, past: Columns, future: Columns | None) -> tuple[Reason, ...]:
@@ -225,7 +233,7 @@ class Forecaster(TabularModel):
             drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
-        return Forecast(drawn, self.frame.is_log, calibration)
+        return Forecast(drawn, self.frame.is_log, calibration, options.seed)
 
     def calibrate(
         self, chosen: Sequence[Origin], prune: float, samples: int
@@ -238,9 +246,10 @@ class Forecaster(TabularModel):
             return None
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
         rolled = self.roll_out(self._histories(chosen), options)
-        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
-        independent = worth(chosen, self.horizon)
-        return rolled.fit_calibration(torch.from_numpy(targets).to(self.device), independent)
+        values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        targets = torch.from_numpy(values).to(self.device)
+        independent, of_sums = (count(chosen, self.horizon) for count in (worth, worth_of_sums))
+        return rolled.fit_calibration(targets, independent, of_sums)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
@@ -343,10 +352,18 @@ class Forecaster(TabularModel):
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
-        horizon = self.horizon
+        rolled = self._roll_out_at(chosen, prune, samples)
+        return backtest(rolled, chosen, self.frame.season, self.horizon)
+
+    def scores_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Scores:
+        """The scores of each step of forecasts from these origins, one forecast after the other."""
+        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        rolled = self._roll_out_at(chosen, prune, samples)
+        return rolled.scores(torch.from_numpy(targets).to(self.device))
+
+    def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        rolled = self.roll_out(self._histories(chosen), options)
-        return backtest(rolled, chosen, self.frame.season, horizon)
+        return self.roll_out(self._histories(chosen), options)
 
     def _histories(self, chosen: Sequence[Origin]) -> History:
         return History.concatenate([self._at(origin, self.horizon) for origin in chosen])

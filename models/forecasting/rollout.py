@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from models.forecasting.windows import CHANNELS, Frame, Pasts
@@ -100,6 +100,11 @@ class Paths:
         centre, root = self.means.mean((0, 1)), c.sqrt()
         values, means = (centre + root * (part - centre) for part in (self.values, self.means))
         return Paths(values, means, c * self.variances, self.changes)
+
+    def of_samples(self, chosen: Int[Tensor, "some"]) -> "Paths":
+        """The paths of some weight draws."""
+        parts = (self.values, self.means, self.variances, self.changes)
+        return Paths(*(part[chosen.to(part.device)] for part in parts))
 
     @classmethod
     def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":
