@@ -159,6 +159,8 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "forecast.context": ("Context", "Past steps that a forecast uses."),
     "forecast.season": ("Season", "Steps after which the pattern repeats."),
     "forecast.identity": ("Identity", "What is known of a series by its key."),
+    "forecast.static": ("Static", "Features that never change within a series."),
+    "forecast.past": ("Past only", "Features that are not known ahead."),
     "forecast.transform": ("Transform", "Log, for series whose variation grows with their level."),
     "language.level": ("Tokens", "Words separated by white space, or characters."),
     "language.max_vocabulary": ("Vocabulary", "The number of most frequent tokens to keep."),

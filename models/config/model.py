@@ -73,7 +73,9 @@ class ForecastConfig:
     The network reads windows of `context` steps, each step with the one `season` steps earlier.
     `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
     It needs values above 0. `identity` is what the network knows of a series by its key: a slot
-    ("one_hot", of up to 256 keys), an "embedding" that is learned for each, or "none".
+    ("one_hot", of up to 256 keys), an "embedding" that is learned for each, or "none". `static` are
+    features that never change within a series, `past` those that are not known ahead: neither is
+    needed of the steps ahead.
     """
 
     __pydantic_config__ = STRICT
@@ -84,6 +86,8 @@ class ForecastConfig:
     season: Steps | None = None
     transform: Literal["log", "none"] | None = None
     identity: Literal["one_hot", "embedding", "none"] | None = None
+    static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
+    past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,18 @@ from models.forecasting.backtest import (
     worth,
     worth_of_sums,
 )
-from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
+from models.forecasting.features import (
+    Known,
+    dynamic_width,
+    feature_configs,
+    joined,
+    known_of,
+    static_width,
+)
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
 from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
+from models.forecasting.panels.observed import continued
 from models.forecasting.rollout import History, Rollout, paths_per_draw
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
@@ -77,9 +85,10 @@ class Forecaster(TabularModel):
 
     @cached_property
     def future_inputs(self) -> tuple[InputColumn, ...]:
-        """The covariates, which a request must give for the steps ahead."""
-        covariates = len(self.config.features or ())
-        return self._as_read(self.encoder.inputs[1 : 1 + covariates])
+        """The covariates that a request must give for the steps ahead."""
+        covariates = self.encoder.inputs[1 : 1 + len(self.config.features or ())]
+        given = {*(self.forecast.static or ()), *self.forecast.past}
+        return self._as_read([one for one in covariates if one.name not in given])
 
     @property
     def description(self) -> Json:
@@ -101,7 +110,7 @@ class Forecaster(TabularModel):
     @cached_property
     def network(self) -> Network:
         static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, CHANNELS + self.encoder.width - static)
+        shape = (self.frame.context, CHANNELS + dynamic_width(self.encoder, self.config))
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
         return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
@@ -156,8 +165,9 @@ class Forecaster(TabularModel):
             **check_future(future, self.future_inputs, horizon),
             str(self.forecast.time): times,
         }
-        if self.forecast.key is not None:
-            ahead[self.forecast.key] = np.repeat(one.columns[self.forecast.key][-1:], horizon)
+        for feature in self.features:  # the key, and what is static or not known ahead
+            if feature.name not in ahead:
+                ahead[feature.name] = np.repeat(one.columns[feature.name][-1:], horizon)
         history = self._history(one, ahead, horizon)
         reasons = self._reasons(one.columns, future) + unseen_key(self.encoder, one.key)
         return replace(history, times=times, reasons=reasons)
@@ -344,7 +354,7 @@ class Forecaster(TabularModel):
         """A flat past with `size` steps ahead, at most as many as in training."""
         horizon = min(size, self.horizon)
         static = static_width(self.encoder, self.config)
-        dynamic = self.encoder.width - static
+        dynamic = dynamic_width(self.encoder, self.config)
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         steps = self.frame.context - 1 + horizon
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
@@ -375,13 +385,16 @@ class Forecaster(TabularModel):
         return self._history(origin.past, ahead, horizon)
 
     def _history(self, one: Series, ahead: Columns, horizon: int) -> History:
-        behind = {k: v[len(one) - self.frame.context + 1 :] for k, v in one.columns.items()}
-        names = [feature.name for feature in self.features]
+        names, context = [feature.name for feature in self.features], self.frame.context
+        behind = {name: one.columns[name][len(one) - context :] for name in names}
         columns = joined(behind, {name: ahead[name] for name in names})
-        known: Known = known_of(self.encoder, static_width(self.encoder, self.config), columns)
+        known: Known = known_of(self.encoder, self.config, columns, np.zeros(1, np.int64))
+        dynamic = known.dynamic[1:]  # each step of a window has those of the step after it
+        if known.observed.shape[1]:
+            dynamic = torch.cat([dynamic, continued(known.observed[:context], horizon)], dim=-1)
         values = self.frame.transform(one.values[len(one) - self.frame.span :])
         past = torch.from_numpy(values).unsqueeze(0)
-        history = History(past, known.dynamic.unsqueeze(0), known.static.unsqueeze(0), horizon)
+        history = History(past, dynamic.unsqueeze(0), known.static, horizon)
         return history.to(self.device)
 
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:

@@ -19,8 +19,9 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns, check_features
+from models.features.columns import ColumnProfile, Columns, check_features, column_of
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
+from models.forecasting.panels.attributes import candidates, with_attributes
 from models.forecasting.panels.identity import EMBEDDED, usual_identity
 from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
@@ -64,9 +65,13 @@ def plan_series(
         key=_key(config.forecast, profiles),
     )
     _check_settings(config, forecast)
-    features = _covariates(config, forecast, profiles)
+    _check_past(config, forecast, profiles)
+    config = replace(config, features=_covariates(config, forecast, profiles), forecast=forecast)
     names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
-    series = split_series(load(names), config.target, forecast)
+    others = [one.name for one in candidates(config, profiles)]
+    columns = load([*names, *others])
+    features, forecast = with_attributes(config, forecast, profiles, columns)
+    series = split_series({name: columns[name] for name in names}, config.target, forecast)
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
     config = replace(config, features=features, forecast=forecast)
@@ -168,7 +173,20 @@ def _covariates(
                 f"not as {feature.type}",
                 f"{path}/type",
             )
-    return tuple(kept) or None
+    return None if config.features is None else tuple(kept)
+
+
+def _check_past(
+    config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
+) -> None:
+    """Refuse what cannot be a covariate that is known only in the past."""
+    for i, name in enumerate(forecast.past):
+        path = f"/forecast/past/{i}"
+        type_ = column_of(profiles, name, path).type
+        if name in (config.target, forecast.time, forecast.key) or name in forecast.past[:i]:
+            raise InvalidData(f"{name!r} is read already: leave it out", path)
+        if type_ not in ("number", "boolean", "category", "datetime"):
+            raise InvalidData(f"{name!r} is of type {type_}, which a window cannot hold", path)
 
 
 def _check_number(series: Sequence[Series]) -> None:

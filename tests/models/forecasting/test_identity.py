@@ -1,6 +1,8 @@
 """What a key tells: learned rows, the population that a new series is of, and the reason."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +28,9 @@ from models.inference.point import DrawsState
 from models.layers.key_table import KeyTable
 from models.networks import Inputs, KeyedNetwork, TensorSlot, build_network, keyed_inputs
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
-from models.prediction.answers.reasons import REASONS
+from models.prediction.answers.reasons import REASONS, Reason, Reasons
 from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -105,12 +108,15 @@ def trends(seed: int = 0) -> Columns:
     }
 
 
-def configure(columns: Columns, identity: str | None, **options: object) -> ModelConfig:
+def configure(columns: Columns, identity: Any, **options: Any) -> ModelConfig:
     key = None if options.pop("alone", False) else "shop"
     forecast = ForecastConfig(
         time="time", key=key, horizon=2, context=2, season=1, transform="none", identity=identity
     )
-    given = {"network": SMALL, "training": TrainingConfig(epochs=150, learning_rate=0.02)}
+    given: dict[str, Any] = {
+        "network": SMALL,
+        "training": TrainingConfig(epochs=150, learning_rate=0.02),
+    }
     config = ModelConfig(target="y", task="forecasting", forecast=forecast, **{**given, **options})
     profiles = [ColumnProfile(name=name, type=kind) for name, kind in TYPES.items()]
     return resolve(config, profiles, len(columns["y"]), lambda names: columns)
@@ -128,6 +134,12 @@ def forecaster() -> Forecaster:
     return model
 
 
+def reasons_of(prediction: RowPrediction) -> list[Sequence[Reason]]:
+    answer = prediction.answers[REASONS]
+    assert isinstance(answer, Reasons)
+    return answer.rows
+
+
 def history(key: str, columns: Columns) -> Columns:
     return {
         "time": columns["time"][:STEPS],
@@ -143,7 +155,7 @@ def test_learned_rows_tell_series_apart_that_windows_do_not(forecaster: Forecast
         forecaster.predict(history(f"shop {i}", columns), PredictOptions()) for i in (0, 1)
     )
     assert rises.mean[1] - falls.mean[1] > 2
-    assert not rises.answers[REASONS].rows[0]
+    assert not reasons_of(rises)[0]
 
 
 @pytest.mark.parametrize("prune", [0.0, 0.5])
@@ -155,14 +167,15 @@ def test_a_series_of_an_unseen_key_is_flagged_and_less_certain(
     seen = forecaster.predict(history("shop 0", columns), options)
     new = forecaster.predict(history("a new shop", columns), options)
     assert new.out_of_distribution.all()
-    (reason,) = new.answers[REASONS].rows[0]
+    (reason,) = reasons_of(new)[0]
     assert (reason.column, reason.code, reason.value) == ("shop", "unseen_level", "a new shop")
     assert new.variance["epistemic"][0] > 4 * seen.variance["epistemic"][0]
     assert 0.3 < new.variance["epistemic"][0] < 3
 
 
 def test_a_stored_forecaster_finds_the_same_rows(forecaster: Forecaster, tmp_path: Path) -> None:
-    again = read_model(write_model(forecaster, tmp_path / "model") and tmp_path / "model")
+    write_model(forecaster, tmp_path / "model")
+    again = read_model(tmp_path / "model")
     assert isinstance(again, Forecaster)
     columns = trends()
     for key in ("shop 3", "a new shop"):
@@ -181,7 +194,7 @@ def test_what_is_known_of_a_series_follows_from_their_number_and_the_method() ->
     assert usual_identity(config.method, 256) == "one_hot"
     assert usual_identity(config.method, 257) == "embedding"
     assert usual_identity(swag, 257) == "one_hot"
-    refused: list[tuple[str, dict[str, object]]] = [
+    refused: list[tuple[str, dict[str, Any]]] = [
         ("no embeddings", {"method": swag}),
         ("has no key", {"alone": True}),
     ]
