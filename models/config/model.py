@@ -76,6 +76,8 @@ class ForecastConfig:
     ("one_hot", of up to 256 keys), an "embedding" that is learned for each, or "none". `static` are
     features that never change within a series, `past` those that are not known ahead: neither is
     needed of the steps ahead.
+    `classics` mixes the network's forecasts with those of exponential smoothing and
+    autoregressions, by the log score of forecasts from earlier times.
     """
 
     __pydantic_config__ = STRICT
@@ -85,6 +87,7 @@ class ForecastConfig:
     context: Steps | None = None
     season: Steps | None = None
     transform: Literal["log", "none"] | None = None
+    classics: bool = True
     identity: Literal["one_hot", "embedding", "none"] | None = None
     static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
     past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()

@@ -18,7 +18,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
-from models.evaluation.path_calibration import independent_sums
+from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
 from models.forecasting.dependence import Dependence, standard_errors
 from models.forecasting.forecast import Forecast
@@ -117,10 +117,10 @@ def dependence(chosen: Sequence[Origin], horizon: int) -> Dependence:
     return Dependence.of(keys, [origin.first for origin in chosen], horizon)
 
 
-def worth_of_sums(chosen: Sequence[Origin], horizon: int) -> float:
-    """The number of independent errors that those of the forecasts' sums are worth."""
+def worths(chosen: Sequence[Origin], horizon: int, *, summed: bool) -> Worth:
+    """`worth` and that of each step alone, of the forecasts or of their sums."""
     of_all = dependence(chosen, horizon)
-    return independent_sums(of_all.series, of_all.firsts, horizon)
+    return worth_of(of_all.series, of_all.firsts, horizon, summed=summed)
 
 
 def some(chosen: Sequence[T], most: int = SOME_ORIGINS) -> list[T]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.special import ndtr
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
-from models.evaluation.path_calibration import PathCalibration, fit_scales
+from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
 from models.features.scales import LogScale
 from models.features.targets import NumberTarget
 from models.forecasting import totals
@@ -102,8 +102,9 @@ class Forecast:
         return Sums.of(self.by_forecast, is_log=self.is_log)
 
     def batches(self) -> list["Forecast"]:
-        """The same forecast from parts of the weight draws."""
-        parts = torch.arange(self.num_samples).tensor_split(min(totals.BATCHES, self.num_samples))
+        """The same forecast from parts of the draws, each with some of every member."""
+        count = min(totals.BATCHES, self.num_samples)
+        parts = [torch.arange(first, self.num_samples, count) for first in range(count)]
         return [replace(self, drawn=self.drawn.of_samples(part)) for part in parts]
 
     @cached_property
@@ -154,8 +155,13 @@ class Forecast:
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
-        """Epistemic variance of the next change, which is compared with that of held-out rows."""
+        """Epistemic variance of the next change, which is compared with that of held-out rows.
+
+        It is the network's, and 0 if the forecast has no paths of a network.
+        """
         changes = self.paths.changes.flatten(2)
+        if not len(changes):
+            return changes.new_zeros(changes.shape[-1])
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
 
     def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:
@@ -191,7 +197,7 @@ class Forecast:
             summary |= self._errors(quantiles, summary, others)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
-            for kind, scores in conformal_scores(options, self.calibration.half_width).items():
+            for kind, scores in conformal_scores(options, self._half_widths).items():
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
@@ -272,10 +278,15 @@ class Forecast:
 
     def conformal(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The conformal interval of each level: the median of u ± deviations, as values of y."""
-        assert self.calibration is not None
-        return self.within([self.calibration.half_width(level) for level in levels])
+        return self.within([self._half_widths(level) for level in levels])
 
-    def within(self, scores: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+    def _half_widths(self, level: float) -> PerStep:
+        """Half the width of a conformal interval, in deviations."""
+        assert self.calibration is not None
+        forecasts, steps = self.drawn.values.shape[2:]
+        return self.calibration.half_widths(level, steps).repeat(forecasts).to(self.drawn.means)
+
+    def within(self, scores: Sequence[float | PerStep]) -> list[tuple[PerStep, PerStep]]:
         """The intervals that contain values with at most these residuals."""
         middle, deviation = self._middle_and_deviation
         halves = [score * deviation for score in scores]
@@ -283,7 +294,7 @@ class Forecast:
         return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
 
     def fit_calibration(
-        self, targets: PerStep, independent: float, of_sums: float | None = None
+        self, targets: PerStep, worth: Worth, of_sums: Worth | None = None
     ) -> PathCalibration | None:
         """The calibration of forecasts whose steps no weight was fitted to.
 
@@ -291,15 +302,15 @@ class Forecast:
 
         Args:
             targets: per step; the steps of each forecast are consecutive.
-            independent: the number of independent errors that these are worth.
-            of_sums: that of the errors of sums; sums are not calibrated if it is None.
+            worth: of the errors of the steps.
+            of_sums: of those of sums, which are not calibrated if it is None.
         """
         normal = self.standardised(targets)
         if not bool(normal.isfinite().all()):
             return None
-        fitted = fit_scales(normal, independent)
+        fitted = fit_scales(normal, worth.together)
         scaled = replace(self, calibration=fitted)
-        ranked = fitted.ranked(scaled.standardised(targets).abs())
+        ranked = fitted.ranked(scaled.standardised(targets).abs(), worth.alone)
         if of_sums is None:
             return ranked
         sums = calibrate_sums(scaled.by_forecast, targets, of_sums, is_log=self.is_log)

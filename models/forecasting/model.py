@@ -1,5 +1,6 @@
 """A trained forecaster: a one-step model of windows, rolled out into paths."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -21,9 +22,10 @@ from models.forecasting.backtest import (
     backtest,
     has_diverged,
     origins,
-    worth,
-    worth_of_sums,
+    worths,
 )
+from models.forecasting.classics.classics import Classics
+from models.forecasting.classics.member import Asked
 from models.forecasting.features import (
     Known,
     dynamic_width,
@@ -34,9 +36,10 @@ from models.forecasting.features import (
 )
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
+from models.forecasting.mixing import Split
 from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
 from models.forecasting.panels.observed import continued
-from models.forecasting.rollout import History, Rollout, paths_per_draw
+from models.forecasting.rollout import History, Paths, Rollout
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
@@ -54,6 +57,7 @@ from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
 from models.tabular.model import TabularModel
 
+_MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
@@ -62,11 +66,15 @@ class Forecaster(TabularModel):
     """A model of windows whose target is the next change. Its input is a history.
 
     Samples are whole weight draws for every method: a path uses the same weights at all steps.
+
+    Args:
+        classics: classical members, whose paths are mixed with the network's; None without any.
     """
 
     frame: Frame
     spacing: Spacing
     seen: SeenSeries | None = None
+    classics: Classics | None = None
 
     @property
     def forecast(self) -> ForecastConfig:
@@ -92,13 +100,25 @@ class Forecaster(TabularModel):
 
     @property
     def description(self) -> Json:
-        return super().description | {"forecast": asdict(self.forecast)}
+        return super().description | {
+            "forecast": asdict(self.forecast),
+            "forecast_members": self._members(),
+        }
+
+    def _members(self) -> list[Json]:
+        """What forecasts are mixtures of, the heaviest first."""
+        share = 0.0 if self.classics is None else self.classics.share
+        found = [(1 - share, "network")]
+        members = () if self.classics is None else self.classics.members
+        found += [(share * one.weight, one.member.name) for one in members]
+        return [{"name": name, "weight": weight} for weight, name in sorted(found, reverse=True)]
 
     def to_json(self) -> Json:
         series = {
             "frame": asdict(self.frame),
             "spacing": asdict(self.spacing),
             "seen": None if self.seen is None else asdict(self.seen),
+            "classics": None if self.classics is None else asdict(self.classics),
         }
         return super().to_json() | {"series": series}
 
@@ -132,9 +152,10 @@ class Forecaster(TabularModel):
         assert isinstance(fitted, FittedDraws)
         return fitted
 
-    def paths(self, prune: float) -> int:
-        """Number of paths per weight draw."""
-        return paths_per_draw(self.variant(prune).state.num_draws)
+    def split(self, prune: float, samples: int) -> Split:
+        """The draws of the network and of the classical members in so many samples."""
+        share = 0.0 if self.classics is None else self.classics.share
+        return Split.plan(samples, self.variant(prune).state.num_draws, share)
 
     @property
     def unknown_options(self) -> Mapping[str, str]:
@@ -204,7 +225,8 @@ class Forecaster(TabularModel):
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
         draws = made[0].whole_paths.cpu().numpy() if options.return_draws else None
-        return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
+        paths = self.split(options.prune, samples).paths
+        return replace(answer, draws=draws, times=x.times, paths=paths)
 
     def _reasons(self, past: Columns, future: Columns | None) -> tuple[Reason, ...]:
         """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
@@ -236,14 +258,27 @@ class Forecaster(TabularModel):
         return prediction
 
     def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
-        """Draw sample paths."""
-        fitted, paths = self.fitted(options.prune), self.paths(options.prune)
-        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
-        with threads_for(fitted.operations * len(history.past) * paths * options.samples):
-            drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
+        """Draw sample paths of the network and of the classical members."""
+        split = self.split(options.prune, options.samples)
+        parts = []
+        if split.network:
+            parts.append(split.repeated(self._network_paths(history, options, split)))
+        if split.classics:
+            assert self.classics is not None
+            assert history.known is not None
+            asked = Asked(history.horizon, split.classics, split.paths, options.seed)
+            found = self.classics.paths(history.known, asked)
+            parts.append(found.to(history.past.device))
+        drawn = Paths.concatenate(parts, dim=0)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
         return Forecast(drawn, self.frame.is_log, calibration, options.seed)
+
+    def _network_paths(self, history: History, options: ResolvedOptions, split: Split) -> Paths:
+        fitted, paths = self.fitted(options.prune), split.paths * split.repeats
+        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
+        with threads_for(fitted.operations * len(history.past) * paths * split.network):
+            return rollout.run(history, split.network, self.engine.memory_bytes)
 
     def calibrate(
         self, chosen: Sequence[Origin], prune: float, samples: int
@@ -255,11 +290,11 @@ class Forecaster(TabularModel):
         if not chosen:
             return None
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        rolled = self.roll_out(self._histories(chosen), options)
+        rolled = self.roll_out(self.histories(chosen), options)
         values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
         targets = torch.from_numpy(values).to(self.device)
-        independent, of_sums = (count(chosen, self.horizon) for count in (worth, worth_of_sums))
-        return rolled.fit_calibration(targets, independent, of_sums)
+        steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
+        return rolled.fit_calibration(targets, steps, sums)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
@@ -343,8 +378,9 @@ class Forecaster(TabularModel):
         return options.horizon
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """The paths of a weight draw, for each of which answers are computed."""
-        return self.paths(options.prune) * values_per_sample(options)
+        """The paths per sample, for each of which answers are computed."""
+        split = self.split(options.prune, options.samples)
+        return math.ceil(split.all_paths / options.samples) * values_per_sample(options)
 
     def example(self, columns: Columns) -> History:
         """A flat past."""
@@ -358,7 +394,7 @@ class Forecaster(TabularModel):
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         steps = self.frame.context - 1 + horizon
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
-        return History(past, *known, horizon).to(self.device)
+        return History(past, *known, horizon, known=past).to(self.device)
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
@@ -373,9 +409,10 @@ class Forecaster(TabularModel):
 
     def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        return self.roll_out(self._histories(chosen), options)
+        return self.roll_out(self.histories(chosen), options)
 
-    def _histories(self, chosen: Sequence[Origin]) -> History:
+    def histories(self, chosen: Sequence[Origin]) -> History:
+        """The histories at these origins, encoded."""
         return History.concatenate([self._at(origin, self.horizon) for origin in chosen])
 
     def _at(self, origin: Origin, horizon: int) -> History:
@@ -395,7 +432,13 @@ class Forecaster(TabularModel):
         values = self.frame.transform(one.values[len(one) - self.frame.span :])
         past = torch.from_numpy(values).unsqueeze(0)
         history = History(past, dynamic.unsqueeze(0), known.static, horizon)
-        return history.to(self.device)
+        return replace(history, known=self._known(one)).to(self.device)
+
+    def _known(self, one: Series) -> Tensor:
+        """u of the latest steps; NaN where a value is missing, or has no logarithm."""
+        values = one.values[-_MOST_KNOWN:]
+        possible = np.where(values > 0, values, np.nan) if self.frame.is_log else values
+        return torch.from_numpy(self.frame.transform(possible)).unsqueeze(0)
 
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
         """The error of the means, as in `TabularModel`."""

@@ -21,6 +21,7 @@ from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SetBounds, calibration_origins
 from models.forecasting.spacing import Spacing
+from models.forecasting.weighing import weighing_origins
 from models.forecasting.windows import Frame
 from models.randomness import derive_seed
 from models.training.distributed import ALONE, Ranks
@@ -112,7 +113,9 @@ def prepare_series(
     whole = table.problem(sets.scores, sets.scores) if config.training.refit else None
     own = {field.name: getattr(first, field.name) for field in fields(first)}
     own["profile"] = (whole or first).profile
-    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen))
+    span, forecast = _frame(config).span, config.forecast or ForecastConfig()
+    earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
+    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
 
 
 def _frame(config: ModelConfig) -> Frame:

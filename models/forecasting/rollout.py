@@ -7,12 +7,13 @@ Var(y_h | w) with less noise than the values, and exactly for the first step.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from models.forecasting.windows import CHANNELS, Frame, Pasts
 from models.likelihoods import GaussianLikelihood
@@ -34,6 +35,8 @@ class History:
     Args:
         dynamic: inputs known ahead; each step of a window has those of the step after it.
         static: inputs of the series as a whole.
+        known: u of the whole history, up to a bound, which classical members read; NaN where it is
+            missing, and before it begins. None if there are no such members.
     """
 
     past: Pasts
@@ -42,6 +45,7 @@ class History:
     horizon: int
     times: np.ndarray | None = None  # of the steps ahead, where there is one row
     reasons: tuple[Reason, ...] = ()  # why the past is unlike those of training
+    known: Float64[Tensor, "histories known"] | None = None
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
@@ -55,6 +59,7 @@ class History:
             torch.cat([part.dynamic for part in parts]),
             torch.cat([part.static for part in parts]),
             parts[0].horizon,
+            known=_aligned([part.known for part in parts]),
         )
 
     @property
@@ -76,20 +81,21 @@ class History:
 
     def to(self, device: str | torch.device) -> "History":
         past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
-        return History(past, dynamic, static, self.horizon, self.times, self.reasons)
+        return replace(self, past=past, dynamic=dynamic, static=static)
 
 
 @dataclass(frozen=True)
 class Paths:
     """The drawn value of each step, and the mean and variance of u given the path before it.
 
-    `changes` are the network's means, in standard deviations of the changes in training.
+    `changes` are the means of the network's draws, which come first, in standard deviations of the
+    changes in training.
     """
 
     values: PerStep
     means: PerStep
     variances: PerStep
-    changes: PerStep
+    changes: Float64[Tensor, "networks paths rows horizon"]
 
     def scaled(self, factors: Float64[Tensor, "horizon"]) -> "Paths":
         """Deviations of u from the mean of all paths, times √factor at each step.
@@ -101,10 +107,20 @@ class Paths:
         values, means = (centre + root * (part - centre) for part in (self.values, self.means))
         return Paths(values, means, c * self.variances, self.changes)
 
+    def to(self, device: str | torch.device) -> "Paths":
+        names = ("values", "means", "variances", "changes")
+        return Paths(*(getattr(self, name).to(device) for name in names))
+
     def of_samples(self, chosen: Int[Tensor, "some"]) -> "Paths":
         """The paths of some weight draws."""
-        parts = (self.values, self.means, self.variances, self.changes)
-        return Paths(*(part[chosen.to(part.device)] for part in parts))
+        chosen = chosen.to(self.values.device)
+        of_networks = chosen[chosen < len(self.changes)]
+        return Paths(
+            self.values[chosen],
+            self.means[chosen],
+            self.variances[chosen],
+            self.changes[of_networks],
+        )
 
     @classmethod
     def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":
@@ -186,6 +202,10 @@ class Rollout:
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
 
 
-def paths_per_draw(num_draws: int | None) -> int:
-    """Ten, or more if few weight draws were kept, so that there are at least 1,000 paths in all."""
-    return 10 if num_draws is None else max(10, math.ceil(1_000 / num_draws))
+def _aligned(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """Histories below each other that end at the same step; the shorter ones begin with NaN."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    steps = max(part.shape[1] for part in known)
+    return torch.cat([pad(part, (steps - part.shape[1], 0), value=math.nan) for part in known])

@@ -65,8 +65,11 @@ def configure(columns: Columns, **options: Any) -> ModelConfig:
 
 
 def fit(columns: Columns, **options: Any) -> Forecaster:
+    """A forecaster without classical members, which tests/models/forecasting has."""
     if not isinstance(options.get("method"), BBBConfig | None):
         options.setdefault("pruning", None)
+    alone = replace(options.get("forecast") or ForecastConfig(), classics=False)
+    options["forecast"] = alone
     model = train(columns, TYPES, configure(columns, **options))
     assert isinstance(model, Forecaster)
     return model

@@ -42,7 +42,7 @@ def led(seed: int = 0) -> Columns:
 def configure(columns: Columns, training: Training | None = None, **options: Any) -> ModelConfig:
     features = options.pop("features", None)
     forecast = ForecastConfig(
-        time="time", horizon=3, context=4, season=1, transform="log", **options
+        time="time", horizon=3, context=4, season=1, transform="log", classics=False, **options
     )
     config = ModelConfig(
         target="y",

@@ -111,7 +111,14 @@ def trends(seed: int = 0) -> Columns:
 def configure(columns: Columns, identity: Any, **options: Any) -> ModelConfig:
     key = None if options.pop("alone", False) else "shop"
     forecast = ForecastConfig(
-        time="time", key=key, horizon=2, context=2, season=1, transform="none", identity=identity
+        time="time",
+        key=key,
+        horizon=2,
+        context=2,
+        season=1,
+        transform="none",
+        identity=identity,
+        classics=False,
     )
     given: dict[str, Any] = {
         "network": SMALL,

@@ -47,7 +47,7 @@ def panel_of(count: int, steps: int, seed: int = 0) -> Columns:
 
 def configure(columns: Columns, **training: Any) -> ModelConfig:
     forecast = ForecastConfig(
-        time="time", key="shop", horizon=2, context=6, season=1, transform="none"
+        time="time", key="shop", horizon=2, context=6, season=1, transform="none", classics=False
     )
     config = ModelConfig(
         target="y",
