@@ -27,7 +27,7 @@ from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import CHANNELS
+from models.forecasting.windows import CHANNELS, Frame
 from models.networks import Inputs
 
 Load = Callable[[Sequence[str]], Columns]
@@ -84,11 +84,8 @@ def plan_series(
             "needed: give a longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
-    forecast = replace(
-        forecast,
-        transform=_transform(config, forecast, series),
-        identity=_identity(config, forecast, len(series)),
-    )
+    forecast = replace(forecast, transform=_transform(config, forecast, series))
+    forecast = replace(forecast, identity=_identity(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
@@ -199,7 +196,7 @@ def _check_number(series: Sequence[Series]) -> None:
 
 
 def _identity(
-    config: ModelConfig, forecast: ForecastConfig, num_series: int
+    config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
 ) -> Literal["one_hot", "embedding", "none"] | None:
     """What the network knows of a series by its key; None without a key."""
     given, place = forecast.identity, "/forecast/identity"
@@ -213,7 +210,12 @@ def _identity(
             "'none', or method 'bbb'",
             place,
         )
-    return given or usual_identity(config.method, num_series)
+    if given is not None:
+        return given
+    context, season = int(forecast.context or 1), int(forecast.season or 1)
+    frame = Frame(context, season, is_log=forecast.transform == "log")
+    learned = [one.until(divide(len(one), config).scores) for one in series]
+    return usual_identity(config.method, learned, frame)
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:

@@ -50,7 +50,7 @@ def with_attributes(
     named = {one.name for one in features}
     features += tuple(_feature(profiles[name]) for name in forecast.past if name not in named)
     chosen = constant if forecast.static is None else forecast.static
-    static = tuple(one.name for one in features if one.name in chosen)
+    static = None if forecast.key is None else tuple(f.name for f in features if f.name in chosen)
     ordered = sorted(features, key=lambda one: one.name in forecast.past)
     return tuple(ordered) or None, replace(forecast, static=static)
 

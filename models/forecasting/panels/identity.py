@@ -7,6 +7,7 @@ distribution give it the row of some learned series, another one in each draw; o
 a single vector the mean of all rows, which widens nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar
 
@@ -23,9 +24,11 @@ from models.config import (
     MLEConfig,
     NetworkConfig,
 )
-from models.features.categories import MAX_LEVELS
 from models.features.feature_encoder import FeatureEncoder
 from models.features.keys import KeyEncoder
+from models.forecasting.panels.usefulness import LEAST_SERIES, key_helps
+from models.forecasting.series import Series
+from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.point import DrawsState
@@ -44,10 +47,19 @@ EMBEDDED = (BBBConfig, DropoutConfig, EnsembleConfig, MAPConfig, MLEConfig)
 S = TypeVar("S")
 
 
-def usual_identity(method: MethodConfig, num_series: int) -> Literal["one_hot", "embedding"]:
-    """A slot for each series while there are slots for all of them, then embeddings."""
-    embeds = num_series > MAX_LEVELS and isinstance(method, EMBEDDED)
-    return "embedding" if embeds else "one_hot"
+def usual_identity(
+    method: MethodConfig, series: Sequence[Series], frame: Frame
+) -> Literal["one_hot", "embedding", "none"]:
+    """A slot for each of a few series; of more, rows if the key helps on later steps.
+
+    Args:
+        series: before their held-out ends.
+    """
+    if len(series) < LEAST_SERIES:
+        return "one_hot"
+    if not key_helps(series, frame):
+        return "none"
+    return "embedding" if isinstance(method, EMBEDDED) else "one_hot"
 
 
 def keyed(

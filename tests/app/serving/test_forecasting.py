@@ -52,6 +52,10 @@ def version(service: Service) -> dict[str, Any]:
         "context": 4,
         "season": 4,
         "transform": "log",
+        "identity": None,
+        "static": None,
+        "past": [],
+        "classics": True,
     }
     assert _finish(service, job.json()["id"])["status"] == "succeeded"
     stored: dict[str, Any] = service.http.get("/models/sales/versions/1").json()

@@ -22,6 +22,9 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
 from models.forecasting.panels.identity import WIDTH, keyed, usual_identity, with_unseen
+from models.forecasting.panels.usefulness import _effects, key_helps
+from models.forecasting.series import Series
+from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.point import DrawsState
@@ -192,15 +195,47 @@ def test_a_stored_forecaster_finds_the_same_rows(forecaster: Forecaster, tmp_pat
         np.testing.assert_array_equal(one.mean, two.mean)
 
 
-def test_what_is_known_of_a_series_follows_from_their_number_and_the_method() -> None:
+def walks(count: int, drift: float, seed: int = 0) -> list[Series]:
+    """Logarithms are random walks with drifts from N(0, drift²), which 2 changes show in part."""
+    random = np.random.default_rng(seed)
+    drifts = drift * random.normal(size=(count, 1))
+    values = np.exp(0.1 * (drifts + random.normal(size=(count, STEPS))).cumsum(1))
+    return [Series(str(i), {}, np.arange(STEPS), one) for i, one in enumerate(values)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_key_helps_where_series_differ_in_what_windows_do_not_show(seed: int) -> None:
+    frame = Frame(context=2, season=1, is_log=True)
+    assert key_helps(walks(40, 1.0, seed), frame)
+    assert not key_helps(walks(40, 0.0, seed), frame)
+    assert not key_helps(walks(9, 1.0, seed), frame)
+
+
+def test_short_and_empty_series_say_nothing_of_the_key() -> None:
+    nothing = [one.until(i % 3) for i, one in enumerate(walks(40, 1.0))]
+    assert not key_helps(nothing, Frame(context=2, season=1, is_log=True))
+
+
+def test_effects_are_those_of_the_closed_form() -> None:
+    """Balanced series: τ² = mean of m² − s²/n, and each mean shrinks by τ² / (τ² + s²/n)."""
+    errors = torch.tensor([1.0, 3.0, -2.0, -2.0, 0.0, 6.0]).double()
+    found = _effects(errors, torch.tensor([0, 0, 1, 1, 2, 2]), 4)
+    within = (1 + 1 + 0 + 0 + 9 + 9) / 3  # sum of squares ÷ (6 − 3)
+    between = (4 + 4 + 9) / 3 - within / 2
+    shrunk = between / (between + within / 2)
+    expected = torch.tensor([2 * shrunk, -2 * shrunk, 3 * shrunk, 0.0]).double()
+    torch.testing.assert_close(found, expected)
+
+
+def test_what_is_known_of_a_series_follows_from_the_series_and_the_method() -> None:
     columns = trends()
-    swag = SWAGConfig(kind="swag")
+    swag, frame = SWAGConfig(kind="swag"), Frame(context=2, season=1, is_log=True)
     config = configure(columns, None)
     assert config.forecast is not None
     assert config.forecast.identity == "one_hot"
-    assert usual_identity(config.method, 256) == "one_hot"
-    assert usual_identity(config.method, 257) == "embedding"
-    assert usual_identity(swag, 257) == "one_hot"
+    assert usual_identity(config.method, walks(40, 1.0), frame) == "embedding"
+    assert usual_identity(config.method, walks(40, 0.0), frame) == "none"
+    assert usual_identity(swag, walks(40, 1.0), frame) == "one_hot"
     refused: list[tuple[str, dict[str, Any]]] = [
         ("no embeddings", {"method": swag}),
         ("has no key", {"alone": True}),
