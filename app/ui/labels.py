@@ -161,7 +161,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "forecast.identity": ("Identity", "What is known of a series by its key."),
     "forecast.static": ("Static", "Features that never change within a series."),
     "forecast.past": ("Past only", "Features that are not known ahead."),
-    "forecast.transform": ("Transform", "Log, for series whose variation grows with their level."),
+    "forecast.transform": (
+        "Transform",
+        "The scale of the forecast: log where variation grows with the level, counts for demand.",
+    ),
     "language.level": ("Tokens", "Words separated by white space, or characters."),
     "language.max_vocabulary": ("Vocabulary", "The number of most frequent tokens to keep."),
     "language.min_count": ("Least count", "The count a token needs to be kept."),

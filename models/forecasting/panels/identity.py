@@ -9,7 +9,7 @@ a single vector the mean of all rows, which widens nothing.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import torch
 from jaxtyping import Shaped
@@ -19,6 +19,7 @@ from models.config import (
     BBBConfig,
     DropoutConfig,
     EnsembleConfig,
+    Identity,
     MAPConfig,
     MethodConfig,
     MLEConfig,
@@ -47,9 +48,7 @@ EMBEDDED = (BBBConfig, DropoutConfig, EnsembleConfig, MAPConfig, MLEConfig)
 S = TypeVar("S")
 
 
-def usual_identity(
-    method: MethodConfig, series: Sequence[Series], frame: Frame
-) -> Literal["one_hot", "embedding", "none"]:
+def usual_identity(method: MethodConfig, series: Sequence[Series], frame: Frame) -> Identity:
     """A slot for each of a few series; of more, rows if the key helps on later steps.
 
     Args:

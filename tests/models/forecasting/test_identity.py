@@ -21,6 +21,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import LOGARITHM
 from models.forecasting.panels.identity import WIDTH, keyed, usual_identity, with_unseen
 from models.forecasting.panels.usefulness import _effects, key_helps
 from models.forecasting.series import Series
@@ -205,7 +206,7 @@ def walks(count: int, drift: float, seed: int = 0) -> list[Series]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_key_helps_where_series_differ_in_what_windows_do_not_show(seed: int) -> None:
-    frame = Frame(context=2, season=1, is_log=True)
+    frame = Frame(context=2, season=1, observation=LOGARITHM)
     assert key_helps(walks(40, 1.0, seed), frame)
     assert not key_helps(walks(40, 0.0, seed), frame)
     assert not key_helps(walks(9, 1.0, seed), frame)
@@ -213,7 +214,7 @@ def test_a_key_helps_where_series_differ_in_what_windows_do_not_show(seed: int) 
 
 def test_short_and_empty_series_say_nothing_of_the_key() -> None:
     nothing = [one.until(i % 3) for i, one in enumerate(walks(40, 1.0))]
-    assert not key_helps(nothing, Frame(context=2, season=1, is_log=True))
+    assert not key_helps(nothing, Frame(context=2, season=1, observation=LOGARITHM))
 
 
 def test_effects_are_those_of_the_closed_form() -> None:
@@ -229,7 +230,7 @@ def test_effects_are_those_of_the_closed_form() -> None:
 
 def test_what_is_known_of_a_series_follows_from_the_series_and_the_method() -> None:
     columns = trends()
-    swag, frame = SWAGConfig(kind="swag"), Frame(context=2, season=1, is_log=True)
+    swag, frame = SWAGConfig(kind="swag"), Frame(context=2, season=1, observation=LOGARITHM)
     config = configure(columns, None)
     assert config.forecast is not None
     assert config.forecast.identity == "one_hot"

@@ -77,7 +77,7 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     """By `windows`, which cuts one series at a time; no window spans two series or a gap."""
     columns = with_gaps(panel_of(3, 30))
     series = split_series(columns, "y", ForecastConfig(time="time", key="shop"))
-    stacked, frame = Stacked.of(series), Frame(context=4, season=2, is_log=False)
+    stacked, frame = Stacked.of(series), Frame(context=4, season=2)
     dynamic = torch.arange(90.0).unsqueeze(1)
     begins = torch.from_numpy(stacked.begins)
     values = torch.from_numpy(stacked.columns["y"])
