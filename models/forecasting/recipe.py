@@ -23,8 +23,8 @@ from models.features.columns import ColumnProfile, Columns, check_features, colu
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
 from models.forecasting.panels.attributes import candidates, with_attributes
 from models.forecasting.panels.identity import EMBEDDED, usual_identity
+from models.forecasting.panels.season import find_season
 from models.forecasting.scale_choice import find_transform, observation_of
-from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
