@@ -52,12 +52,9 @@ def version(service: Service) -> dict[str, Any]:
         "context": 4,
         "season": 4,
         "transform": "log",
-<<<<<<< HEAD
         "identity": None,
         "static": None,
         "past": [],
-=======
->>>>>>> issue-22
         "classics": True,
     }
     assert _finish(service, job.json()["id"])["status"] == "succeeded"
