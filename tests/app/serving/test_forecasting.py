@@ -52,6 +52,9 @@ def version(service: Service) -> dict[str, Any]:
         "context": 4,
         "season": 4,
         "transform": "log",
+        "identity": None,
+        "static": None,
+        "past": [],
         "classics": True,
     }
     assert _finish(service, job.json()["id"])["status"] == "succeeded"
