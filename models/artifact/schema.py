@@ -22,7 +22,7 @@ from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, S
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.expected_scores.promise import Promise
-from models.features.categories import CategoryEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
@@ -188,10 +188,14 @@ def _check_dependence(one: Dependence, targets: int, path: str) -> None:
         raise CorruptArtifact("must be one for each score", f"{path}/weights")
 
 
+def _repeats(levels: Sequence[str]) -> bool:
+    return len(set(levels)) < len(levels)
+
+
 def _check_encoders(document: ModelDocument) -> None:
     for i, encoder in enumerate(document["encoders"]):
         match encoder:
-            case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
+            case CategoryEncoder(levels=levels) | KeyEncoder(levels=levels) if _repeats(levels):
                 raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
             case CategoryEncoder(effects=LevelEffects()):
                 _check_effects(encoder, f"/encoders/{i}")

@@ -13,7 +13,7 @@ from models.config import FeatureConfig
 from models.config.ranges import NotNegative, Number
 from models.exceptions import InvalidInput
 from models.features import moments
-from models.features.categories import CategoryEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.effects import Targets
 from models.features.expansion import Form
 from models.features.moments import Weights
@@ -67,7 +67,7 @@ def _weighted_moments(values: np.ndarray, weights: Weights) -> tuple[float, floa
 
 
 Encoder = Annotated[
-    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder | TextEncoder,
+    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder | TextEncoder | KeyEncoder,
     Field(discriminator="kind"),
 ]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
-from models.features.categories import CategoryEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.columns import Columns, InputColumn, convert
 from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
@@ -203,11 +203,13 @@ class FeatureEncoder:
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """The levels of training rows that are known, by category."""
-        return {
-            feature.name: (*encoder.known_levels, *encoder.others)
-            for feature, encoder in zip(self.features, self.encoders, strict=True)
-            if isinstance(encoder, CategoryEncoder)
-        }
+        found = {}
+        for feature, encoder in zip(self.features, self.encoders, strict=True):
+            if isinstance(encoder, CategoryEncoder):
+                found[feature.name] = (*encoder.known_levels, *encoder.others)
+            elif isinstance(encoder, KeyEncoder):
+                found[feature.name] = encoder.levels
+        return found
 
     @property
     def layout(self) -> Inputs:
