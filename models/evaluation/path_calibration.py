@@ -6,8 +6,9 @@ the errors of a network that feeds on its own values grow faster or slower than 
 The errors of a forecast's steps are correlated, and forecasts from neighbouring origins overlap. n
 is the number of independent errors that tell as much about a variance as all of these do, if they
 add up like those of a random walk. The errors count as n rows in the fit of the scales, and in the
-rank of a conformal interval, which is taken among the residuals of all steps (pooled groups: Dunn,
-Wasserman and Ramdas 2022, arXiv 1809.07441).
+rank of a conformal interval. A step whose own errors are worth enough for a level is ranked among
+them, other steps among the residuals of all (pooled groups: Dunn, Wasserman and Ramdas 2022, arXiv
+1809.07441).
 
 Sums over the steps have residuals of their own, because a sum is as uncertain as its steps go
 together (`models.forecasting.coupling`).
@@ -30,10 +31,58 @@ from models.evaluation.adaptive import Reference
 from models.evaluation.calibration import PENALTY_SCALE
 from models.evaluation.conformal_rank import MAX_RESIDUALS, conformal_rank, order_statistics
 
+_MAX = 1e300  # the largest number that an artifact holds
 # Fewer independent errors have no conformal interval of 90 %, and a scale's prior, which weighs as
 # much as eight, would say more than they do.
 MIN_INDEPENDENT = 9
 _ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Errors ÷ calibrated deviations in increasing order, which need not be independent.
+
+    Args:
+        independent: n, the number of independent errors that tell as much.
+    """
+
+    values: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
+    independent: Positive
+
+    @classmethod
+    def of(cls, values: Float64[Tensor, "*shape"], independent: float) -> "Residuals":
+        finite = values.nan_to_num(_MAX, _MAX).clamp(max=_MAX).cpu()
+        return cls(order_statistics(finite.flatten())[0], independent)
+
+    def at(self, level: float) -> float:
+        """The k-th of n independent residuals, k = ⌈(n + 1) · level⌉; infinite if k is above n."""
+        rank = conformal_rank(int(self.independent), level)
+        return math.inf if rank > int(self.independent) else self._ranked(rank)
+
+    @property
+    def widest(self) -> float:
+        """The residual of the highest level that these determine; 0 if they determine none."""
+        count = int(self.independent)
+        return self._ranked(count) if count else 0.0
+
+    def _ranked(self, rank: int) -> float:
+        """The k (N + 1)/(n + 1)-th of all N, which covers as much as the k-th of n, on average."""
+        share = rank / (int(self.independent) + 1)
+        place = math.ceil(share * (len(self.values) + 1) - 1e-9)
+        return self.values[min(place, len(self.values)) - 1]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The numbers of independent errors that those of forecasts are worth.
+
+    Args:
+        together: of all steps.
+        alone: of each step.
+    """
+
+    together: float
+    alone: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,18 +91,18 @@ class SumCalibration:
 
     Args:
         theta: moves the dependence of the paths (`models.forecasting.coupling`).
-        residuals: |S − median| ÷ deviation in increasing order, as those of a step, of the sums S
-            over the first 1, 2, … steps, or of their logarithms, if logarithms are forecast.
-        independent: the number of independent errors that tell as much.
+        pooled: |S − median| ÷ deviation, as of a step, of the sums S over the first 1, 2, … steps,
+            or of their logarithms, if logarithms are forecast.
+        own: those of the sums up to each step.
     """
 
     theta: Annotated[float, Interval(ge=-1, le=1)]
-    residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
-    independent: Positive
+    pooled: Residuals
+    own: tuple[Residuals, ...] = ()
 
-    def half_width(self, level: float) -> float:
-        """Half the width of a conformal interval of a sum, in deviations; infinite as of a step."""
-        return _half_width(self.residuals, self.independent, level)
+    def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
+        """Half the width of a conformal interval of each sum, in deviations, as of a step."""
+        return _half_widths(self.pooled, self.own, level, steps)
 
 
 @dataclass(frozen=True)
@@ -69,7 +118,8 @@ class PathCalibration:
             quantiles that are 1 deviation from a Gaussian's mean.
         origins: number of forecasts that calibrated.
         independent: n, the number of independent errors that tell as much as theirs.
-        sums: of sums over the steps; None for versions of earlier releases.
+        own: residuals of each step; () for versions of earlier releases, as for `sums`.
+        sums: of sums over the steps.
     """
 
     scale: Positive
@@ -78,6 +128,7 @@ class PathCalibration:
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     origins: Count
     independent: Positive
+    own: tuple[Residuals, ...] = ()
     sums: SumCalibration | None = None
     has_intervals: ClassVar[bool] = True
 
@@ -85,18 +136,33 @@ class PathCalibration:
         """c_h of so many steps; those beyond the horizon have that of the horizon."""
         return torch.exp(math.log(self.scale) + self.growth * progress(steps, self.horizon))
 
-    def ranked(self, residuals: Float64[Tensor, "origins steps"]) -> "PathCalibration":
-        """A copy with the residuals of the calibrated forecasts."""
-        return replace(self, residuals=order_statistics(residuals.flatten())[0])
+    def ranked(
+        self, residuals: Float64[Tensor, "origins steps"], alone: Sequence[float] = ()
+    ) -> "PathCalibration":
+        """A copy with the residuals of the calibrated forecasts.
 
-    def half_width(self, level: float) -> float:
-        """Half the width of a conformal interval, in deviations; infinite if errors are too few.
+        Args:
+            alone: the number of independent errors that those of each step are worth.
+        """
+        own = tuple(Residuals.of(*one) for one in zip(residuals.T, alone, strict=False))
+        return replace(self, residuals=Residuals.of(residuals, self.independent).values, own=own)
+
+    def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
+        """Half the width of a conformal interval of each step, in deviations.
 
         It would contain a step of a new forecast with a probability of `level` or more, if that
         forecast were exchangeable with those that calibrated. Later ones are not, if the series
-        changes.
+        changes. Infinite if errors are too few.
         """
-        return _half_width(self.residuals, self.independent, level)
+        return _half_widths(self._pooled, self.own, level, steps)
+
+    def half_width(self, level: float) -> float:
+        """Half the width of an interval by the residuals of all steps."""
+        return self._pooled.at(level)
+
+    @property
+    def _pooled(self) -> Residuals:
+        return Residuals(self.residuals, self.independent)
 
     def reference(self) -> Reference:
         """The residuals, which together count as the independent ones, and labelled steps join."""
@@ -115,13 +181,20 @@ class PathCalibration:
         }
 
 
-def _half_width(residuals: Sequence[float], independent: float, level: float) -> float:
-    """The residual whose rank among as many as are independent is the conformal one."""
-    count = int(independent)
-    rank = conformal_rank(count, level)
-    if rank > count:
-        return math.inf
-    return residuals[math.ceil(rank * len(residuals) / count) - 1]
+def _half_widths(
+    pooled: Residuals, own: Sequence[Residuals], level: float, steps: int
+) -> Float64[Tensor, "steps"]:
+    """Of each step, by its own residuals if they are worth enough for the level, else by all.
+
+    Steps beyond the horizon have that of the horizon. A higher level never has a narrower interval.
+    """
+
+    def of(one: Residuals) -> float:
+        half = one.at(level)
+        return max(pooled.at(level), one.widest) if math.isinf(half) else half
+
+    each = [of(one) for one in own[:steps]] or [pooled.at(level)]
+    return torch.tensor(each + each[-1:] * (steps - len(each)), dtype=torch.float64)
 
 
 def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
@@ -189,26 +262,33 @@ def step_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first seco
     return np.asarray(shared / np.sqrt(np.multiply.outer(steps, steps)), float)
 
 
-def independent_sums(
-    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
-) -> float:
-    """n for the sums over the first 1, 2, … steps of each forecast, as `independent_errors`.
+def worth_of(
+    series: Int[np.ndarray, "origins"],
+    firsts: Int[np.ndarray, "origins"],
+    horizon: int,
+    *,
+    summed: bool,
+) -> Worth:
+    """What the errors of forecasts are worth, or those of the sums over their first steps."""
+    lags, counts = overlaps(series, firsts, horizon)
+    correlations = sum_correlations if summed else step_correlations
+    squares = np.stack([np.square(correlations(lag, horizon)) for lag in lags.tolist()])
+    together = (len(firsts) * horizon) ** 2 / np.dot(counts, squares.sum((1, 2)))
+    alone = len(firsts) ** 2 / (counts @ np.diagonal(squares, axis1=1, axis2=2))
+    return Worth(float(together), tuple(alone.tolist()))
 
-    If errors are those of a random walk, the sum over h steps has the h-th shock before its end h
-    times, and the last one once.
+
+def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """`step_correlations` for the sums over the first 1, 2, … steps.
+
+    The sum over h steps of a random walk has the k-th shock before its end k times.
     """
-    _, number = np.unique(series, return_inverse=True)
-    start = np.repeat(firsts - firsts.min(), horizon)
-    end = start + np.tile(np.arange(1, horizon + 1), len(firsts))
-    time = np.arange(end.max())
-    weights = (end[:, None] - time) * (time >= start[:, None])
-    weights = weights.clip(0).astype(float)
-    weights /= np.sqrt(np.square(weights).sum(1, keepdims=True))
-    whose, total = np.repeat(number, horizon), 0.0
-    for one in range(int(number.max()) + 1):
-        part = weights[whose == one]
-        total += float(np.square(part @ part.T).sum())
-    return float(len(start) ** 2 / total)
+    steps = np.arange(1.0, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    apart = np.abs(np.subtract.outer(steps, steps + lag))
+    together = shared * (shared + 1) * ((2 * shared + 1) / 6 + apart / 2)  # Σ k (k + apart)
+    variances = steps * (steps + 1) * (2 * steps + 1) / 6
+    return np.asarray(together / np.sqrt(np.multiply.outer(variances, variances)), float)
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.special import ndtr
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
-from models.evaluation.path_calibration import PathCalibration, fit_scales
+from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
 from models.features.scales import LogScale
 from models.features.targets import NumberTarget
 from models.forecasting import totals
@@ -197,7 +197,7 @@ class Forecast:
             summary |= self._errors(quantiles, summary, others)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
-            for kind, scores in conformal_scores(options, self.calibration.half_width).items():
+            for kind, scores in conformal_scores(options, self._half_widths).items():
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
@@ -278,10 +278,15 @@ class Forecast:
 
     def conformal(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The conformal interval of each level: the median of u ± deviations, as values of y."""
-        assert self.calibration is not None
-        return self.within([self.calibration.half_width(level) for level in levels])
+        return self.within([self._half_widths(level) for level in levels])
 
-    def within(self, scores: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+    def _half_widths(self, level: float) -> PerStep:
+        """Half the width of a conformal interval, in deviations."""
+        assert self.calibration is not None
+        forecasts, steps = self.drawn.values.shape[2:]
+        return self.calibration.half_widths(level, steps).repeat(forecasts).to(self.drawn.means)
+
+    def within(self, scores: Sequence[float | PerStep]) -> list[tuple[PerStep, PerStep]]:
         """The intervals that contain values with at most these residuals."""
         middle, deviation = self._middle_and_deviation
         halves = [score * deviation for score in scores]
@@ -289,7 +294,7 @@ class Forecast:
         return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
 
     def fit_calibration(
-        self, targets: PerStep, independent: float, of_sums: float | None = None
+        self, targets: PerStep, worth: Worth, of_sums: Worth | None = None
     ) -> PathCalibration | None:
         """The calibration of forecasts whose steps no weight was fitted to.
 
@@ -297,15 +302,15 @@ class Forecast:
 
         Args:
             targets: per step; the steps of each forecast are consecutive.
-            independent: the number of independent errors that these are worth.
-            of_sums: that of the errors of sums; sums are not calibrated if it is None.
+            worth: of the errors of the steps.
+            of_sums: of those of sums, which are not calibrated if it is None.
         """
         normal = self.standardised(targets)
         if not bool(normal.isfinite().all()):
             return None
-        fitted = fit_scales(normal, independent)
+        fitted = fit_scales(normal, worth.together)
         scaled = replace(self, calibration=fitted)
-        ranked = fitted.ranked(scaled.standardised(targets).abs())
+        ranked = fitted.ranked(scaled.standardised(targets).abs(), worth.alone)
         if of_sums is None:
             return ranked
         sums = calibrate_sums(scaled.by_forecast, targets, of_sums, is_log=self.is_log)

@@ -22,8 +22,7 @@ from models.forecasting.backtest import (
     backtest,
     has_diverged,
     origins,
-    worth,
-    worth_of_sums,
+    worths,
 )
 from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import Asked
@@ -282,8 +281,8 @@ class Forecaster(TabularModel):
         rolled = self.roll_out(self.histories(chosen), options)
         values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
         targets = torch.from_numpy(values).to(self.device)
-        independent, of_sums = (count(chosen, self.horizon) for count in (worth, worth_of_sums))
-        return rolled.fit_calibration(targets, independent, of_sums)
+        steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
+        return rolled.fit_calibration(targets, steps, sums)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""

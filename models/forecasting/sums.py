@@ -7,11 +7,9 @@ from functools import cached_property
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.evaluation.conformal_rank import order_statistics
-from models.evaluation.path_calibration import SumCalibration
+from models.evaluation.path_calibration import Residuals, SumCalibration, Worth
 from models.forecasting.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
 
-_MAX = 1e300  # the largest number that an artifact holds
 _FIT_PATHS = 400  # that fit: a median of so many is known to 6 % of a deviation
 
 
@@ -39,7 +37,7 @@ class Sums:
         """The logarithms of sums of positive values."""
         return sums.log() if self.is_log else sums
 
-    def within(self, scores: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+    def within(self, scores: Sequence[Float64[Tensor, "steps"]]) -> list[tuple[PerStep, PerStep]]:
         """The intervals that contain sums with at most these residuals."""
         middle, halves = self.spread.median, [score * self.spread.deviation for score in scores]
         ends = [(middle - half, middle + half) for half in halves]
@@ -47,14 +45,14 @@ class Sums:
 
 
 def calibrate_sums(
-    paths: Draws, targets: Float64[Tensor, "targets"], independent: float, *, is_log: bool
+    paths: Draws, targets: Float64[Tensor, "targets"], worth: Worth, *, is_log: bool
 ) -> SumCalibration:
     """The dependence of the steps and the residuals of sums, from forecasts of known steps.
 
     Args:
         paths: of forecasts whose steps are calibrated.
         targets: of all steps; those of each forecast are consecutive.
-        independent: the number of independent errors that those of the sums are worth.
+        worth: of the errors of the sums.
     """
     paths = paths[:: -(-len(paths) // _FIT_PATHS)]
     values = targets.view(1, *paths.shape[1:])
@@ -65,8 +63,8 @@ def calibrate_sums(
         return Sums.of(paths, is_log=is_log).spread
 
     spreads = of(paths), of(shuffled(paths, 0)), of(paths.sort(0).values)
-    theta = fit_theta(spreads, observed, independent)
+    theta = fit_theta(spreads, observed, worth.together)
     moved = of(couple(paths, theta, 0))
-    residuals = moved.standardised(observed).abs().flatten()
-    finite = residuals.nan_to_num(_MAX, _MAX).clamp(max=_MAX).cpu()
-    return SumCalibration(theta, order_statistics(finite)[0], independent)
+    residuals = moved.standardised(observed).abs()
+    own = [Residuals.of(*one) for one in zip(residuals.T, worth.alone, strict=False)]
+    return SumCalibration(theta, Residuals.of(residuals, worth.together), tuple(own))

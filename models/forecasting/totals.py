@@ -36,8 +36,9 @@ def summarise(
     found = {"mean": of_draws.mean(0), **_of_draws(sums, options)}
     if len(of_draws) > 1:
         found["mc_error"] = standard_error(of_draws)
+    steps = sums.draws.shape[-1]
     if calibration is not None and "conformal" in options.interval_kinds and options.intervals:
-        ends = sums.within([calibration.half_width(level) for level in options.intervals])
+        ends = sums.within([calibration.half_widths(level, steps) for level in options.intervals])
         for i, end in enumerate(("lower", "upper")):
             found[f"conformal {end}"] = torch.stack([one[i].flatten() for one in ends], dim=1)
     return {QUESTION.key(name): values for name, values in found.items()}

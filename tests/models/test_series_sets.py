@@ -167,7 +167,8 @@ def test_a_forecast_has_conformal_intervals_and_scores_without_calibration(
     lower, upper = answer.intervals[3].lower, answer.intervals[3].upper
     ratio = (upper - lower) / np.sqrt(answer.variance["total"])
     # the deviation is that of a Gaussian's quantiles, which the total variance is close to
-    np.testing.assert_allclose(ratio, 2 * calibration.half_width(0.9), rtol=0.1)
+    half = calibration.half_widths(0.9, HORIZON).numpy()
+    np.testing.assert_allclose(ratio, 2 * half, rtol=0.1)
 
 
 def test_draws_are_calibrated_as_the_variances_are(forecaster: Forecaster) -> None:
@@ -191,8 +192,9 @@ def test_sums_are_calibrated_by_those_of_the_same_forecasts(forecaster: Forecast
     calibration = forecaster.variant(0.0).calibration
     assert isinstance(calibration, PathCalibration)
     assert calibration.sums is not None
-    assert 9 < calibration.sums.independent < len(calibration.residuals)
-    assert len(calibration.sums.residuals) == len(calibration.residuals)
+    pooled = calibration.sums.pooled
+    assert 9 < pooled.independent < len(pooled.values) == len(calibration.residuals)
+    assert [len(own.values) for own in calibration.sums.own] == [calibration.origins] * HORIZON
     answer = forecaster.predict(walk(), PredictOptions(samples=50, totals=Totals((0.0,))))
     found = answer.answers["totals"]
     assert isinstance(found, TotalsAnswer)

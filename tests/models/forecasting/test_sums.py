@@ -9,8 +9,10 @@ from torch import Tensor
 
 from models.evaluation.path_calibration import (
     PathCalibration,
+    Residuals,
     SumCalibration,
-    independent_sums,
+    Worth,
+    worth_of,
 )
 from models.forecasting.coupling import Spread, couple, fit_theta, quantiles
 from models.forecasting.forecast import Forecast
@@ -62,10 +64,14 @@ def test_the_number_of_independent_sums_is_that_of_the_variance_they_estimate() 
     h = np.arange(1, STEPS + 1)
     scale = np.sqrt(np.cumsum(h**2))
     errors = [shocks[:, o : o + STEPS].cumsum(1).cumsum(1) / scale for o in range(13)]
-    found = independent_sums(np.zeros(13, int), np.arange(13) + 5, STEPS)
-    assert np.square(np.stack(errors, 1)).mean((1, 2)).var() == pytest.approx(2 / found, rel=0.06)
-    two = independent_sums(np.repeat([4, 9], 13), np.tile(np.arange(13), 2), STEPS)
-    assert two == pytest.approx(2 * found)
+    found = worth_of(np.zeros(13, int), np.arange(13) + 5, STEPS, summed=True)
+    squares = np.square(np.stack(errors, 1))
+    assert squares.mean((1, 2)).var() == pytest.approx(2 / found.together, rel=0.06)
+    for step in (0, 3, STEPS - 1):
+        alone = squares.mean(1)[:, step].var()
+        assert alone == pytest.approx(2 / found.alone[step], rel=0.06)
+    two = worth_of(np.repeat([4, 9], 13), np.tile(np.arange(13), 2), STEPS, summed=True)
+    assert two.together == pytest.approx(2 * found.together)
 
 
 def errors_of(kind: str, origins: int, seed: int) -> Tensor:
@@ -95,7 +101,7 @@ def test_calibrated_sums_cover_what_they_promise(predicted: str, truth: str) -> 
     sums is judged, to which the errors of all steps' scales add.
     """
     targets = errors_of(truth, 600, 1).flatten()
-    calibration = forecast_of(predicted, 600).fit_calibration(targets, 600.0, of_sums=600.0)
+    calibration = forecast_of(predicted, 600).fit_calibration(targets, Worth(600.0), Worth(600.0))
     assert calibration is not None
     assert calibration.sums is not None
     fresh = Forecast(forecast_of(predicted, 1, 7, paths=100).drawn, False, calibration)
@@ -110,7 +116,7 @@ def test_calibrated_sums_cover_what_they_promise(predicted: str, truth: str) -> 
 def test_few_sums_move_the_dependence_little_and_have_no_conformal_interval() -> None:
     targets = errors_of("same", 20, 1).flatten()
     plain = forecast_of("independent", 20)
-    few, many = (plain.fit_calibration(targets, 20.0, of_sums=n) for n in (0.1, 1_000.0))
+    few, many = (plain.fit_calibration(targets, Worth(20.0), Worth(n)) for n in (0.1, 1_000.0))
     assert few is not None
     assert few.sums is not None
     assert many is not None
@@ -157,8 +163,8 @@ def test_totals_are_sums_of_whole_paths(is_log: bool) -> None:
 @pytest.mark.parametrize("theta", [0.0, 0.5])
 def test_the_stated_errors_are_those_of_other_draws(theta: float) -> None:
     """The deviation over 200 forecasts is known to 5 %, the mean stated error better."""
-    sums = SumCalibration(theta, (1.0,), 9.0)
-    calibration = PathCalibration(1.0, 0.0, STEPS, (1.0,), 9, 9.0, sums)
+    sums = SumCalibration(theta, Residuals((1.0,), 9.0))
+    calibration = PathCalibration(1.0, 0.0, STEPS, (1.0,), 9, 9.0, sums=sums)
     asked = PredictOptions(
         totals=Totals((2.0,)), quantiles=(0.9,), return_mc_errors=True, interval_kinds=("credible",)
     )
