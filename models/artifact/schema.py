@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 from annotated_types import Interval, Len
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from models.config import FeatureType, Json, ModelConfig
@@ -27,10 +27,12 @@ from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
 from models.features.groups import Groups
+from models.features.keys import KeyEncoder
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
+from models.forecasting.observation import upgraded
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
@@ -90,7 +92,7 @@ class SelectionDocument(TypedDict, total=False):
 class SeriesDocument(TypedDict):
     """The fields that only a forecaster has."""
 
-    frame: Frame
+    frame: Annotated[Frame, BeforeValidator(upgraded)]
     spacing: Spacing
     seen: NotRequired[SeenSeries | None]
     classics: NotRequired[Classics | None]
@@ -187,10 +189,14 @@ def _check_dependence(one: Dependence, targets: int, path: str) -> None:
         raise CorruptArtifact("must be one for each score", f"{path}/weights")
 
 
+def _repeats(levels: Sequence[str]) -> bool:
+    return len(set(levels)) < len(levels)
+
+
 def _check_encoders(document: ModelDocument) -> None:
     for i, encoder in enumerate(document["encoders"]):
         match encoder:
-            case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
+            case CategoryEncoder(levels=levels) | KeyEncoder(levels=levels) if _repeats(levels):
                 raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
             case CategoryEncoder(effects=LevelEffects()):
                 _check_effects(encoder, f"/encoders/{i}")

@@ -66,14 +66,24 @@ class SupportConfig:
     integer: bool | None = None
 
 
+Identity = Literal["one_hot", "embedding", "none"]
+Transform = Literal["none", "log", "sqrt", "logit", "counts"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForecastConfig:
     """The time column, the key column that separates series, and lengths in time steps.
 
     The network reads windows of `context` steps, each step with the one `season` steps earlier.
-    `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
-    It needs values above 0. `classics` mixes the network's forecasts with those of exponential
-    smoothing and autoregressions, by the log score of forecasts from earlier times.
+    `transform` is the scale that is forecast: "log" for series whose variation grows with their
+    level (values above 0), "sqrt" for values with a lower bound, "logit" between two bounds,
+    "counts" for whole numbers with many zeros, "none" for the values themselves.
+    `identity` is what the network knows of a series by its key: a slot ("one_hot", of up to 256
+    keys), an "embedding" that is learned for each, or "none". `static` are features that never
+    change within a series, `past` those that are not known ahead: neither is needed of the steps
+    ahead.
+    `classics` mixes the network's forecasts with those of exponential smoothing and
+    autoregressions, by the log score of forecasts from earlier times.
     """
 
     __pydantic_config__ = STRICT
@@ -82,8 +92,11 @@ class ForecastConfig:
     horizon: Steps | None = None
     context: Steps | None = None
     season: Steps | None = None
-    transform: Literal["log", "none"] | None = None
+    transform: Transform | None = None
     classics: bool = True
+    identity: Identity | None = None
+    static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
+    past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

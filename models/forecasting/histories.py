@@ -36,7 +36,7 @@ def check_history(
     if (missing := ~present(values[read])).any():
         row = int(read[missing.argmax()])
         raise InvalidInput(f"row {row} of the last {frame.span} has no {target!r}", INPUTS)
-    if frame.is_log and (values[read] <= 0).any():
+    if frame.observation.needs_positive and (values[read] <= 0).any():
         row = int(read[(values[read] <= 0).argmax()])
         raise InvalidInput(
             f"row {row} has {target!r} {values[row]:g}; this model forecasts logarithms and needs "

@@ -14,6 +14,7 @@ from models.features.columns import ColumnProfile
 from models.forecasting.backtest import Origin, backtest, some
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.forecasting.series import Series
 from models.training.recipe import resolve
@@ -34,7 +35,7 @@ def origins(count: int, key: str | None = None) -> list[Origin]:
 def forecast(count: int) -> Forecast:
     """Of 20 weight draws with 2 paths each."""
     means = torch.randn(20, 2, count, HORIZON, generator=torch.Generator().manual_seed(1)).double()
-    return Forecast(Paths(means, means, torch.ones_like(means), means), is_log=False)
+    return Forecast(Paths(means, means, torch.ones_like(means), means), PLAIN)
 
 
 def sales(count: int = 120) -> dict[str, np.ndarray]:
@@ -71,7 +72,7 @@ def test_all_methods_are_scored_at_the_origins_of_autoets() -> None:
     all_paths = forecast(40).paths
     at_some = [o.first - 30 for o in some(chosen)]
     means = all_paths.means[:, :, at_some]
-    there = Forecast(Paths(means, means, torch.ones_like(means), means), is_log=False)
+    there = Forecast(Paths(means, means, torch.ones_like(means), means), PLAIN)
     expected = backtest(there, some(chosen), 1, HORIZON)
     assert "some_origins" not in expected
     names = ("crps", "mase", "log_likelihood")
