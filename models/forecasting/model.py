@@ -294,7 +294,8 @@ class Forecaster(TabularModel):
         values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
         targets = torch.from_numpy(values).to(self.device)
         steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
-        return rolled.fit_calibration(targets, steps, sums)
+        times = [origin.series.times[origin.first] for origin in chosen]
+        return rolled.fit_calibration(targets, steps, sums, times)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
