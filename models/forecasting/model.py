@@ -26,10 +26,19 @@ from models.forecasting.backtest import (
 )
 from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import Asked
-from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
+from models.forecasting.features import (
+    Known,
+    dynamic_width,
+    feature_configs,
+    joined,
+    known_of,
+    static_width,
+)
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
 from models.forecasting.mixing import Split
+from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
+from models.forecasting.panels.observed import continued
 from models.forecasting.rollout import History, Paths, Rollout
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
@@ -37,7 +46,7 @@ from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
-from models.networks import Inputs, Network, TensorSlot, build_network
+from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
@@ -84,9 +93,10 @@ class Forecaster(TabularModel):
 
     @cached_property
     def future_inputs(self) -> tuple[InputColumn, ...]:
-        """The covariates, which a request must give for the steps ahead."""
-        covariates = len(self.config.features or ())
-        return self._as_read(self.encoder.inputs[1 : 1 + covariates])
+        """The covariates that a request must give for the steps ahead."""
+        covariates = self.encoder.inputs[1 : 1 + len(self.config.features or ())]
+        given = {*(self.forecast.static or ()), *self.forecast.past}
+        return self._as_read([one for one in covariates if one.name not in given])
 
     @property
     def description(self) -> Json:
@@ -120,10 +130,10 @@ class Forecaster(TabularModel):
     @cached_property
     def network(self) -> Network:
         static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, CHANNELS + self.encoder.width - static)
+        shape = (self.frame.context, CHANNELS + dynamic_width(self.encoder, self.config))
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
-        return build_network(self.config.network, inputs, self.likelihood.num_outputs)
+        return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
 
     @cached_property
     def engine(self) -> Engine:
@@ -176,10 +186,12 @@ class Forecaster(TabularModel):
             **check_future(future, self.future_inputs, horizon),
             str(self.forecast.time): times,
         }
-        if self.forecast.key is not None:
-            ahead[self.forecast.key] = np.repeat(one.columns[self.forecast.key][-1:], horizon)
+        for feature in self.features:  # the key, and what is static or not known ahead
+            if feature.name not in ahead:
+                ahead[feature.name] = np.repeat(one.columns[feature.name][-1:], horizon)
         history = self._history(one, ahead, horizon)
-        return replace(history, times=times, reasons=self._reasons(one.columns, future))
+        reasons = self._reasons(one.columns, future) + unseen_key(self.encoder, one.key)
+        return replace(history, times=times, reasons=reasons)
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
@@ -282,13 +294,25 @@ class Forecaster(TabularModel):
         values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
         targets = torch.from_numpy(values).to(self.device)
         steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
-        return rolled.fit_calibration(targets, steps, sums)
+        times = [origin.series.times[origin.first] for origin in chosen]
+        return rolled.fit_calibration(targets, steps, sums, times)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
         return self.with_variants(
             {
                 prune: replace(variant, calibration=found[prune])
+                for prune, variant in self.variants_by_prune.items()
+            }
+        )
+
+    def with_unseen_series(self) -> "Forecaster":
+        """A copy whose variants know what to expect of a series with a key of its own."""
+        return self.with_variants(
+            {
+                prune: replace(
+                    variant, state=with_unseen(variant.state, self.network, self.default_seed)
+                )
                 for prune, variant in self.variants_by_prune.items()
             }
         )
@@ -368,7 +392,7 @@ class Forecaster(TabularModel):
         """A flat past with `size` steps ahead, at most as many as in training."""
         horizon = min(size, self.horizon)
         static = static_width(self.encoder, self.config)
-        dynamic = self.encoder.width - static
+        dynamic = dynamic_width(self.encoder, self.config)
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         steps = self.frame.context - 1 + horizon
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
@@ -400,13 +424,16 @@ class Forecaster(TabularModel):
         return self._history(origin.past, ahead, horizon)
 
     def _history(self, one: Series, ahead: Columns, horizon: int) -> History:
-        behind = {k: v[len(one) - self.frame.context + 1 :] for k, v in one.columns.items()}
-        names = [feature.name for feature in self.features]
+        names, context = [feature.name for feature in self.features], self.frame.context
+        behind = {name: one.columns[name][len(one) - context :] for name in names}
         columns = joined(behind, {name: ahead[name] for name in names})
-        known: Known = known_of(self.encoder, static_width(self.encoder, self.config), columns)
+        known: Known = known_of(self.encoder, self.config, columns, np.zeros(1, np.int64))
+        dynamic = known.dynamic[1:]  # each step of a window has those of the step after it
+        if known.observed.shape[1]:
+            dynamic = torch.cat([dynamic, continued(known.observed[:context], horizon)], dim=-1)
         values = self.frame.transform(one.values[len(one) - self.frame.span :])
         past = torch.from_numpy(values).unsqueeze(0)
-        history = History(past, known.dynamic.unsqueeze(0), known.static.unsqueeze(0), horizon)
+        history = History(past, dynamic.unsqueeze(0), known.static, horizon)
         return replace(history, known=self._known(one)).to(self.device)
 
     def _known(self, one: Series) -> Tensor:

@@ -47,7 +47,7 @@ def panel_of(count: int, steps: int, seed: int = 0) -> Columns:
 
 def configure(columns: Columns, **training: Any) -> ModelConfig:
     forecast = ForecastConfig(
-        time="time", key="shop", horizon=2, context=6, season=1, transform="none"
+        time="time", key="shop", horizon=2, context=6, season=1, transform="none", classics=False
     )
     config = ModelConfig(
         target="y",
@@ -81,7 +81,8 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     dynamic = torch.arange(90.0).unsqueeze(1)
     begins = torch.from_numpy(stacked.begins)
     values = torch.from_numpy(stacked.columns["y"])
-    panel = Panel(values, dynamic, torch.tensor([[0.0], [1.0], [2.0]]), begins)
+    static, nothing = torch.tensor([[0.0], [1.0], [2.0]]), torch.empty(90, 0)
+    panel = Panel(values, dynamic, nothing, torch.zeros(90).long(), static, begins)
     at = torch.from_numpy(np.flatnonzero(stacked.whole_windows(values.numpy(), frame.span)))
     alone = [windows(one.values, frame.span) for one in series]
     past = torch.cat([part for _, part, _ in alone])
