@@ -114,6 +114,35 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
     assert "0.5 to 3.5" in shown
 
 
+def test_totals_are_shown_and_read_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = {
+        "mean": 2.0, "aleatoric_variance": 0.5, "epistemic_variance": 0.5, "total_variance": 1.0,
+        "total_mean": 20.0, "total_median": 19.0, "total_mc_error": 0.1,
+        "total_lower_0.9": 11.0, "total_upper_0.9": 33.0,
+        "total_conformal_lower_0.9": None, "total_conformal_upper_0.9": None,
+        "total_quantile_0.25": 17.0, "total_exceeds_25.0": 0.125,
+    }  # fmt: skip
+    columns = {name: Column("number", [value]) for name, value in numbers.items()}
+    columns["out_of_distribution"] = Column("boolean", [False])
+    table = from_stream(to_stream(columns))
+    table.metadata |= {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
+    print_prediction(table, 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "11 to 33" in shown
+    assert "unbounded" in shown
+    assert "0.125" in shown
+    found = Prediction(table, None, lambda table: table).totals
+    assert (found.mean[0], found.median[0], found.mc_error[0]) == (20.0, 19.0, 0.1)
+    assert found.interval(0.9).upper[0] == 33.0
+    assert (found.quantile(0.25)[0], found.exceeds(25)[0]) == (17.0, 0.125)
+    with pytest.raises(ValueError, match=r"do not have the threshold 30; predict with totals="):
+        found.exceeds(30)
+    plain = from_stream(to_stream({"mean": columns["mean"]}))
+    plain.metadata |= {"model": "m"}
+    with pytest.raises(ValueError, match="m has no totals"):
+        _ = Prediction(plain, None, str).totals
+
+
 def test_contributions_are_columns_and_the_strongest_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
