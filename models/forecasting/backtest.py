@@ -19,6 +19,7 @@ from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
 from models.evaluation.path_calibration import independent_errors
 from models.exceptions import InvalidData
+from models.forecasting.filling import fill, readable
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
 from models.prediction.predictive import GaussianMixture
@@ -65,7 +66,7 @@ def origins(
     found = find_origins(series, scored, span, horizon)
     if not found:
         raise InvalidData(
-            f"no series has {span} steps to read and {horizon} more to compare with, none missing",
+            f"no series has {span} steps to read and {horizon} more, all known, to compare with",
             "/dataset",
         )
     return found
@@ -74,7 +75,7 @@ def origins(
 def find_origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
 ) -> list[Origin]:
-    """All origins whose past and future have no missing value, thinned evenly to a bounded number.
+    """All origins with a readable past and a known future, thinned evenly to a bounded number.
 
     Args:
         scored: number of the first step of each series that may be forecast.
@@ -82,12 +83,21 @@ def find_origins(
     found = [
         Origin(one, first, max(start, span))
         for one, start in zip(series, scored, strict=True)
-        for first in range(max(start, span), len(one) - horizon + 1)
-        if not np.isnan(one.values[first - span : first + horizon]).any()
+        for first in _firsts(one, max(start, span), span, horizon)
     ]
     most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
     kept = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
     return [found[i] for i in kept.tolist()]
+
+
+def _firsts(one: Series, start: int, span: int, horizon: int) -> list[int]:
+    """The steps from `start` on whose past can be read, and which begin `horizon` known ones."""
+    if len(one) - horizon < start:
+        return []
+    known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
+    whole = known[horizon:] - known[:-horizon] == horizon  # from each step on
+    firsts = np.arange(start, len(one) - horizon + 1)
+    return firsts[whole[firsts] & readable(one.values, span)[firsts - span]].tolist()
 
 
 def worth(chosen: Sequence[Origin], horizon: int) -> float:
@@ -183,7 +193,7 @@ def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> Gauss
     steps = np.arange(horizon)
     means, variances = [], []
     for origin in chosen:
-        last = origin.past.values[-season:]
+        last = fill(origin.past.values, season)[-season:]
         means.append(last[steps % season])
         changes = _seasonal_changes(origin.past, season)
         variances.append(np.nanmean(np.square(changes)) * (steps // season + 1))

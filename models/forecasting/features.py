@@ -1,6 +1,6 @@
 """Inputs that are known before a step: the phases of its time, covariates, the series' key."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,14 +63,32 @@ def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
 
 def known_of(encoder: FeatureEncoder, static: int, columns: Columns) -> Known:
     """The encoded columns of one series."""
-    rows = len(next(iter(columns.values())))
     if encoder.width == 0:
-        return Known(torch.empty(rows, 0), torch.empty(0))
+        return Known(torch.empty(_rows(columns), 0), torch.empty(0))
     encoded = encoder.encode(columns)
     cut = encoder.width - static
     return Known(encoded[:, :cut], encoded[0, cut:])
 
 
+def known_of_each(
+    encoder: FeatureEncoder, static: int, columns: Columns, series: int
+) -> tuple[Float[Tensor, "series steps dynamic"], Float[Tensor, "series static"]]:
+    """The encoded columns of several series with as many steps each, one after the other."""
+    encoded = encoder.encode(columns) if encoder.width else torch.empty(_rows(columns), 0)
+    each = encoded.unflatten(0, (series, -1))
+    cut = encoder.width - static
+    return each[..., :cut], each[:, 0, cut:]
+
+
+def _rows(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
 def joined(first: Columns, second: Columns) -> Columns:
     """The columns of `second`, each appended to the column of that name in `first`."""
     return {name: np.concatenate([first[name], second[name]]) for name in second}
+
+
+def stacked(parts: Sequence[Columns]) -> Columns:
+    """The rows of all parts, which have the same columns."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -21,10 +21,12 @@ from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
 from models.features.scales import LogScale
 from models.features.targets import NumberTarget
+from models.forecasting.crossings import ever_above, ever_below, probability
 from models.forecasting.rollout import Paths
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import Bounded
-from models.prediction.answers import decisions, number_costs, questions
+from models.prediction.answers import decisions, exceeds, number_costs, questions
+from models.prediction.answers.parts import at_values
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
@@ -155,6 +157,7 @@ class Forecast:
                 quantiles |= dict(zip(names, ends, strict=True))
         others, of_costs = replace(options, costs=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
+        summary |= self._crossings(options.exceeds)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
@@ -168,6 +171,30 @@ class Forecast:
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
+    def _crossings(self, thresholds: Sequence[float]) -> dict[str, Tensor]:
+        """The probability that a path is beyond each threshold at some step up to each one."""
+        if not thresholds:
+            return {}
+        horizon = self.drawn.values.shape[-1]
+        each = [self._crossing_parts(threshold) for threshold in thresholds]
+        return {
+            exceeds.QUESTION.key(name): torch.stack(
+                [probability(parts[name], horizon) for parts in each], dim=-1
+            )
+            for name in exceeds.EVER
+        }
+
+    def _crossing_parts(self, threshold: float) -> dict[str, Float64[Tensor, "paths steps"]]:
+        """What each path adds to the probabilities, by their names."""
+        horizon = self.drawn.values.shape[-1]
+        edges = at_values(self.of_y, [threshold, math.nextafter(threshold, -math.inf)])
+        above, at_least = (self.of_y.survival_parts(one.unsqueeze(0)).squeeze(0) for one in edges)
+        parts = (
+            ever_above(self.draws, above, threshold, horizon),
+            ever_below(self.draws, at_least, threshold, horizon),
+        )
+        return dict(zip(exceeds.EVER, parts, strict=True))
+
     def _errors(
         self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
     ) -> dict[str, Tensor]:
@@ -179,6 +206,11 @@ class Forecast:
 
         found = {name: standard_error(part) for name, part in self._influences(quantiles).items()}
         found |= questions.errors_of(y, y, summary, options, of_paths)
+        found |= {
+            f"{name}_{threshold}": of_paths(parts)
+            for threshold in map(float, options.exceeds)
+            for name, parts in self._crossing_parts(threshold).items()
+        }
         return {f"{ERROR}{name}": values for name, values in found.items()}
 
     def _influences(

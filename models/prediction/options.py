@@ -183,6 +183,15 @@ class BatchOptions:
         ),
     ] = None
 
+    horizon: Horizon = None
+    anomalies: Annotated[
+        Annotated[int, Interval(ge=1, le=1_000)] | None,
+        Field(
+            description="forecasting only: score so many of the newest values of each history, "
+            "each against its prediction from the values before it, in `anomalies`",
+        ),
+    ] = None
+
     @property
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
@@ -207,7 +216,6 @@ class PredictOptions(BatchOptions):
         Annotated[int, Interval(ge=1, le=100)] | None,
         Field(description="language models: how many next tokens are returned; default 10"),
     ] = None
-    horizon: Horizon = None
 
 
 @dataclass(frozen=True, kw_only=True)

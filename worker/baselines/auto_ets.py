@@ -18,6 +18,7 @@ from models.evaluation.metrics import regression_scores
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.forecasting.backtest import Origin, some, summarise_scores
+from models.forecasting.filling import fill
 from models.forecasting.model import Forecaster
 from models.model import TrainedModel
 from models.prediction.predictive import GaussianMixture
@@ -89,9 +90,8 @@ def score(
 
 def _fit(model: Any, origin: Origin, horizon: int) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances of the steps ahead."""
-    values = origin.past.values
-    known = values[np.flatnonzero(np.isnan(values))[-1] + 1 :] if np.isnan(values).any() else values
-    found = model.forecast(y=known, h=horizon, level=[_LEVEL])
+    values = fill(origin.past.values, model.season_length)
+    found = model.forecast(y=values, h=horizon, level=[_LEVEL])
     half = 0.5 * (found[f"hi-{_LEVEL}"] - found[f"lo-{_LEVEL}"])
     scale = half / NormalDist().inv_cdf(0.5 + 0.005 * _LEVEL)
     least = np.finfo(np.float32).eps * (1 + np.abs(found["mean"]))
