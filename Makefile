@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench overload bench-peers bench-tables quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,10 @@ quality: $(INSTALLED)  ## DATA=folder: the standard tables and MNIST, hours; goe
 
 bench-tables: $(INSTALLED)  ## DATA=folder of tables (benchmarks/tables.py) beside other tools; goes on where it was stopped
 	$(BIN)/python -m benchmarks.tables $(DATA)
+
+bench-series: $(INSTALLED)  ## DATA=folder of series (benchmarks/series.py), and simulated panels, beside classical methods; goes on where it was stopped
+	$(BIN)/python -m benchmarks.series $(DATA)
+	$(BIN)/python -m benchmarks.simulated_panels
 
 verify-statistics: $(INSTALLED)  ## Simulations with known answers: is what a model states true? Half an hour; fills docs/verification.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.verification --page docs/verification.md

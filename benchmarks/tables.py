@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--summary", action="store_true", help="print stored results, run nothing")
     arguments = parser.parse_args()
     chosen = list(tables(arguments.folder, arguments.only))
-    file = arguments.file or results.RESULTS / f"tables-{_digest(arguments.set)}.jsonl"
+    file = arguments.file or results.RESULTS / f"tables-{digest(arguments.set)}.jsonl"
     if not arguments.summary:
         run(chosen, arguments.set, file, arguments.url)
     print(report(chosen, file, arguments.folder / "peers.jsonl"))
@@ -207,7 +207,7 @@ def read_lines(file: Path) -> list[Json]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
-def _digest(settings: Json) -> str:
+def digest(settings: Json) -> str:
     """A name for settings: `default`, or the first digits of a hash."""
     if not settings:
         return "default"

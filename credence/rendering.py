@@ -26,6 +26,7 @@ SCORES = {  # and their headers, so short that the scores of one task fit into 8
     "ece_debiased": "ece, no\nchance",
     "ece": "ece",
 }
+CLASSICS = {"auto_ets": "AutoETS", "auto_theta": "AutoTheta", "auto_arima": "AutoARIMA"}
 VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": ""}
 PAIRED = ("compared_rows", "verdict", "difference", "difference_error", "optimism")
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
@@ -221,6 +222,7 @@ def print_scores(version: Version | Card) -> None:
     _print_targets(version.get("joint"), metrics[0])
     _print_classes(version["variants"][0]["metrics"])
     _print_baselines(version)
+    _print_classics(version["variants"][0]["metrics"])
     _print_selection(version)
 
 
@@ -281,6 +283,34 @@ def _print_baselines(version: Version | Card) -> None:
         rows.append([kind, one["rows"], one["seconds"], *map(metrics.get, names)])
     headers = ["method", "rows\nlearned", "seconds", *(SCORES[name] for name in names)]
     print_table(headers, rows, "\nBeside it, on the same rows")
+
+
+def _print_classics(metrics: Mapping[str, Any]) -> None:
+    """Print a forecast's classical methods beside it, at the origins where each was fitted."""
+    found = metrics.get("baselines")
+    if not found or not any("verdict" in one for one in found.values()):
+        return  # no forecast, or a service of an older release
+    rows = [_classic_row(name, one, one.get("this_model", metrics)) for name, one in found.items()]
+    headers = ["method", "origins", "crps", "this\nmodel", "cover\n90%", "this\nmodel", "better"]
+    print_table(headers, rows, "\nBeside it, at the same held-out origins")
+
+
+def _classic_row(name: str, theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[Any]:
+    scores = [theirs["crps"], own["crps"]]
+    scores += [(one.get("coverage") or {}).get("0.9") for one in (theirs, own)]
+    label = CLASSICS.get(name, name.replace("_", " "))
+    return [label, theirs.get("origins"), *scores, _classic_verdict(label, theirs)]
+
+
+def _classic_verdict(label: str, theirs: Mapping[str, Any]) -> str:
+    found = theirs.get("verdict")
+    if found is None:
+        return ""
+    by = f"{abs(theirs['advantage']):.3g}"
+    if theirs["advantage_error"] is not None:
+        by += f" ± {theirs['advantage_error']:.2g}"
+    better = {"better": f"this model by {by}", "worse": f"{label} by {by}"}
+    return better.get(found, f"neither, {by}")
 
 
 def _print_selection(version: Version | Card) -> None:

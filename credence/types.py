@@ -524,6 +524,12 @@ class DensityOptions(TypedDict, total=False):
     points: int
 
 
+class TotalsOptions(TypedDict, total=False):
+    """Sums of a forecast from its first step to each: thresholds of the sums, such as the stock."""
+
+    exceeds: Sequence[float]
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -540,6 +546,7 @@ class PredictSettings(ReadingOptions, total=False):
     quantiles: Sequence[float]
     density: DensityOptions
     costs: Costs
+    totals: TotalsOptions
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -565,6 +572,18 @@ class Reason(TypedDict):
     value: float | str | bool | None
     seen: Seen | None
     text: str
+
+
+@final
+class Totals(TypedDict):
+    """The sum of a forecast from its first step to each step, in step order."""
+
+    mean: list[float | None]
+    median: list[float | None]
+    mc_error: list[float | None] | None
+    intervals: list[Interval]
+    quantiles: NotRequired[list[Quantile]]
+    exceeds: NotRequired[list[Exceedance]]
 
 
 @final
@@ -594,6 +613,7 @@ class PredictionAnswer(TypedDict):
     quantiles: NotRequired[list[Quantile]]
     density: NotRequired[PredictedDensity]
     decisions: NotRequired[Decisions]
+    totals: NotRequired[Totals]
     targets: NotRequired[dict[str, Json]]
     joint: NotRequired[list[Json]]
     joint_draws: NotRequired[dict[str, list[list[float]]]]

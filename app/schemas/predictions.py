@@ -213,6 +213,30 @@ class DecisionsResponse(Response):
     )
 
 
+class TotalIntervalResponse(Response):
+    """Bounds of each sum; null if a conformal interval is unbounded."""
+
+    level: float
+    kind: Literal["credible", "conformal"]
+    lower: list[float | None]
+    upper: list[float | None]
+
+
+class TotalsResponse(Response):
+    """Of the sum from the first step to each step ahead; the last is that of the whole horizon."""
+
+    mean: list[float | None]
+    median: list[float | None]
+    mc_error: list[float | None] | None = Field(description="of the mean, as `mc_error`")
+    intervals: list[TotalIntervalResponse]
+    quantiles: list[QuantileResponse] | None = Field(None, description="with quantiles")
+    exceeds: list[ExceedanceResponse] | None = Field(
+        None,
+        description="with thresholds in totals: the probability that the sum is strictly above "
+        "each; where values cannot be negative, that a stock of so much has run out by then",
+    )
+
+
 class BoundsResponse(Response):
     """Bounds per row, including the noise; null if they are unbounded."""
 
@@ -334,6 +358,9 @@ class PredictResponse(Response):
     )
     anomalies: AnomaliesResponse | None = Field(
         None, description="with anomalies: how improbable the newest values of each series are"
+    )
+    totals: TotalsResponse | None = Field(
+        None, description="with totals: sums of a forecast from the first step to each step"
     )
     targets: dict[str, Json] | None = Field(
         None,

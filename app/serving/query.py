@@ -13,7 +13,7 @@ from core.exceptions import Invalid
 
 TEXTS = ("model", "version", "sampler")
 LISTS = ("intervals", "interval_kinds", "exceeds", "quantiles")
-OBJECTS = ("costs", "density")  # as JSON
+OBJECTS = ("costs", "density", "totals")  # as JSON
 BOOLEANS = {"true": True, "false": False}
 INTEGER = re.compile(r"-?\d{1,30}")
 NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,4})?")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from credence.client.arrow import Table, numpy
 from credence.client.pictures import to_html
+from credence.client.totals import PREFIX, Totals
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -316,6 +317,18 @@ class Prediction:
             *(self[name] for name in ("action", "expected_cost", "value_of_information")),
             *(self[n] if n in there else None for n in ("value_of_model_information", "ask")),
         )
+
+    @property
+    def totals(self) -> Totals:
+        """With `totals`: sums of a forecast from its first step to each step.
+
+        Raises:
+            ValueError: the prediction was made without totals.
+        """
+        if f"{PREFIX}mean" not in self.table.column_names:
+            hint = 'predict with totals={"exceeds": [500]}, or totals={}'
+            raise ValueError(f"the prediction of {self.model} has no totals: {hint}")
+        return Totals(self)
 
     @property
     def targets(self) -> tuple[str, ...]:

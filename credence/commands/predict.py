@@ -107,6 +107,17 @@ def predict(
             "costs per unit over and under a number.",
         ),
     ] = None,
+    total: Annotated[
+        bool,
+        typer.Option("--total", help="Forecasts: the sum from the first step to each step."),
+    ] = False,
+    total_exceeds: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Forecasts: the probability that the sum up to each step is above this, such as "
+            "the stock; once per threshold."
+        ),
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -151,6 +162,8 @@ def predict(
 
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
 
+    `credence predict rolls history.csv --horizon 14 --total-exceeds 500`
+
     `echo "the cat sat on" | credence predict lines`
     """
     given = {
@@ -166,6 +179,7 @@ def predict(
         "quantiles": quantile,
         "density": None if density is None else {"points": density},
         "costs": costs,
+        "totals": {"exceeds": total_exceeds or []} if total or total_exceeds else None,
         "horizon": horizon,
         "top": top,
     }

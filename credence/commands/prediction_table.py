@@ -31,6 +31,7 @@ TEXTS = {
     "next_token": "next token",
     "next_probability": "probability",
 }
+TOTAL = "total_"  # columns of sums over the steps of a forecast
 BARS, HEIGHTS = 16, "▁▂▃▄▅▆▇█"  # of the drawing of a density
 Columns = dict[str, Sequence[Any]]
 
@@ -88,7 +89,7 @@ def _numbers(table: "Table") -> Columns:
         )
         header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
         columns[header] = [_span(lower, upper) for lower, upper in bounds]
-    return columns | _asked(table)
+    return columns | _asked(table) | _totals(table)
 
 
 def _of_targets(table: "Table", targets: Sequence[str]) -> Columns:
@@ -119,6 +120,24 @@ def _asked(table: "Table") -> Columns:
     if "density" in table.column_names:
         each = zip(*map(table.to_pylist, ("density_values", "density")), strict=True)
         columns["density"] = [_drawing(values, density) for values, density in each]
+    return columns
+
+
+def _totals(table: "Table") -> Columns:
+    """Of sums from the first step on: mean, intervals, and probabilities of thresholds."""
+    columns: Columns = {}
+    for name in (name for name in table.column_names if name.startswith(TOTAL)):
+        kind, _, value = name.removeprefix(TOTAL).rpartition("_")
+        if name == f"{TOTAL}mean":
+            columns["total\nmean"] = table.to_pylist(name)
+        elif kind.endswith("lower"):
+            upper = table.to_pylist(name.replace("lower", "upper"))
+            which = kind.removesuffix("lower").rstrip("_") or "interval"
+            spans = zip(table.to_pylist(name), upper, strict=True)
+            columns[f"total\n{float(value):.0%} {which}"] = [_span(*ends) for ends in spans]
+        elif kind in ("exceeds", "quantile"):
+            what = "above" if kind == "exceeds" else kind
+            columns[f"total\n{what} {float(value):g}"] = table.to_pylist(name)
     return columns
 
 

@@ -30,6 +30,7 @@ from models.features.groups import Groups
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
+from models.forecasting.classics.classics import Classics
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
@@ -92,6 +93,7 @@ class SeriesDocument(TypedDict):
     frame: Frame
     spacing: Spacing
     seen: NotRequired[SeenSeries | None]
+    classics: NotRequired[Classics | None]
 
 
 class ModelDocument(TypedDict):

@@ -72,7 +72,8 @@ class ForecastConfig:
 
     The network reads windows of `context` steps, each step with the one `season` steps earlier.
     `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
-    It needs values above 0.
+    It needs values above 0. `classics` mixes the network's forecasts with those of exponential
+    smoothing and autoregressions, by the log score of forecasts from earlier times.
     """
 
     __pydantic_config__ = STRICT
@@ -82,6 +83,7 @@ class ForecastConfig:
     context: Steps | None = None
     season: Steps | None = None
     transform: Literal["log", "none"] | None = None
+    classics: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

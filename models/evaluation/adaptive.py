@@ -22,9 +22,12 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int
+
+S = TypeVar("S")
 
 STEP_SIZES = tuple(0.001 * 2**k for k in range(8))  # γ, of Gibbs and Candès 2022, §4
 SPAN = 500  # I, of the same section: rows over which the levels are nearly the best
@@ -99,8 +102,8 @@ def adapt(reference: Reference, labels: Labels, levels: Sequence[float]) -> list
 
 
 def allowed_scores(
-    levels: Sequence[float], adapted: Sequence[Adapted], conformal: Callable[[float], float]
-) -> list[float]:
+    levels: Sequence[float], adapted: Sequence[Adapted], conformal: Callable[[float], S]
+) -> list[S | float]:
     """The score that the adaptive interval of each level allows.
 
     Args:

@@ -6,17 +6,22 @@ the errors of a network that feeds on its own values grow faster or slower than 
 The errors of a forecast's steps are correlated, and forecasts from neighbouring origins overlap. n
 is the number of independent errors that tell as much about a variance as all of these do, if they
 add up like those of a random walk. The errors count as n rows in the fit of the scales, and in the
-rank of a conformal interval, which is taken among the residuals of all steps (pooled groups: Dunn,
-Wasserman and Ramdas 2022, arXiv 1809.07441).
+rank of a conformal interval. A step whose own errors are worth enough for a level is ranked among
+them, other steps among the residuals of all (pooled groups: Dunn, Wasserman and Ramdas 2022, arXiv
+1809.07441).
+
+Sums over the steps have residuals of their own, because a sum is as uncertain as its steps go
+together (`models.forecasting.coupling`).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from annotated_types import Len
+from annotated_types import Interval, Len
 from jaxtyping import Float64, Int
 from torch import Tensor
 
@@ -26,10 +31,78 @@ from models.evaluation.adaptive import Reference
 from models.evaluation.calibration import PENALTY_SCALE
 from models.evaluation.conformal_rank import MAX_RESIDUALS, conformal_rank, order_statistics
 
+_MAX = 1e300  # the largest number that an artifact holds
 # Fewer independent errors have no conformal interval of 90 %, and a scale's prior, which weighs as
 # much as eight, would say more than they do.
 MIN_INDEPENDENT = 9
 _ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Errors ÷ calibrated deviations in increasing order, which need not be independent.
+
+    Args:
+        independent: n, the number of independent errors that tell as much.
+    """
+
+    values: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
+    independent: Positive
+
+    @classmethod
+    def of(cls, values: Float64[Tensor, "*shape"], independent: float) -> "Residuals":
+        finite = values.nan_to_num(_MAX, _MAX).clamp(max=_MAX).cpu()
+        return cls(order_statistics(finite.flatten())[0], independent)
+
+    def at(self, level: float) -> float:
+        """The k-th of n independent residuals, k = ⌈(n + 1) · level⌉; infinite if k is above n."""
+        rank = conformal_rank(int(self.independent), level)
+        return math.inf if rank > int(self.independent) else self._ranked(rank)
+
+    @property
+    def widest(self) -> float:
+        """The residual of the highest level that these determine; 0 if they determine none."""
+        count = int(self.independent)
+        return self._ranked(count) if count else 0.0
+
+    def _ranked(self, rank: int) -> float:
+        """The k (N + 1)/(n + 1)-th of all N, which covers as much as the k-th of n, on average."""
+        share = rank / (int(self.independent) + 1)
+        place = math.ceil(share * (len(self.values) + 1) - 1e-9)
+        return self.values[min(place, len(self.values)) - 1]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The numbers of independent errors that those of forecasts are worth.
+
+    Args:
+        together: of all steps.
+        alone: of each step.
+    """
+
+    together: float
+    alone: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class SumCalibration:
+    """The dependence of the steps of paths, and the residuals of sums from the first step on.
+
+    Args:
+        theta: moves the dependence of the paths (`models.forecasting.coupling`).
+        pooled: |S − median| ÷ deviation, as of a step, of the sums S over the first 1, 2, … steps,
+            or of their logarithms, if logarithms are forecast.
+        own: those of the sums up to each step.
+    """
+
+    theta: Annotated[float, Interval(ge=-1, le=1)]
+    pooled: Residuals
+    own: tuple[Residuals, ...] = ()
+
+    def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
+        """Half the width of a conformal interval of each sum, in deviations, as of a step."""
+        return _half_widths(self.pooled, self.own, level, steps)
 
 
 @dataclass(frozen=True)
@@ -45,6 +118,8 @@ class PathCalibration:
             quantiles that are 1 deviation from a Gaussian's mean.
         origins: number of forecasts that calibrated.
         independent: n, the number of independent errors that tell as much as theirs.
+        own: residuals of each step; () for versions of earlier releases, as for `sums`.
+        sums: of sums over the steps.
     """
 
     scale: Positive
@@ -53,28 +128,41 @@ class PathCalibration:
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     origins: Count
     independent: Positive
+    own: tuple[Residuals, ...] = ()
+    sums: SumCalibration | None = None
     has_intervals: ClassVar[bool] = True
 
     def factors(self, steps: int) -> Float64[Tensor, "steps"]:
         """c_h of so many steps; those beyond the horizon have that of the horizon."""
         return torch.exp(math.log(self.scale) + self.growth * progress(steps, self.horizon))
 
-    def ranked(self, residuals: Float64[Tensor, "origins steps"]) -> "PathCalibration":
-        """A copy with the residuals of the calibrated forecasts."""
-        return replace(self, residuals=order_statistics(residuals.flatten())[0])
+    def ranked(
+        self, residuals: Float64[Tensor, "origins steps"], alone: Sequence[float] = ()
+    ) -> "PathCalibration":
+        """A copy with the residuals of the calibrated forecasts.
 
-    def half_width(self, level: float) -> float:
-        """Half the width of a conformal interval, in deviations; infinite if errors are too few.
+        Args:
+            alone: the number of independent errors that those of each step are worth.
+        """
+        own = tuple(Residuals.of(*one) for one in zip(residuals.T, alone, strict=False))
+        return replace(self, residuals=Residuals.of(residuals, self.independent).values, own=own)
+
+    def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
+        """Half the width of a conformal interval of each step, in deviations.
 
         It would contain a step of a new forecast with a probability of `level` or more, if that
         forecast were exchangeable with those that calibrated. Later ones are not, if the series
-        changes.
+        changes. Infinite if errors are too few.
         """
-        independent = int(self.independent)
-        rank = conformal_rank(independent, level)
-        if rank > independent:
-            return math.inf
-        return self.residuals[math.ceil(rank * len(self.residuals) / independent) - 1]
+        return _half_widths(self._pooled, self.own, level, steps)
+
+    def half_width(self, level: float) -> float:
+        """Half the width of an interval by the residuals of all steps."""
+        return self._pooled.at(level)
+
+    @property
+    def _pooled(self) -> Residuals:
+        return Residuals(self.residuals, self.independent)
 
     def reference(self) -> Reference:
         """The residuals, which together count as the independent ones, and labelled steps join."""
@@ -89,7 +177,24 @@ class PathCalibration:
             "origins": self.origins,
             "independent_errors": self.independent,
             "rows": self.origins * self.horizon,
+            **({} if self.sums is None else {"dependence_of_steps": self.sums.theta}),
         }
+
+
+def _half_widths(
+    pooled: Residuals, own: Sequence[Residuals], level: float, steps: int
+) -> Float64[Tensor, "steps"]:
+    """Of each step, by its own residuals if they are worth enough for the level, else by all.
+
+    Steps beyond the horizon have that of the horizon. A higher level never has a narrower interval.
+    """
+
+    def of(one: Residuals) -> float:
+        half = one.at(level)
+        return max(pooled.at(level), one.widest) if math.isinf(half) else half
+
+    each = [of(one) for one in own[:steps]] or [pooled.at(level)]
+    return torch.tensor(each + each[-1:] * (steps - len(each)), dtype=torch.float64)
 
 
 def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
@@ -106,20 +211,84 @@ def independent_errors(
     """n: the number of independent Gaussian errors whose variance is known as well.
 
     The variance of a mean of N squared errors with correlations ρ is 2 Σ ρ² ÷ N², and that of n
-    independent ones is 2 ÷ n. Errors of a random walk after h and k steps that share m of them have
-    ρ = m ÷ √(h k).
+    independent ones is 2 ÷ n.
 
     Args:
         series: which series each forecast is of; errors of different ones are independent.
         firsts: its first step.
     """
-    whose, start = np.repeat(series, horizon), np.repeat(firsts, horizon)
-    steps = np.tile(np.arange(1, horizon + 1), len(firsts))
-    end = start + steps
-    shared = np.minimum.outer(end, end) - np.maximum.outer(start, start)
-    together = shared.clip(0) * np.equal.outer(whose, whose)
-    squares = np.square(together) / np.multiply.outer(steps, steps)
-    return float(len(steps) ** 2 / squares.sum())
+    return _worth(series, firsts, horizon, 2)
+
+
+def independent_means(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> float:
+    """The number of independent errors whose mean is known as well: N² ÷ Σ ρ.
+
+    The arguments are those of `independent_errors`.
+    """
+    return _worth(series, firsts, horizon, 1)
+
+
+def _worth(
+    series: Int[np.ndarray, "origins"],
+    firsts: Int[np.ndarray, "origins"],
+    horizon: int,
+    power: int,
+) -> float:
+    """N² ÷ Σ ρ^power over all pairs of errors."""
+    lags, counts = overlaps(series, firsts, horizon)
+    each = [(step_correlations(lag, horizon) ** power).sum() for lag in lags.tolist()]
+    return float((len(firsts) * horizon) ** 2 / np.dot(counts, each))
+
+
+def overlaps(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> tuple[Int[np.ndarray, "lags"], Int[np.ndarray, "lags"]]:
+    """How many steps apart overlapping forecasts of a series begin, and how many pairs do so."""
+    same = np.equal.outer(series, series)
+    apart = np.abs(np.subtract.outer(firsts, firsts))[same]
+    lags, counts = np.unique(apart[apart < horizon], return_counts=True)
+    return lags, counts
+
+
+def step_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """ρ of the errors of two forecasts of which the second begins `lag` steps later.
+
+    Errors of a random walk after h and k steps that share m of them have ρ = m ÷ √(h k).
+    """
+    steps = np.arange(1, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    return np.asarray(shared / np.sqrt(np.multiply.outer(steps, steps)), float)
+
+
+def worth_of(
+    series: Int[np.ndarray, "origins"],
+    firsts: Int[np.ndarray, "origins"],
+    horizon: int,
+    *,
+    summed: bool,
+) -> Worth:
+    """What the errors of forecasts are worth, or those of the sums over their first steps."""
+    lags, counts = overlaps(series, firsts, horizon)
+    correlations = sum_correlations if summed else step_correlations
+    squares = np.stack([np.square(correlations(lag, horizon)) for lag in lags.tolist()])
+    together = (len(firsts) * horizon) ** 2 / np.dot(counts, squares.sum((1, 2)))
+    alone = len(firsts) ** 2 / (counts @ np.diagonal(squares, axis1=1, axis2=2))
+    return Worth(float(together), tuple(alone.tolist()))
+
+
+def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
+    """`step_correlations` for the sums over the first 1, 2, … steps.
+
+    The sum over h steps of a random walk has the k-th shock before its end k times.
+    """
+    steps = np.arange(1.0, horizon + 1)
+    shared = np.minimum.outer(steps - lag, steps).clip(0)
+    apart = np.abs(np.subtract.outer(steps, steps + lag))
+    together = shared * (shared + 1) * ((2 * shared + 1) / 6 + apart / 2)  # Σ k (k + apart)
+    variances = steps * (steps + 1) * (2 * steps + 1) / 6
+    return np.asarray(together / np.sqrt(np.multiply.outer(variances, variances)), float)
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:

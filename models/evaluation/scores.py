@@ -75,6 +75,7 @@ SCORES = (  # of a version's metrics, on held-out or labelled rows
     Score("auroc", "AUROC", "highest"),
     Score("crps", "CRPS", "lowest", is_compared=True),
     Score("mase", "MASE", "lowest", is_compared=True),
+    Score("scaled_crps", "scaled CRPS", "lowest"),
     Score("brier", "Brier score", "lowest", is_compared=True),
     Score("coverage_0.9", "90 % coverage", 0.9, is_compared=True, path=("coverage", "0.9")),
     Score("ece_debiased", "ECE without chance", 0.0, is_compared=True),

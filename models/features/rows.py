@@ -52,15 +52,18 @@ class Rows(TensorRecord):
         )
 
 
-def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[Tensor]:
+def batches(
+    num_rows: int, batch_size: int, seed: int, epoch: int, most: int | None = None
+) -> Iterator[Tensor]:
     """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch.
 
-    There are ⌈N/B⌉ of them, whose sizes differ by one at most: otherwise a few leftover rows would
-    take a step of their own, with a gradient of many times the noise. In a shuffled order each
-    mini-batch is a simple random sample, so that its mean is unbiased whatever its size.
+    An epoch has N rows: all, or `most` of them. There are ⌈N/B⌉ mini-batches, whose sizes differ by
+    one at most: otherwise a few leftover rows would take a step of their own, with a gradient of
+    many times the noise. In a shuffled order each mini-batch is a simple random sample, so that its
+    mean is unbiased whatever its size.
     """
-    order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))
-    return iter(order.tensor_split(max(1, -(-num_rows // batch_size))))
+    order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))[:most]
+    return iter(order.tensor_split(max(1, -(-len(order) // batch_size))))
 
 
 def evenly_spread(num_rows: int, most: int) -> Tensor:

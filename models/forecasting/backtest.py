@@ -1,7 +1,8 @@
 """Rolling-origin evaluation: forecasts from several past times, scored on the values that followed.
 
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
-last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive.
+last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
+scaled CRPS is the CRPS divided by the same error.
 """
 
 import math
@@ -17,16 +18,20 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
-from models.evaluation.path_calibration import independent_errors
+from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
+from models.forecasting.dependence import Dependence, standard_errors
 from models.forecasting.filling import fill, readable
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
+from models.forecasting.side_by_side import advantage
 from models.prediction.predictive import GaussianMixture
 
 MAX_ORIGINS = 64
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
+SCALED = ("mase", "scaled_crps")
+COMPARED = ("crps", "scaled_crps", "mase", "mae", "log_likelihood", "coverage", "interval_width")
 
 T = TypeVar("T")
 Scores = dict[str, Tensor]
@@ -80,35 +85,49 @@ def find_origins(
     Args:
         scored: number of the first step of each series that may be forecast.
     """
-    found = [
-        Origin(one, first, max(start, span))
-        for one, start in zip(series, scored, strict=True)
-        for first in _firsts(one, max(start, span), span, horizon)
-    ]
+    starts = [max(start, span) for start in scored]
+    firsts = [_firsts(one, start, span, horizon) for one, start in zip(series, starts, strict=True)]
+    ends = np.cumsum([len(found) for found in firsts])
     most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
-    kept = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
-    return [found[i] for i in kept.tolist()]
+    kept = np.linspace(0, ends[-1] - 1, min(most, ends[-1])).round().astype(int)
+    chosen = []
+    for i in np.unique(kept).tolist():
+        n = int(np.searchsorted(ends, i, side="right"))
+        first = int(firsts[n][i - ends[n]])  # counted from the end
+        chosen.append(Origin(series[n], first, starts[n]))
+    return chosen
 
 
-def _firsts(one: Series, start: int, span: int, horizon: int) -> list[int]:
+def _firsts(one: Series, start: int, span: int, horizon: int) -> np.ndarray:
     """The steps from `start` on whose past can be read, and which begin `horizon` known ones."""
-    if len(one) - horizon < start:
-        return []
-    known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
-    whole = known[horizon:] - known[:-horizon] == horizon  # from each step on
     firsts = np.arange(start, len(one) - horizon + 1)
-    return firsts[whole[firsts] & readable(one.values, span)[firsts - span]].tolist()
+    if not len(firsts) or not np.isnan(one.values).any():
+        return firsts
+    known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
+    whole = known[firsts + horizon] - known[firsts] == horizon
+    return firsts[whole & readable(one.values, span)[firsts - span]]
 
 
 def worth(chosen: Sequence[Origin], horizon: int) -> float:
     """The number of independent errors that those of the forecasts are worth."""
-    _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
-    return independent_errors(series, np.array([origin.first for origin in chosen]), horizon)
+    return dependence(chosen, horizon).worth
 
 
-def some(chosen: Sequence[T]) -> list[T]:
-    """Every n-th origin, or every n-th of one value per origin: at most `SOME_ORIGINS`."""
-    return list(chosen[:: -(-len(chosen) // SOME_ORIGINS)])
+def dependence(chosen: Sequence[Origin], horizon: int) -> Dependence:
+    """Which scores of the forecasts from these origins depend on each other."""
+    keys = [str(origin.series.key) for origin in chosen]
+    return Dependence.of(keys, [origin.first for origin in chosen], horizon)
+
+
+def worths(chosen: Sequence[Origin], horizon: int, *, summed: bool) -> Worth:
+    """`worth` and that of each step alone, of the forecasts or of their sums."""
+    of_all = dependence(chosen, horizon)
+    return worth_of(of_all.series, of_all.firsts, horizon, summed=summed)
+
+
+def some(chosen: Sequence[T], most: int = SOME_ORIGINS) -> list[T]:
+    """Every n-th origin, or every n-th of one value per origin: at most `most`."""
+    return list(chosen[:: -(-len(chosen) // most)])
 
 
 def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon: int) -> Json:
@@ -129,12 +148,30 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
 
 
 def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:
+    of_all = dependence(chosen, len(own["mae"]) // len(chosen))
+    beside = summarise_scores(naive, chosen, season) | _counts(chosen, of_all)
     return {
         **summarise_scores(own, chosen, season),
-        "origins": len(chosen),
-        "independent_errors": worth(chosen, len(own["mae"]) // len(chosen)),
-        "baselines": {"seasonal_naive": summarise_scores(naive, chosen, season)},
+        **_counts(chosen, of_all),
+        "independent_errors": of_all.worth,
+        "baselines": {"seasonal_naive": beside | advantage(own, naive, of_all)},
     }
+
+
+def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -> Json:
+    """A method's scores at these origins, this model's (`this_model`), and what lies between."""
+    of_all = dependence(chosen, len(own["mae"]) // len(chosen))
+    mine = summarise_scores(own, chosen, season)
+    return {
+        **summarise_scores(theirs, chosen, season),
+        **_counts(chosen, of_all),
+        **advantage(own, theirs, of_all),
+        "this_model": {name: mine[name] for name in COMPARED},
+    }
+
+
+def _counts(chosen: Sequence[Origin], of_all: Dependence) -> Json:
+    return {"origins": len(chosen), "series": of_all.num_series}
 
 
 def _at_some(scores: Scores, origins: int) -> Scores:
@@ -149,21 +186,27 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     Args:
         scores: per step; the steps of each origin are consecutive.
     """
+    of_all = dependence(chosen, len(scores["mae"]) // len(chosen))
+    scale = _scales(chosen, season, of_all.horizon)
+    scaled = {"mase": scores["mae"].cpu() / scale, "scaled_crps": scores["crps"].cpu() / scale}
+    moves = scale > 0
+    means = {name: float(part[moves].mean()) for name, part in scaled.items()}
+    errors = standard_errors(scores | scaled, of_all)
+    return _finite({**regression_metrics(scores), **means, "standard_errors": errors})
+
+
+def _scales(chosen: Sequence[Origin], season: int, horizon: int) -> PerStep:
+    """The seasonal naive error of each step's series; 0 if it never changed."""
     scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
-    errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
-    ratios = (errors / scales)[scales > 0]
-    mase = float(ratios.mean()) if len(ratios) else None
-    metrics = {**regression_metrics(scores), "mase": mase}
-    del metrics["standard_errors"]  # steps of a forecast, and forecasts that overlap, are dependent
-    return _finite(metrics)
+    return scales.repeat_interleave(horizon)
 
 
 def has_diverged(metrics: Json) -> bool:
-    """Whether paths diverged: a score other than MASE is None.
+    """Whether paths diverged: a score is None that needs no scale.
 
-    MASE is also None for a series that never changed before.
+    Scaled scores are also None for a series that never changed before.
     """
-    return any(value is None for name, value in metrics.items() if name != "mase")
+    return any(value is None for name, value in metrics.items() if name not in SCALED)
 
 
 def _finite(values: Mapping[str, Any]) -> Json:

@@ -23,7 +23,7 @@ class Known:
     """Inputs of consecutive steps: those of each step, and those of the series as a whole."""
 
     dynamic: Float[Tensor, "steps dynamic"]
-    static: Float[Tensor, "static"]
+    static: Float[Tensor, "*series static"]
 
 
 def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig, ...]:
@@ -82,6 +82,27 @@ def known_of_each(
 
 def _rows(columns: Columns) -> int:
     return len(next(iter(columns.values())))
+
+
+def known_of_all(
+    encoder: FeatureEncoder, static: int, columns: Columns, firsts: np.ndarray
+) -> Known:
+    """The encoded columns of series one after the other, and the static inputs of each, as rows.
+
+    Args:
+        firsts: the first row of each series, at which its static columns are read.
+    """
+    cut = len(encoder.features) - (1 if static else 0)
+    dynamic = _only(encoder, slice(0, cut)).encode(columns)
+    if not static:
+        return Known(dynamic, torch.empty(len(firsts), 0))
+    first = {name: column[firsts] for name, column in columns.items()}
+    return Known(dynamic, _only(encoder, slice(cut, None)).encode(first))
+
+
+def _only(encoder: FeatureEncoder, part: slice) -> FeatureEncoder:
+    """The encoder of some of the columns."""
+    return FeatureEncoder(encoder.features[part], encoder.stored[part], encoder.encoders[part])
 
 
 def joined(first: Columns, second: Columns) -> Columns:

@@ -18,11 +18,14 @@ from torch import Tensor
 from torch.special import ndtr
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
-from models.evaluation.path_calibration import PathCalibration, fit_scales
+from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
 from models.features.scales import LogScale
 from models.features.targets import NumberTarget
+from models.forecasting import totals
+from models.forecasting.coupling import couple
 from models.forecasting.crossings import ever_above, ever_below, probability
 from models.forecasting.rollout import Paths
+from models.forecasting.sums import Sums, calibrate_sums
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import Bounded
 from models.prediction.answers import decisions, exceeds, number_costs, questions
@@ -53,11 +56,13 @@ class Forecast:
     Args:
         drawn: the paths as the network predicts them.
         calibration: scales them; None if the model is not calibrated.
+        seed: of the noise that moves the dependence of the steps.
     """
 
     drawn: Paths
     is_log: bool
     calibration: PathCalibration | None = None
+    seed: int = 0
 
     @cached_property
     def paths(self) -> Paths:
@@ -80,6 +85,29 @@ class Forecast:
         """Whole paths with their noise, those of a weight draw one after the other."""
         values = self.paths.values.flatten(2).flatten(0, 1)
         return values.exp() if self.is_log else values
+
+    @cached_property
+    def by_forecast(self) -> Float64[Tensor, "all_paths forecasts ahead"]:
+        """Whole paths, whose steps depend on each other as those that were observed did."""
+        draws = self.draws.unflatten(1, self.drawn.values.shape[2:])
+        sums = None if self.calibration is None else self.calibration.sums
+        return draws if sums is None else couple(draws, sums.theta, self.seed)
+
+    @property
+    def whole_paths(self) -> Float64[Tensor, "all_paths steps"]:
+        """`by_forecast`, with the steps of one forecast after those of the other."""
+        return self.by_forecast.flatten(1)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums over the first 1, 2, … steps of each forecast."""
+        return Sums.of(self.by_forecast, is_log=self.is_log)
+
+    def batches(self) -> list["Forecast"]:
+        """The same forecast from parts of the draws, each with some of every member."""
+        count = min(totals.BATCHES, self.num_samples)
+        parts = [torch.arange(first, self.num_samples, count) for first in range(count)]
+        return [replace(self, drawn=self.drawn.of_samples(part)) for part in parts]
 
     @cached_property
     def mixture(self) -> GaussianMixture:
@@ -129,8 +157,13 @@ class Forecast:
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
-        """Epistemic variance of the next change, which is compared with that of held-out rows."""
+        """Epistemic variance of the next change, which is compared with that of held-out rows.
+
+        It is the network's, and 0 if the forecast has no paths of a network.
+        """
         changes = self.paths.changes.flatten(2)
+        if not len(changes):
+            return changes.new_zeros(changes.shape[-1])
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
 
     def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:
@@ -155,18 +188,19 @@ class Forecast:
                 summary |= bounds("credible", level, *ends)
                 names = (bound_name("credible", end, level) for end in ("lower", "upper"))
                 quantiles |= dict(zip(names, ends, strict=True))
-        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
+        others, of_costs = replace(options, costs=None, totals=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
         summary |= self._crossings(options.exceeds)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
             quantiles["action"] = decided["action"]
+        summary |= self._totals(options)
         if wants_errors(options) and self.num_samples > 1:
             summary |= self._errors(quantiles, summary, others)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
-            for kind, scores in conformal_scores(options, self.calibration.half_width).items():
+            for kind, scores in conformal_scores(options, self._half_widths).items():
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
@@ -188,12 +222,33 @@ class Forecast:
         """What each path adds to the probabilities, by their names."""
         horizon = self.drawn.values.shape[-1]
         edges = at_values(self.of_y, [threshold, math.nextafter(threshold, -math.inf)])
-        above, at_least = (self.of_y.survival_parts(one.unsqueeze(0)).squeeze(0) for one in edges)
+        paths = self.whole_paths
+        above, at_least = (self._above_each(paths, one) for one in edges)
         parts = (
-            ever_above(self.draws, above, threshold, horizon),
-            ever_below(self.draws, at_least, threshold, horizon),
+            ever_above(paths, above, threshold, horizon),
+            ever_below(paths, at_least, threshold, horizon),
         )
         return dict(zip(exceeds.EVER, parts, strict=True))
+
+    def _above_each(self, paths: Tensor, edge: PerStep) -> Float64[Tensor, "paths steps"]:
+        """P(y > edge) of each path's step given the path before; of coupled paths, whether it is.
+
+        Coupling reorders the steps of the paths: the predictions before a step are of other paths.
+        """
+        if self.calibration is not None and self.calibration.sums is not None:
+            return (paths > edge).double()
+        return self.of_y.survival_parts(edge.unsqueeze(0)).squeeze(0)
+
+    def _totals(self, options: BatchOptions) -> dict[str, Tensor]:
+        """The sums over the steps with their errors, if the options ask for them."""
+        if options.totals is None:
+            return {}
+        of_sums = None if self.calibration is None else self.calibration.sums
+        found = totals.summarise(self.sums, self.means, of_sums, options)
+        if wants_errors(options) and self.num_samples > 1:
+            found |= totals.errors([one.sums for one in self.batches()], options)
+            found[f"{ERROR}total_mean"] = found[totals.MC_ERROR]
+        return found
 
     def _errors(
         self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
@@ -265,31 +320,43 @@ class Forecast:
 
     def conformal(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The conformal interval of each level: the median of u ± deviations, as values of y."""
-        assert self.calibration is not None
-        return self.within([self.calibration.half_width(level) for level in levels])
+        return self.within([self._half_widths(level) for level in levels])
 
-    def within(self, scores: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+    def _half_widths(self, level: float) -> PerStep:
+        """Half the width of a conformal interval, in deviations."""
+        assert self.calibration is not None
+        forecasts, steps = self.drawn.values.shape[2:]
+        return self.calibration.half_widths(level, steps).repeat(forecasts).to(self.drawn.means)
+
+    def within(self, scores: Sequence[float | PerStep]) -> list[tuple[PerStep, PerStep]]:
         """The intervals that contain values with at most these residuals."""
         middle, deviation = self._middle_and_deviation
         halves = [score * deviation for score in scores]
         ends = [(middle - half, middle + half) for half in halves]
         return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
 
-    def fit_calibration(self, targets: PerStep, independent: float) -> PathCalibration | None:
+    def fit_calibration(
+        self, targets: PerStep, worth: Worth, of_sums: Worth | None = None
+    ) -> PathCalibration | None:
         """The calibration of forecasts whose steps no weight was fitted to.
 
         None if a forecast is not finite.
 
         Args:
             targets: per step; the steps of each forecast are consecutive.
-            independent: the number of independent errors that these are worth.
+            worth: of the errors of the steps.
+            of_sums: of those of sums, which are not calibrated if it is None.
         """
         normal = self.standardised(targets)
         if not bool(normal.isfinite().all()):
             return None
-        fitted = fit_scales(normal, independent)
+        fitted = fit_scales(normal, worth.together)
         scaled = replace(self, calibration=fitted)
-        return fitted.ranked(scaled.standardised(targets).abs())
+        ranked = fitted.ranked(scaled.standardised(targets).abs(), worth.alone)
+        if of_sums is None:
+            return ranked
+        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, is_log=self.is_log)
+        return replace(ranked, sums=sums)
 
     def standardised(self, targets: PerStep) -> Float64[Tensor, "origins ahead"]:
         """(u − median) ÷ deviation, on the CPU."""

@@ -18,7 +18,7 @@ INPUTS, FUTURE = "/inputs", "/future"
 
 
 @dataclass(frozen=True)
-class Asked:
+class SeriesAsked:
     """A series of a request.
 
     Args:
@@ -42,7 +42,7 @@ class Histories:
     frame: Frame
     spacing: Spacing
 
-    def read(self, columns: Columns) -> list[Asked]:
+    def read(self, columns: Columns) -> list[SeriesAsked]:
         """
         Raises:
             InvalidInput: if a series is not in the order of time, is too short, or has too few
@@ -51,7 +51,7 @@ class Histories:
         groups = group(columns, self.config.key)
         return [self._one(columns, rows, len(groups) > 1) for rows in groups]
 
-    def _one(self, columns: Columns, rows: np.ndarray, is_one_of_many: bool) -> Asked:
+    def _one(self, columns: Columns, rows: np.ndarray, is_one_of_many: bool) -> SeriesAsked:
         key = None if self.config.key is None else str(columns[self.config.key][rows[0]])
         checked = _Checked(self, key if is_one_of_many else None, rows)
         side: Columns = {name: values[rows] for name, values in columns.items()}
@@ -63,7 +63,7 @@ class Histories:
         ahead = {name: values[stop:] for name, values in side.items()}
         values = past[self.target].astype(np.float64)
         checked.values(values)
-        return Asked(Series(key, past, past[str(self.config.time)], values), ahead)
+        return SeriesAsked(Series(key, past, past[str(self.config.time)], values), ahead)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def group(columns: Columns, key: str | None) -> list[np.ndarray]:
 
 
 def check_future(
-    asked: Sequence[Asked],
+    asked: Sequence[SeriesAsked],
     future: Columns | None,
     needed: Sequence[InputColumn],
     horizon: int,
@@ -201,7 +201,7 @@ def _of_future(future: Columns, names: Sequence[str], horizon: int) -> Columns:
     return {name: future[name] for name in names}
 
 
-def _of_rows(one: Asked, names: Sequence[str], horizon: int, time: str) -> Columns:
+def _of_rows(one: SeriesAsked, names: Sequence[str], horizon: int, time: str) -> Columns:
     rows = one.rows_ahead(time)
     of_series = "" if one.past.key is None else f" of {one.past.key!r}"
     if not rows:

@@ -23,7 +23,16 @@ from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
 from models.forecasting.anomalies import Newest, newest_of, origins_of
-from models.forecasting.backtest import Origin, backtest, has_diverged, origins, worth
+from models.forecasting.backtest import (
+    Origin,
+    Scores,
+    backtest,
+    has_diverged,
+    origins,
+    worths,
+)
+from models.forecasting.classics.classics import Classics
+from models.forecasting.classics.member import Asked
 from models.forecasting.features import (
     feature_configs,
     joined,
@@ -33,8 +42,9 @@ from models.forecasting.features import (
 )
 from models.forecasting.filling import fill
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories import Asked, Histories, check_future, group
-from models.forecasting.rollout import History, Rollout, paths_per_draw
+from models.forecasting.histories import Histories, SeriesAsked, check_future, group
+from models.forecasting.mixing import Split
+from models.forecasting.rollout import History, Paths, Rollout, aligned
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
@@ -53,6 +63,7 @@ from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
 from models.tabular.model import TabularModel
 
+_MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
@@ -61,11 +72,15 @@ class Forecaster(TabularModel):
     """A model of windows whose target is the next change. Its input is a history.
 
     Samples are whole weight draws for every method: a path uses the same weights at all steps.
+
+    Args:
+        classics: classical members, whose paths are mixed with the network's; None without any.
     """
 
     frame: Frame
     spacing: Spacing
     seen: SeenSeries | None = None
+    classics: Classics | None = None
 
     @property
     def forecast(self) -> ForecastConfig:
@@ -90,13 +105,25 @@ class Forecaster(TabularModel):
 
     @property
     def description(self) -> Json:
-        return super().description | {"forecast": asdict(self.forecast)}
+        return super().description | {
+            "forecast": asdict(self.forecast),
+            "forecast_members": self._members(),
+        }
+
+    def _members(self) -> list[Json]:
+        """What forecasts are mixtures of, the heaviest first."""
+        share = 0.0 if self.classics is None else self.classics.share
+        found = [(1 - share, "network")]
+        members = () if self.classics is None else self.classics.members
+        found += [(share * one.weight, one.member.name) for one in members]
+        return [{"name": name, "weight": weight} for weight, name in sorted(found, reverse=True)]
 
     def to_json(self) -> Json:
         series = {
             "frame": asdict(self.frame),
             "spacing": asdict(self.spacing),
             "seen": None if self.seen is None else asdict(self.seen),
+            "classics": None if self.classics is None else asdict(self.classics),
         }
         return super().to_json() | {"series": series}
 
@@ -130,9 +157,10 @@ class Forecaster(TabularModel):
         assert isinstance(fitted, FittedDraws)
         return fitted
 
-    def paths(self, prune: float) -> int:
-        """Number of paths per weight draw."""
-        return paths_per_draw(self.variant(prune).state.num_draws)
+    def split(self, prune: float, samples: int) -> Split:
+        """The draws of the network and of the classical members in so many samples."""
+        share = 0.0 if self.classics is None else self.classics.share
+        return Split.plan(samples, self.variant(prune).state.num_draws, share)
 
     @property
     def unknown_options(self) -> Mapping[str, str]:
@@ -199,7 +227,7 @@ class Forecaster(TabularModel):
         series = {} if x.series is None else {"series": np.array(x.series, object)}
         return {anomalies.QUESTION.key(name): part for name, part in (found | series).items()}
 
-    def _ahead(self, one: Asked, covariates: Columns, horizon: int) -> Columns:
+    def _ahead(self, one: SeriesAsked, covariates: Columns, horizon: int) -> Columns:
         """All columns of the steps ahead of a series.
 
         Raises:
@@ -249,12 +277,12 @@ class Forecaster(TabularModel):
         answer = self._explained(
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
-        draws = made[0].draws.cpu().numpy() if options.return_draws else None
+        draws = made[0].whole_paths.cpu().numpy() if options.return_draws else None
         return replace(
             answer,
             draws=draws,
             times=x.times,
-            paths=self.paths(options.prune),
+            paths=self.split(options.prune, samples).paths,
             **self._places(x),
         )
 
@@ -302,14 +330,27 @@ class Forecaster(TabularModel):
         return prediction
 
     def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
-        """Draw sample paths."""
-        fitted, paths = self.fitted(options.prune), self.paths(options.prune)
-        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
-        with threads_for(fitted.operations * len(history.past) * paths * options.samples):
-            drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
+        """Draw sample paths of the network and of the classical members."""
+        split = self.split(options.prune, options.samples)
+        parts = []
+        if split.network:
+            parts.append(split.repeated(self._network_paths(history, options, split)))
+        if split.classics:
+            assert self.classics is not None
+            assert history.known is not None
+            asked = Asked(history.horizon, split.classics, split.paths, options.seed)
+            found = self.classics.paths(history.known, asked)
+            parts.append(found.to(history.past.device))
+        drawn = Paths.concatenate(parts, dim=0)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
-        return Forecast(drawn, self.frame.is_log, calibration)
+        return Forecast(drawn, self.frame.is_log, calibration, options.seed)
+
+    def _network_paths(self, history: History, options: ResolvedOptions, split: Split) -> Paths:
+        fitted, paths = self.fitted(options.prune), split.paths * split.repeats
+        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
+        with threads_for(fitted.operations * len(history.past) * paths * split.network):
+            return rollout.run(history, split.network, self.engine.memory_bytes)
 
     def calibrate(
         self, chosen: Sequence[Origin], prune: float, samples: int
@@ -321,10 +362,11 @@ class Forecaster(TabularModel):
         if not chosen:
             return None
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        rolled = self.roll_out(self._histories(chosen), options)
-        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
-        independent = worth(chosen, self.horizon)
-        return rolled.fit_calibration(torch.from_numpy(targets).to(self.device), independent)
+        rolled = self.roll_out(self.histories(chosen), options)
+        values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        targets = torch.from_numpy(values).to(self.device)
+        steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
+        return rolled.fit_calibration(targets, steps, sums)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
@@ -422,12 +464,13 @@ class Forecaster(TabularModel):
         return options.horizon
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """The paths of a weight draw, for each of which answers are computed.
+        """The paths per sample, for each of which answers are computed.
 
         Of newest values that are scored as many as steps ahead count as one more answer.
         """
+        split = self.split(options.prune, options.samples)
         newest = math.ceil((options.anomalies or 0) / options.horizon)
-        return self.paths(options.prune) * (newest + values_per_sample(options))
+        return math.ceil(split.all_paths / options.samples) * (newest + values_per_sample(options))
 
     def example(self, columns: Columns) -> History:
         """A flat past."""
@@ -441,17 +484,25 @@ class Forecaster(TabularModel):
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         steps = self.frame.context - 1 + horizon
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
-        return History(past, *known, horizon).to(self.device)
+        return History(past, *known, horizon, known=past).to(self.device)
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
-        horizon = self.horizon
-        options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        rolled = self.roll_out(self._histories(chosen), options)
-        return backtest(rolled, chosen, self.frame.season, horizon)
+        rolled = self._roll_out_at(chosen, prune, samples)
+        return backtest(rolled, chosen, self.frame.season, self.horizon)
 
-    def _histories(self, chosen: Sequence[Origin]) -> History:
-        """The histories at the origins of a back-test."""
+    def scores_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Scores:
+        """The scores of each step of forecasts from these origins, one forecast after the other."""
+        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        rolled = self._roll_out_at(chosen, prune, samples)
+        return rolled.scores(torch.from_numpy(targets).to(self.device))
+
+    def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
+        options = self.resolve(PredictOptions(samples=samples, prune=prune))
+        return self.roll_out(self.histories(chosen), options)
+
+    def histories(self, chosen: Sequence[Origin]) -> History:
+        """The histories at these origins, encoded."""
         ahead = [
             {k: v[o.first : o.first + self.horizon] for k, v in o.series.columns.items()}
             for o in chosen
@@ -467,13 +518,21 @@ class Forecaster(TabularModel):
             behind = {name: one.columns[name][start:] for name in names}
             parts.append(joined(behind, {name: after[name] for name in names}))
         static = static_width(self.encoder, self.config)
-        known = known_of_each(self.encoder, static, stacked(parts), len(parts))
-        read = [self._window(one) for one in pasts]
-        return History(torch.from_numpy(np.stack(read)), *known, horizon).to(self.device)
+        inputs = known_of_each(self.encoder, static, stacked(parts), len(parts))
+        read = torch.from_numpy(np.stack([self._window(one) for one in pasts]))
+        known = aligned([self._known(one) for one in pasts])
+        return History(read, *inputs, horizon, known=known).to(self.device)
 
     def _window(self, one: Series) -> np.ndarray:
+        """The steps that the network reads, missing values filled."""
         values = fill(self.frame.transform(one.values), self.frame.season)
         return values[len(one) - self.frame.span :]
+
+    def _known(self, one: Series) -> Tensor:
+        """u of the latest steps; NaN where a value is missing, or has no logarithm."""
+        values = one.values[-_MOST_KNOWN:]
+        possible = np.where(values > 0, values, np.nan) if self.frame.is_log else values
+        return torch.from_numpy(self.frame.transform(possible)).unsqueeze(0)
 
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
         """The error of the means, as in `TabularModel`."""

@@ -11,54 +11,39 @@ from models.config import ForecastConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.features.rows import Rows
-from models.forecasting.features import fit_known, known_of, static_width
+from models.forecasting.features import fit_known, static_width
 from models.forecasting.model import Forecaster
-from models.forecasting.problem import SeriesProblem
+from models.forecasting.panels.cutting import CutRows, fit_frame
+from models.forecasting.panels.panel import Panel
+from models.forecasting.panels.stacked import Stacked
+from models.forecasting.problem import SeriesProblem, WindowProblem
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
-from models.forecasting.sets import SeriesSets, calibration_origins, divide
+from models.forecasting.sets import SetBounds, calibration_origins
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import Frame, windows
+from models.forecasting.weighing import weighing_origins
+from models.forecasting.windows import Frame
 from models.randomness import derive_seed
-from models.tabular.problem import RowProblem
 from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile, summarise_columns
 
-_NEVER = 2**62  # after the last step of any series
-
-
-@dataclass(frozen=True)
-class _Windows:
-    """The windows of one series; `steps` are the numbers of the steps that they predict."""
-
-    steps: np.ndarray
-    past: Tensor
-    following: Tensor
-    known: Tensor  # [rows, context, dynamic]
-    static: Tensor
-
-    def between(self, first: int, stop: int) -> "_Windows":
-        """The windows that predict these steps."""
-        chosen = torch.from_numpy((self.steps >= first) & (self.steps < stop))
-        tensors = (self.past, self.following, self.known, self.static)
-        return _Windows(self.steps[chosen.numpy()], *(tensor[chosen] for tensor in tensors))
+_MOST = 20_000  # windows that choose the epoch, and that are scored one step ahead
 
 
 @dataclass(frozen=True)
 class _Table:
     """A table's series and sets, from which a problem is made for each fit."""
 
-    columns: Columns
+    stacked: Stacked
     types: Mapping[str, str]
     config: ModelConfig
-    series: Sequence[Series]
-    sets: Sequence[SeriesSets]
+    sets: SetBounds
     spacing: Spacing
-    calibrates: bool
+    notes: Sequence[str]
+    columns: Columns  # the table itself, which the back-test reads
     ranks: Ranks
 
-    def problem(self, ends: Sequence[int], stops: Sequence[int]) -> RowProblem:
+    def problem(self, ends: np.ndarray, stops: np.ndarray) -> WindowProblem:
         """The problem that learns each series up to its end.
 
         The steps from there to its stop choose the epoch. Scales and encoders are fitted to the
@@ -67,47 +52,44 @@ class _Table:
         Raises:
             InvalidData: if no window is left to learn from.
         """
-        config = self.config
-        learned = [one.until(end) for one, end in zip(self.series, ends, strict=True)]
-        encoder = fit_known(config, self.types, _stacked(learned), self.spacing)
+        config, stacked, sets = self.config, self.stacked, self.sets
+        starts, never = np.zeros_like(ends), np.full_like(ends, stacked.begins[-1])
+        learned = stacked.rows(stacked.between(starts, ends))
+        encoder = fit_known(config, self.types, learned, self.spacing)
         frame, static = _frame(config), static_width(encoder, config)
-        found = [_windows(one, frame, encoder, static) for one in self.series]
-        train = [w.between(0, end) for w, end in zip(found, ends, strict=True)]
-        if not any(len(part.steps) for part in train):
+        panel = Panel.of(stacked, config.target, frame, encoder, static)
+        whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
+
+        def at(firsts: np.ndarray, lasts: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.flatnonzero(whole & stacked.between(firsts, lasts)))
+
+        train = at(starts, ends)
+        if not len(train):
             raise InvalidData("no window without a missing value is left to learn from", "/dataset")
-        frame = frame.fit(
-            torch.cat([part.past for part in train]), torch.cat([part.following for part in train])
-        )
-
-        learning = Rows.concatenate([_rows(frame, part) for part in train if len(part.steps)])
-
-        def rows(parts: Sequence[_Windows]) -> Rows:
-            return Rows.concatenate(
-                [learning[:0], *(_rows(frame, part) for part in parts if len(part.steps))]
-            )
-
-        each = list(zip(found, ends, stops, self.sets, strict=True))
-        stopping = rows([part.between(end, stop) for part, end, stop, _ in each])
-        scores = rows([part.between(sets.scores, _NEVER) for part, _, _, sets in each])
-        calibrating = sum(
-            len(part.between(sets.calibration, sets.scores).steps) for part, _, _, sets in each
-        )
+        frame = fit_frame(panel, frame, train)
+        learning = CutRows.of(panel, frame, train)
+        stopping = CutRows.of(panel, frame, at(ends, stops)).thinned(_MOST)
+        scores = CutRows.of(panel, frame, at(sets.scores, never)).thinned(_MOST)
         profile = RowProfile(
             learned=len(learning),
             stopping=len(stopping),
-            calibration=calibrating,
+            calibration=len(at(sets.calibration, sets.scores)),
             held_out=len(scores),
-            columns=summarise_columns(_stacked(learned), encoder, config.target, "number"),
+            columns=summarise_columns(learned, encoder, config.target, "number"),
         )
-        notes = _notes(config, self.spacing, self.series, calibrates=self.calibrates)
-        held_out = [
-            {name: column[sets.scores :] for name, column in one.columns.items()}
-            for one, sets in zip(self.series, self.sets, strict=True)
-        ]
-        seen = SeenSeries.fit(config, self.types, _stacked(learned), held_out)
-        model = replace(_skeleton(config, encoder, frame, self.spacing, notes), seen=seen)
-        chooses = stopping if len(stopping) else None
-        return RowProblem(model, learning, chooses, None, scores, profile, self.columns, self.ranks)
+        held_out = stacked.rows(stacked.between(sets.scores, never))
+        seen = SeenSeries.fit(config, self.types, learned, [held_out])
+        model = replace(_skeleton(config, encoder, frame, self.spacing, self.notes), seen=seen)
+        return WindowProblem(
+            model,
+            learning.held_if_small(),
+            stopping if len(stopping) else None,
+            None,
+            scores,
+            profile,
+            self.columns,
+            self.ranks,
+        )
 
 
 def prepare_series(
@@ -119,43 +101,27 @@ def prepare_series(
         InvalidData: if too little is left to learn from, or to score.
     """
     series = split_series(columns, config.target, config.forecast or ForecastConfig())
-    sets = [divide(len(one), config) for one in series]
+    sets = SetBounds.of(series, config)
     chosen = calibration_origins(series, config, _frame(config).span)
     spacing = Spacing.fit([one.times for one in series])
-    table = _Table(columns, types, config, series, sets, spacing, bool(chosen), ranks)
-    first = table.problem([one.stopping for one in sets], [one.calibration for one in sets])
+    notes = _notes(config, spacing, series, calibrates=bool(chosen))
+    stacked = Stacked.of(series)
+    table = _Table(stacked, types, config, sets, spacing, notes, columns, ranks)
+    first = table.problem(sets.stopping, sets.calibration)
     assert isinstance(first.model, Forecaster)
     first.model.held_out_origins(columns)  # raises before a fit if there is none to score
-    ends = [one.scores for one in sets]
-    whole = table.problem(ends, ends) if config.training.refit else None
+    whole = table.problem(sets.scores, sets.scores) if config.training.refit else None
     own = {field.name: getattr(first, field.name) for field in fields(first)}
     own["profile"] = (whole or first).profile
-    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen))
+    span, forecast = _frame(config).span, config.forecast or ForecastConfig()
+    earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
+    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
 
 
 def _frame(config: ModelConfig) -> Frame:
     forecast = config.forecast or ForecastConfig()
     is_log = forecast.transform == "log"
     return Frame(int(forecast.context or 1), int(forecast.season or 1), is_log)
-
-
-def _stacked(series: Sequence[Series]) -> Columns:
-    names = series[0].columns
-    return {name: np.concatenate([one.columns[name] for one in series]) for name in names}
-
-
-def _windows(one: Series, frame: Frame, encoder: FeatureEncoder, static: int) -> _Windows:
-    steps, past, following = windows(frame.transform(one.values), frame.span, frame.season)
-    known = known_of(encoder, static, one.columns)
-    seen = known.dynamic.unfold(0, frame.context, 1).mT  # [starts, context, dynamic]
-    of_each = seen[torch.from_numpy(steps) - frame.context + 1]
-    return _Windows(steps, past, following, of_each, known.static.expand(len(steps), -1))
-
-
-def _rows(frame: Frame, part: _Windows) -> Rows:
-    sequences = torch.cat([frame.read(part.past).inputs.float(), part.known], dim=-1)
-    inputs = torch.cat([sequences.flatten(1), part.static], dim=-1)
-    return Rows(inputs, frame.targets(part.past, part.following))
 
 
 def _skeleton(

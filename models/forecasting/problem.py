@@ -12,25 +12,50 @@ from typing import Any
 
 from models.evaluation.path_calibration import PathCalibration
 from models.forecasting.backtest import Origin
+from models.forecasting.classics.classics import Classics
 from models.forecasting.model import Forecaster
+from models.forecasting.weighing import weigh
 from models.tabular.model import TabularModel
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
-
-Found = Mapping[float, PathCalibration | None]
+from models.tabular.task import RowTask
 
 
 @dataclass(frozen=True)
-class SeriesProblem(RowProblem):
+class Found:
+    """What forecasts of the calibration steps told."""
+
+    calibrations: Mapping[float, PathCalibration | None]
+    classics: Classics | None
+
+
+# Windows of an epoch. A panel of millions of windows, most of which overlap, is learned from a part
+# of them; each epoch draws its own.
+EPOCH_WINDOWS = 32_000
+
+
+@dataclass(frozen=True)
+class WindowProblem(RowProblem):
+    """Windows of series, of which an epoch has a bounded number."""
+
+    @property
+    def task(self) -> RowTask:
+        return RowTask(self.rows, self.ranks, most=EPOCH_WINDOWS)
+
+
+@dataclass(frozen=True)
+class SeriesProblem(WindowProblem):
     """Windows of the first fit, and the problem of the second one.
 
     Args:
         whole: learns up to the scored end; None without a refit.
         calibrating: origins of the forecasts that calibrate.
-        found: the calibration of each variant; None before `calibrate`.
+        earlier: origins of the forecasts that weigh classical members; empty without any.
+        found: the calibration of each variant, and the classical members; None before `calibrate`.
     """
 
-    whole: RowProblem | None = None
+    whole: WindowProblem | None = None
     calibrating: tuple[Origin, ...] = ()
+    earlier: tuple[Origin, ...] = ()
     found: Found | None = None
 
     def to(self, device: str) -> "SeriesProblem":
@@ -41,16 +66,21 @@ class SeriesProblem(RowProblem):
         return super().refit() if self.whole is None else self.whole
 
     def calibrate(self, model: Any) -> "SeriesProblem":
-        """The same problem, with calibrations of this model's variants."""
-        return replace(self, found=self._calibrations(model))
+        """The same problem, with classical members and calibrations found by this model."""
+        return replace(self, found=self._find(model))
 
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
-        found = self._calibrations(model) if self.found is None else self.found
-        return RowProblem.finish(self.whole or self, model.with_calibrations(found))
+        found = self._find(model) if self.found is None else self.found
+        mixed = replace(model, classics=found.classics)
+        return RowProblem.finish(self.whole or self, mixed.with_calibrations(found.calibrations))
 
-    def _calibrations(self, model: Forecaster) -> Found:
-        return {
-            prune: model.calibrate(self.calibrating, prune, SCORE_SAMPLES)
+    def _find(self, model: Forecaster) -> Found:
+        """The calibrations are of forecasts in which the classical members have their share."""
+        classics = weigh(model, self.earlier, self.calibrating, SCORE_SAMPLES)
+        mixed = replace(model, classics=classics)
+        calibrations = {
+            prune: mixed.calibrate(self.calibrating, prune, SCORE_SAMPLES)
             for prune in model.variants_by_prune
         }
+        return Found(calibrations, classics)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from models.forecasting.windows import CHANNELS, Frame, Pasts
 from models.likelihoods import GaussianLikelihood
@@ -47,6 +48,8 @@ class History:
         series: the key of each row; None without a key.
         newest: the newest values of each row, to be scored; None unless asked for.
         reasons: of each row, why its past is unlike those of training; () where none was checked.
+        known: u of the whole history, up to a bound, which classical members read; NaN where it is
+            missing, and before it begins. None if there are no such members.
     """
 
     past: Pasts
@@ -57,6 +60,7 @@ class History:
     series: tuple[str, ...] | None = None
     reasons: tuple[tuple[Reason, ...], ...] = ()
     newest: "Scored | None" = None
+    known: Float64[Tensor, "histories known"] | None = None
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
@@ -78,6 +82,7 @@ class History:
             series=None if self.series is None else self.series[rows],
             reasons=self.reasons[rows],
             newest=None if self.newest is None else self.newest.of_rows(rows),
+            known=None if self.known is None else self.known[rows],
         )
 
     @classmethod
@@ -88,6 +93,7 @@ class History:
             torch.cat([part.dynamic for part in parts]),
             torch.cat([part.static for part in parts]),
             parts[0].horizon,
+            known=aligned([part.known for part in parts]),
         )
 
     @property
@@ -115,13 +121,14 @@ def _ends(rows: slice) -> tuple[int | None, int | None]:
 class Paths:
     """The drawn value of each step, and the mean and variance of u given the path before it.
 
-    `changes` are the network's means, in standard deviations of the changes in training.
+    `changes` are the means of the network's draws, which come first, in standard deviations of the
+    changes in training.
     """
 
     values: PerStep
     means: PerStep
     variances: PerStep
-    changes: PerStep
+    changes: Float64[Tensor, "networks paths rows horizon"]
 
     def scaled(self, factors: Float64[Tensor, "horizon"]) -> "Paths":
         """Deviations of u from the mean of all paths, times √factor at each step.
@@ -132,6 +139,21 @@ class Paths:
         centre, root = self.means.mean((0, 1)), c.sqrt()
         values, means = (centre + root * (part - centre) for part in (self.values, self.means))
         return Paths(values, means, c * self.variances, self.changes)
+
+    def to(self, device: str | torch.device) -> "Paths":
+        names = ("values", "means", "variances", "changes")
+        return Paths(*(getattr(self, name).to(device) for name in names))
+
+    def of_samples(self, chosen: Int[Tensor, "some"]) -> "Paths":
+        """The paths of some weight draws."""
+        chosen = chosen.to(self.values.device)
+        of_networks = chosen[chosen < len(self.changes)]
+        return Paths(
+            self.values[chosen],
+            self.means[chosen],
+            self.variances[chosen],
+            self.changes[of_networks],
+        )
 
     @classmethod
     def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":
@@ -213,6 +235,10 @@ class Rollout:
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
 
 
-def paths_per_draw(num_draws: int | None) -> int:
-    """Ten, or more if few weight draws were kept, so that there are at least 1,000 paths in all."""
-    return 10 if num_draws is None else max(10, math.ceil(1_000 / num_draws))
+def aligned(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """Histories below each other that end at the same step; the shorter ones begin with NaN."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    steps = max(part.shape[1] for part in known)
+    return torch.cat([pad(part, (steps - part.shape[1], 0), value=math.nan) for part in known])

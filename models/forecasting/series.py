@@ -103,8 +103,17 @@ def _groups(columns: Columns, config: ForecastConfig) -> Sequence[np.ndarray]:
     if not present(keys).all():
         row = int((~present(keys)).argmax())
         raise InvalidData(f"row {row} has no {config.key!r}: give each row its series", "/dataset")
-    _, member = np.unique(keys.astype(str), return_inverse=True)
+    member = _numbers(keys)
     return np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
+
+
+def _numbers(keys: np.ndarray) -> np.ndarray:
+    """The number of each row's key among the sorted keys."""
+    found: dict[str, int] = {}
+    first = np.array([found.setdefault(str(key), len(found)) for key in keys.tolist()])
+    place = np.empty(len(found), dtype=np.int64)
+    place[np.argsort(np.array(list(found)), kind="stable")] = np.arange(len(found))
+    return place[first]
 
 
 def _in_order(columns: Columns, rows: np.ndarray, target: str, config: ForecastConfig) -> Series:

@@ -7,6 +7,9 @@ do when the model is used. A forecast belongs to the set in which all of its ste
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Int64
+
 from models.config import ForecastConfig, ModelConfig
 from models.evaluation.path_calibration import MIN_INDEPENDENT
 from models.forecasting.backtest import Origin, find_origins, worth
@@ -40,6 +43,21 @@ def divide(length: int, config: ModelConfig) -> SeriesSets:
     calibration = scores - (max(horizon, round(calibrating * length)) if calibrating else 0)
     first = calibration - (max(1, round(stopping * length)) if stopping else 0)
     return SeriesSets(first, calibration, scores)
+
+
+@dataclass(frozen=True)
+class SetBounds:
+    """The sets of several series: an array in place of each number of `SeriesSets`."""
+
+    stopping: Int64[np.ndarray, "series"]
+    calibration: Int64[np.ndarray, "series"]
+    scores: Int64[np.ndarray, "series"]
+
+    @classmethod
+    def of(cls, series: Sequence[Series], config: ModelConfig) -> "SetBounds":
+        found = [divide(len(one), config) for one in series]
+        each = [(sets.stopping, sets.calibration, sets.scores) for sets in found]
+        return cls(*np.array(each, dtype=np.int64).T)
 
 
 def calibration_origins(series: Sequence[Series], config: ModelConfig, span: int) -> list[Origin]:

@@ -80,18 +80,18 @@ def factor_at(factors: Factors, samples: int) -> float:
 def corrected(summary: Arrays, factor: float) -> Arrays:
     """The summary with all errors multiplied by the factor."""
     return {
-        name: factor * values if name == "mc_error" or name.startswith(ERROR) else values
-        for name, values in summary.items()
+        name: factor * values if _is_error(name) else values for name, values in summary.items()
     }
 
 
 def without_errors(summary: Arrays) -> Arrays:
     """The summary without errors, which samples from no known distribution do not have."""
-    return {
-        name: values
-        for name, values in summary.items()
-        if name != "mc_error" and not name.startswith(ERROR)
-    }
+    return {name: values for name, values in summary.items() if not _is_error(name)}
+
+
+def _is_error(name: str) -> bool:
+    """Whether it is the error of the mean, of an answer's mean, or of another output."""
+    return name.startswith(ERROR) or name.rsplit(" ", maxsplit=1)[-1] == "mc_error"
 
 
 def worst_error(summary: Arrays) -> float:

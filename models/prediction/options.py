@@ -102,6 +102,18 @@ class Costs:
             raise ValueError(f"the actions {', '.join(names)} are not all different")
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Sums of a forecast from its first step to each step.
+
+    Args:
+        exceeds: thresholds of the sums, such as the stock.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
+    exceeds: Annotated[tuple[float, ...], Len(0, 16)] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
     """Options for some rows or for a whole data set. None means that the model chooses."""
@@ -183,6 +195,14 @@ class BatchOptions:
         ),
     ] = None
 
+    totals: Annotated[
+        Totals | None,
+        Field(
+            description="forecasting only: the sum from the first step to each step, in `totals`; "
+            "`intervals` and `quantiles` apply, and `exceeds` has thresholds of the sums: the "
+            "probability that demand until a step is above the stock",
+        ),
+    ] = None
     horizon: Horizon = None
     anomalies: Annotated[
         Annotated[int, Interval(ge=1, le=1_000)] | None,
@@ -196,7 +216,8 @@ class BatchOptions:
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
         sets = None if self.set_level is None else (self.set_level, frozenset(self.interval_kinds))
-        return (self.exceeds, self.quantiles, self.density, self.costs, sets, self.explain)
+        others = (self.costs, sets, self.explain, self.totals)
+        return (self.exceeds, self.quantiles, self.density, *others)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,7 @@ Arrays = dict[str, np.ndarray]
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
 P = TypeVar("P", bound="Prediction")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -421,11 +422,15 @@ def _summarise_numbers(
 
 
 def conformal_scores(
-    options: BatchOptions, score: Callable[[float], float]
-) -> dict[IntervalKind, list[float]]:
-    """The score that each level allows, for the kinds that come from calibration rows."""
+    options: BatchOptions, score: Callable[[float], S]
+) -> dict[IntervalKind, list[S | float]]:
+    """The score that each level allows, for the kinds that come from calibration rows.
+
+    Args:
+        score: of a conformal interval; for forecasts one per step.
+    """
     levels = options.intervals
-    scores: dict[IntervalKind, list[float]] = {
+    scores: dict[IntervalKind, list[S | float]] = {
         "conformal": [score(level) for level in levels],
         "adaptive": allowed_scores(levels, adapted_to(options), score),
     }

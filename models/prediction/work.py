@@ -20,7 +20,9 @@ def values_per_sample(options: BatchOptions) -> int:
     """
     quantiles = 1 + 2 * len(options.intervals) + len(options.quantiles)
     points = 0 if options.density is None else options.density.points
+    sums = 0 if options.totals is None else _QUANTILE + len(options.totals.exceeds)
     steps = _QUANTILE * quantiles + len(options.exceeds) + _POINT * points + _of_costs(options)
+    steps += sums
     more = round((steps - _DEFAULT) / _SAMPLE)
     return max(1, 1 + more, ceil(2 * points / options.samples))
 

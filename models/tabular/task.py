@@ -26,12 +26,14 @@ class RowTask:
         expand: makes the network inputs of a mini-batch of compact rows.
         mean_weight: of the rows. Losses are divided by it, so that they are per row that the rows
             count as, and step sizes do not depend on the unit of the weights.
+        most: rows of an epoch; None means all.
     """
 
     rows: Rows
     ranks: Ranks = ALONE
     expand: Expansion | None = None
     mean_weight: float = 1.0
+    most: int | None = None
 
     @property
     def device(self) -> torch.device:
@@ -42,11 +44,12 @@ class RowTask:
         return len(self.rows)
 
     def num_batches(self, config: TrainingConfig) -> int:
-        return -(-len(self.rows) // self._batch_size(config))
+        return -(-self._per_epoch // self._batch_size(config))
 
     def batches(self, config: TrainingConfig, epoch: int) -> Sequence[Tensor]:
         """The row numbers of each mini-batch."""
-        return list(batches(len(self.rows), self._batch_size(config), config.seed, epoch))
+        size, seed = self._batch_size(config), config.seed
+        return list(batches(len(self.rows), size, seed, epoch, self._per_epoch))
 
     def take(self, index: Tensor) -> Rows:
         """The rows with these numbers, with all network inputs."""
@@ -75,6 +78,10 @@ class RowTask:
         part = self.ranks.part(len(batch))
         loss = method.loss(state, self.take(batch[part.rows]), kl_weight, noise, part)
         return loss if self.mean_weight == 1 else loss.divided(self.mean_weight), ()
+
+    @property
+    def _per_epoch(self) -> int:
+        return len(self.rows) if self.most is None else min(self.most, len(self.rows))
 
     def _batch_size(self, config: TrainingConfig) -> int:
         return min(required(config.batch_size, "batch_size"), len(self.rows))

@@ -25,7 +25,9 @@ from models.config import (
 )
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
+from models.forecasting import recipe
 from models.forecasting.model import Forecaster
+from models.forecasting.panels.cutting import CutRows
 from models.forecasting.preparation import prepare_series
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
@@ -63,8 +65,11 @@ def configure(columns: Columns, **options: Any) -> ModelConfig:
 
 
 def fit(columns: Columns, **options: Any) -> Forecaster:
+    """A forecaster without classical members, which tests/models/forecasting has."""
     if not isinstance(options.get("method"), BBBConfig | None):
         options.setdefault("pruning", None)
+    alone = replace(options.get("forecast") or ForecastConfig(), classics=False)
+    options["forecast"] = alone
     model = train(columns, TYPES, configure(columns, **options))
     assert isinstance(model, Forecaster)
     return model
@@ -176,18 +181,24 @@ def _plan(columns: Columns, **lengths: int) -> ModelConfig:
     return resolve(config, profiles, len(columns["day"]), lambda names: columns)
 
 
-def test_what_would_not_fit_into_memory_is_refused() -> None:
+def test_more_series_than_a_model_learns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "MAX_SERIES", 1_000)
     shops = np.arange(1_001).repeat(3).astype(str).astype(object)
     days = np.tile(np.arange(3.0), 1_001)
     with pytest.raises(InvalidData, match="1001 series; a model learns up to 1000") as caught:
         _plan({"day": days, "sales": days, "shop": shops})
     assert caught.value.path == "/forecast/key"
+
+
+def test_windows_that_would_fill_the_memory_are_cut_from_the_series() -> None:
+    """70,000 windows of 2,000 steps took more than 1 GiB."""
     long = np.arange(80_000.0)
-    with pytest.raises(
-        InvalidData, match=r"70000 windows of .* = 2000 steps take 1\.0 GiB"
-    ) as caught:
-        _plan({"day": long, "sales": long % 7}, context=1_000, season=1_000, horizon=1)
-    assert caught.value.path == "/forecast/context"
+    columns = {"day": long, "sales": long % 7}
+    config = _plan(columns, context=1_000, season=1_000, horizon=1)
+    problem = prepare_series(columns, TYPES, config)
+    assert isinstance(problem.rows, CutRows)
+    assert len(problem.rows) > 50_000
+    assert problem.scores.inputs.nbytes < 2**28
 
 
 def test_one_row_at_a_time_and_the_time_is_named() -> None:

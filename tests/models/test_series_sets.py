@@ -25,7 +25,8 @@ from models.forecasting.model import Forecaster
 from models.forecasting.preparation import prepare_series
 from models.forecasting.problem import SeriesProblem
 from models.forecasting.sets import divide
-from models.prediction.options import PredictOptions
+from models.prediction.answers.totals import TotalsAnswer
+from models.prediction.options import PredictOptions, Totals
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -47,6 +48,7 @@ def configure(columns: Columns, **options: Any) -> ModelConfig:
         season=1,
         transform="none",
         key=options.pop("key", None),
+        classics=False,
     )
     training = TrainingConfig(epochs=20, learning_rate=0.02, **options.pop("training", {}))
     method = options.setdefault("method", DropoutConfig(kind="mc_dropout"))
@@ -165,7 +167,8 @@ def test_a_forecast_has_conformal_intervals_and_scores_without_calibration(
     lower, upper = answer.intervals[3].lower, answer.intervals[3].upper
     ratio = (upper - lower) / np.sqrt(answer.variance["total"])
     # the deviation is that of a Gaussian's quantiles, which the total variance is close to
-    np.testing.assert_allclose(ratio, 2 * calibration.half_width(0.9), rtol=0.1)
+    half = calibration.half_widths(0.9, HORIZON).numpy()
+    np.testing.assert_allclose(ratio, 2 * half, rtol=0.1)
 
 
 def test_draws_are_calibrated_as_the_variances_are(forecaster: Forecaster) -> None:
@@ -181,7 +184,23 @@ def test_draws_are_calibrated_as_the_variances_are(forecaster: Forecaster) -> No
     assert one.draws is not None
     assert other.draws is not None
     centred = other.mean + np.sqrt(c) * (other.draws - other.mean)
-    np.testing.assert_allclose(one.draws, centred)
+    # the dependence of the steps is calibrated as well: which draw of a step goes with which
+    np.testing.assert_allclose(np.sort(one.draws, 0), np.sort(centred, 0))
+
+
+def test_sums_are_calibrated_by_those_of_the_same_forecasts(forecaster: Forecaster) -> None:
+    calibration = forecaster.variant(0.0).calibration
+    assert isinstance(calibration, PathCalibration)
+    assert calibration.sums is not None
+    pooled = calibration.sums.pooled
+    assert 9 < pooled.independent < len(pooled.values) == len(calibration.residuals)
+    assert [len(own.values) for own in calibration.sums.own] == [calibration.origins] * HORIZON
+    answer = forecaster.predict(walk(), PredictOptions(samples=50, totals=Totals((0.0,))))
+    found = answer.answers["totals"]
+    assert isinstance(found, TotalsAnswer)
+    np.testing.assert_allclose(found.mean, answer.mean.cumsum())
+    assert found.conformal_upper is not None
+    assert (found.conformal_upper[:, 0] > found.median).all()
 
 
 def test_a_calibrated_forecaster_is_stored_with_its_calibration(

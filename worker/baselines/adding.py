@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from models.features.columns import Columns
 from models.model import TrainedModel
-from worker.baselines.auto_ets import with_auto_ets
+from worker.baselines.series import with_series_baselines
 from worker.baselines.stopping import ShouldStop
 from worker.baselines.tables import with_table_baselines
 
@@ -17,9 +17,9 @@ def with_baselines(
 ) -> TrainedModel:
     """The model with the scores of simple methods.
 
-    A forecaster's variants get those of AutoETS among their metrics. A regression or classification
-    of a table gets `baselines`, and notes on those that it does not beat. Other models, and those
-    with tensor features, stay as they are.
+    A forecaster gets those of classical methods among the metrics of its variants. A regression or
+    classification of a table gets `baselines`. Notes name those that a model does not beat. Other
+    models, and those with tensor features, stay as they are.
 
     Args:
         columns, types: the data that the model was trained on.
@@ -29,7 +29,7 @@ def with_baselines(
     """
     match model.task:
         case "forecasting":
-            return with_auto_ets(model, columns, should_stop)
+            return with_series_baselines(model, columns, should_stop)
         case "regression" | "classification":
             return with_table_baselines(model, columns, types, should_stop)
     return model

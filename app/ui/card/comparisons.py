@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from app.ui.card import classics
 from app.ui.charts import Cell, Chart, Content, Table, dot_chart, variant_name
 from app.ui.format import with_error
 from core.database.schema import Json
@@ -20,6 +21,8 @@ KINDS = {
 
 def baselines(card: Json) -> Content:
     """The scores of the version and of simple methods; empty if there are no such methods."""
+    if card["task"] == "forecasting":
+        return classics.baselines(card)
     found = card["baselines"]
     if not found:
         return [], []

@@ -25,24 +25,15 @@ CALIBRATED = "scale or temperature, conformal intervals or sets"
 
 
 def scores(card: Json) -> Content:
-    """All scores with standard errors; also the full posterior beside methods without a network.
-
-    And the rows that the figures of the card rest on.
-    """
+    """All scores with standard errors, and the rows that the figures of the card rest on."""
     measured = variant_metrics(card["variants"])
     known = [s for s in SCORES if any(s.name in metrics for _, metrics in measured)]
     titles = [score.title for score in known]
 
-    def rows(named: Sequence[tuple[str, Json]]) -> list[list[Cell]]:
-        return [[name, *(_scored(score, metrics) for score in known)] for name, metrics in named]
-
-    tables = [Table("Scores on held-out rows", ("variant", *titles), rows(measured))]
-    full = measured[0][1]
-    others = [(name.replace("_", " "), m) for name, m in full.get("baselines", {}).items()]
-    if others:
-        caption = "Compared with methods without a network"
-        tables.append(Table(caption, ("method", *titles), rows([("this model", full), *others])))
-    return [*tables, _sets(card)], []
+    rows: list[list[Cell]] = [
+        [name, *(_scored(score, metrics) for score in known)] for name, metrics in measured
+    ]
+    return [Table("Scores on held-out rows", ("variant", *titles), rows), _sets(card)], []
 
 
 def _scored(score: Score, metrics: Json) -> Cell:

@@ -7,7 +7,15 @@ import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import anomalies, class_sets, decisions, density, exceeds, quantiles
+from models.prediction.answers import (
+    anomalies,
+    class_sets,
+    decisions,
+    density,
+    exceeds,
+    quantiles,
+    totals,
+)
 from models.prediction.answers.answer import (
     Answer,
     Arrays,
@@ -27,6 +35,7 @@ QUESTIONS: tuple[Question, ...] = (
     density.QUESTION,
     decisions.QUESTION,
     class_sets.QUESTION,
+    totals.QUESTION,
     anomalies.QUESTION,
 )
 

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from app.serving.arrow_format import MEDIA_TYPE
+from app.ui.card.page import sections
 from tests.app.running import Service, serving
 from tests.waiting import wait_until
 from tests.worker.conftest import worker
@@ -85,8 +86,35 @@ def test_a_version_tells_its_scores_beside_the_baselines(version: dict[str, Any]
     for metrics in (version["metrics"], *(v["metrics"] for v in version["variants"])):
         beside = metrics["baselines"]
         assert {"crps", "mase", "log_likelihood", "coverage"} <= metrics.keys()
-        assert beside.keys() == {"seasonal_naive", "auto_ets"}
+        assert beside.keys() == {"seasonal_naive", "auto_ets", "auto_theta", "auto_arima"}
         assert 0 < beside["auto_ets"]["mase"] < beside["seasonal_naive"]["mase"]
+        for one in beside.values():
+            assert one["origins"] >= 1
+            assert one["verdict"] in {"better", "worse", "no difference"}
+            assert {"crps", "scaled_crps", "coverage", "standard_errors"} <= one.keys()
+
+
+def test_the_card_says_which_method_is_better(service: Service, version: dict[str, Any]) -> None:
+    card = service.http.get("/models/sales/versions/1/card").json()
+    (section,) = (one for one in sections(card) if one.name == "baselines")
+    (table,), (chart,) = section.tables, section.charts
+    methods = [row[0] for row in table.rows]
+    assert methods == ["seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA"]
+    metrics = version["metrics"]
+    for row, one in zip(table.rows, metrics["baselines"].values(), strict=True):
+        told = str(row[table.headers.index("verdict, by the CRPS")])
+        assert {
+            "better": "this model is better by ",
+            "worse": f"{row[0]} is better by ",
+            "no difference": "no difference to be seen: ",
+        }[one["verdict"]] in told
+        assert row[1] == one["origins"]
+    ratios = [value for _, value in chart.table.rows]
+    naive = metrics["baselines"]["seasonal_naive"]
+    assert ratios[0] == pytest.approx(naive["crps"] / metrics["crps"])
+    page = service.http.get("/models/sales/versions/1/card", headers={"Accept": "text/html"}).text
+    assert "Classical methods at the same origins" in page
+    assert "What anyone could have had: classical methods" in page
 
 
 def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str, Any]) -> None:
@@ -119,6 +147,26 @@ def test_steps_have_probabilities_quantiles_and_densities(
     assert len(answer["mc_errors"]["exceeds_150.0"]) == HORIZON
 
 
+def test_totals_are_sums_up_to_each_step(service: Service, version: dict[str, Any]) -> None:
+    """They are those of the returned paths, and the chance that a stock of 300 runs out rises."""
+    asked = {"totals": {"exceeds": [300.0, 1e9]}, "quantiles": [0.25], "intervals": [0.8]}
+    answer = ask(service, samples=200, **asked, return_draws=True, return_mc_errors=True)
+    found, sums = answer["totals"], np.array(answer["draws"]).cumsum(1)
+    np.testing.assert_allclose(found["mean"], np.cumsum(answer["mean"]), rtol=1e-6)
+    assert len(found["mc_error"]) == HORIZON
+    bounds = {(one["kind"], one["level"]): one for one in found["intervals"]}[("credible", 0.8)]
+    known = [bounds["lower"], found["quantiles"][0]["values"], found["median"], bounds["upper"]]
+    levels = [0.1, 0.25, 0.5, 0.9]
+    expected = np.quantile(sums, levels, axis=0, method="weibull")
+    np.testing.assert_allclose(known, expected, rtol=1e-6)
+    runs_out, never = (one["probability"] for one in found["exceeds"])
+    np.testing.assert_allclose(runs_out, (sums > 300).mean(0))
+    assert runs_out == sorted(runs_out)
+    assert never == [0.0] * HORIZON
+    names = ("mean", "median", "lower_0.8", "quantile_0.25", "exceeds_300.0")
+    assert {f"total_{name}" for name in names} <= answer["mc_errors"].keys()
+
+
 def test_draws_are_whole_paths(service: Service, version: dict[str, Any]) -> None:
     answer = ask(service, samples=20, horizon=7, return_draws=True, prune=0.5)
     draws = np.array(answer["draws"])
@@ -144,6 +192,24 @@ def test_the_same_in_arrow(service: Service, version: dict[str, Any]) -> None:
     assert table["mean"].to_pylist() == ask(service, samples=30, horizon=3)["mean"]
 
 
+def test_totals_are_columns_in_arrow(service: Service, version: dict[str, Any]) -> None:
+    sink, table = io.BytesIO(), pa.table(history())
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    answer = service.http.post(
+        "/predict",
+        params={"model": "sales", "samples": 30, "totals": '{"exceeds": [300]}'},
+        content=sink.getvalue(),
+        headers={"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE},
+    )
+    assert answer.status_code == 200, answer.text
+    columns = pa.ipc.open_stream(answer.content).read_all().to_pydict()
+    expected = ask(service, samples=30, totals={"exceeds": [300]})["totals"]
+    assert columns["total_mean"] == expected["mean"]
+    assert columns["total_lower_0.9"] == expected["intervals"][0]["lower"]
+    assert columns["total_exceeds_300.0"] == expected["exceeds"][0]["probability"]
+
+
 @pytest.mark.parametrize(
     ("options", "path"),
     [
@@ -154,6 +220,8 @@ def test_the_same_in_arrow(service: Service, version: dict[str, Any]) -> None:
         ({"inputs": {**history(), "sales": ["x"] * 60}}, "/inputs/sales/0"),
         ({"future": {"price": [1.0]}}, "/future"),
         ({"sampler": "sobol"}, "/sampler"),
+        ({"totals": {"over": "steps"}}, "/totals/over"),
+        ({"totals": {"exceeds": [None]}}, "/totals/exceeds/0"),
         ({"prune": 0.25}, "/prune"),
     ],
 )
@@ -223,7 +291,11 @@ def test_a_table_has_no_horizon(service: Service, version: dict[str, Any]) -> No
         "pruning": [],
     }
     _finish(service, service.post("/train", request).json()["id"])
-    for options, path in (({"horizon": 3}, "/horizon"), ({"future": {"x": [1]}}, "/future")):
+    for options, path in (
+        ({"horizon": 3}, "/horizon"),
+        ({"future": {"x": [1]}}, "/future"),
+        ({"totals": {}}, "/totals"),
+    ):
         answer = service.post("/predict", {"model": "line", "inputs": {"x": [1.0]}, **options})
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["path"] == path

@@ -84,6 +84,41 @@ def test_simple_methods_stand_below_the_model(monkeypatch: pytest.MonkeyPatch) -
     assert lines[-2:] == ["Notes", "- boosted trees: [better]"]
 
 
+def test_classical_methods_stand_below_a_forecaster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 80 characters, and with the model's scores at the origins of each method."""
+    own = {"crps": 2.5, "coverage": {"0.9": 0.8}, "origins": 37}
+    baselines = {
+        "seasonal_naive": {
+            "crps": 5.0, "coverage": {"0.9": 1.0}, "origins": 37,
+            "verdict": "better", "advantage": 2.5, "advantage_error": 0.5,
+        },
+        "auto_ets": {
+            "crps": 2.0, "coverage": {"0.9": 0.9}, "origins": 13,
+            "this_model": own | {"crps": 2.25}, "verdict": "worse",
+            "advantage": -0.25, "advantage_error": 0.1,
+        },
+        "auto_arima": {
+            "crps": 2.0, "coverage": {"0.9": 0.9}, "origins": 4, "this_model": own,
+            "verdict": "no difference", "advantage": -0.5, "advantage_error": None,
+        },
+    }  # fmt: skip
+    metrics = own | {"baselines": baselines}
+    variant = {"prune": 0.0, "num_weights": 1, "bytes": 1, "metrics": metrics}
+    lines = printed(monkeypatch, 80, variants=[variant])
+    assert max(map(len, lines)) <= 80
+    title = lines.index("Beside it, at the same held-out origins")
+    assert [" ".join(line.split()) for line in lines[title + 3 : title + 6]] == [
+        "seasonal naive 37 5 2.5 1 0.8 this model by 2.5 ± 0.5",
+        "AutoETS 13 2 2.25 0.9 0.8 AutoETS by 0.25 ± 0.1",
+        "AutoARIMA 4 2 2.5 0.9 0.8 neither, 0.5",
+    ]
+    old = {name: {"crps": one["crps"]} for name, one in baselines.items()}
+    variant["metrics"] = own | {"baselines": old}
+    assert "Beside it, at the same held-out origins" not in printed(
+        monkeypatch, 80, variants=[variant]
+    )
+
+
 def test_candidates_are_printed_from_the_best_on(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = [
         {

@@ -10,6 +10,8 @@ from torch import Tensor
 from models.evaluation.calibration import LabelledMixture, fit_scale
 from models.evaluation.path_calibration import (
     PathCalibration,
+    Residuals,
+    Worth,
     fit_scales,
     independent_errors,
     progress,
@@ -83,9 +85,9 @@ def test_wild_errors_have_a_finite_scale_at_which_the_slope_is_zero(size: float)
 def test_a_width_is_a_rank_of_as_many_rows_as_the_errors_are_worth() -> None:
     residuals = tuple(float(i) for i in range(1, 101))
     one = PathCalibration(1.0, 0.0, 5, residuals, 20, 19.7)
-    assert one.half_width(0.5) == 53.0  # the 10th of 19 rows: ⌈10 · 100 ÷ 19⌉
-    assert one.half_width(0.9) == 95.0
-    assert one.half_width(0.95) == 100.0
+    assert one.half_width(0.5) == 51.0  # the 10th of 19 rows: ⌈10 · 101 ÷ 20⌉
+    assert one.half_width(0.9) == 91.0
+    assert one.half_width(0.95) == 96.0
     assert one.half_width(0.96) == math.inf
 
 
@@ -102,7 +104,7 @@ def _forecast(origins: int, seed: int) -> tuple[Forecast, Tensor]:
 
 def test_calibrated_paths_have_the_wanted_variance_and_the_same_means() -> None:
     forecast, targets = _forecast(60, 0)
-    calibration = forecast.fit_calibration(targets, 60.0)
+    calibration = forecast.fit_calibration(targets, Worth(60.0))
     assert calibration is not None
     calibrated = Forecast(forecast.drawn, False, calibration)
     c = calibration.factors(HORIZON).repeat(60)
@@ -119,7 +121,7 @@ def test_calibrated_intervals_hold_fresh_errors() -> None:
     and the scale's own error is about a point.
     """
     forecast, targets = _forecast(400, 10)
-    calibration = forecast.fit_calibration(targets, 400.0)
+    calibration = forecast.fit_calibration(targets, Worth(400.0))
     fresh, truth = _forecast(400, 50)
     scores = Forecast(fresh.drawn, False, calibration).scores(truth)
     share = {name: float(values.mean()) for name, values in scores.items()}
@@ -134,4 +136,45 @@ def test_calibrated_intervals_hold_fresh_errors() -> None:
 def test_forecasts_that_are_not_finite_are_not_calibrated() -> None:
     forecast, targets = _forecast(20, 0)
     targets[3] = math.inf
-    assert forecast.fit_calibration(targets, 20.0) is None
+    assert forecast.fit_calibration(targets, Worth(20.0)) is None
+
+
+def test_few_independent_errors_are_ranked_as_many_that_depend_on_each_other() -> None:
+    """The 9th of 9 covers 90 % on average, as the 90th of 99 does; the 99th would cover more."""
+    one = Residuals(tuple(float(i) for i in range(1, 100)), 9.9)
+    assert one.at(0.9) == one.widest == 90.0
+    assert one.at(0.91) == math.inf
+
+
+def test_a_step_with_errors_of_its_own_shape_is_covered_if_it_has_enough_of_them() -> None:
+    """Step 3 has errors three times as large, which no scale that grows with the step can follow.
+
+    200 errors tell a coverage to 2 points, and 20,000 fresh ones more exactly.
+    """
+    deviation = torch.tensor([1.0, 1, 3, 1, 1, 1]).double()
+    fitted = fit_scales(deviation * _normal(200, HORIZON, seed=3), 200.0)
+    errors = deviation * _normal(200, HORIZON, seed=3) / fitted.factors(HORIZON).sqrt()
+    fresh = deviation * _normal(20_000, HORIZON, seed=4) / fitted.factors(HORIZON).sqrt()
+    pooled = fitted.ranked(errors.abs())
+    own = fitted.ranked(errors.abs(), (200.0,) * HORIZON)
+    some = fitted.ranked(errors.abs(), (200.0,) * 2 + (8.9,) * (HORIZON - 2))
+
+    def covered(one: PathCalibration) -> list[float]:
+        return (fresh.abs() <= one.half_widths(0.9, HORIZON)).double().mean(0).tolist()
+
+    assert covered(pooled)[2] < 0.75
+    assert covered(own) == pytest.approx([0.9] * HORIZON, abs=0.06)
+    assert covered(some)[:2] == covered(own)[:2]
+    assert some.half_widths(0.9, HORIZON)[3:].tolist() == [pooled.half_width(0.9)] * 3
+    beyond = own.half_widths(0.9, 8)
+    assert beyond[6:].tolist() == [beyond[5]] * 2
+
+
+def test_a_higher_level_never_has_a_narrower_interval() -> None:
+    """Own errors end at a level of 8/9; above it, all errors would give less."""
+    small, large = torch.rand(200, 1).double(), 5 + torch.rand(200, 1).double()
+    one = PathCalibration(1.0, 0.0, 2, (), 200, 50.0).ranked(
+        torch.cat([small, large], 1), (8.0, 8.0)
+    )
+    widths = torch.stack([one.half_widths(level, 2) for level in (0.3, 0.6, 0.85, 0.9, 0.95)])
+    assert bool((widths[1:] >= widths[:-1]).all())

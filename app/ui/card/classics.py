@@ -1,0 +1,104 @@
+"""The section about classical methods beside a forecaster, at the same origins."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.ui.charts import Cell, Chart, Content, Table, dot_chart
+from app.ui.format import with_error
+from core.database.schema import Json
+
+LABELS = {
+    "seasonal_naive": "seasonal naive",
+    "auto_ets": "AutoETS",
+    "auto_theta": "AutoTheta",
+    "auto_arima": "AutoARIMA",
+}
+HEADERS = (
+    "method",
+    "origins",
+    "series",
+    "CRPS",
+    "of this model",
+    "scaled CRPS",
+    "of this model",
+    "90 % coverage",
+    "of this model",
+    "verdict, by the CRPS",
+    "seconds",
+)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A method's metrics, and this model's at the same origins."""
+
+    label: str
+    theirs: Json
+    own: Mapping[str, object]
+
+    @property
+    def ratio(self) -> float | None:
+        theirs, own = self.theirs.get("crps"), self.own.get("crps")
+        return theirs / own if theirs and isinstance(own, float) and own > 0 else None
+
+
+def baselines(card: Json) -> Content:
+    """A row per method, and how their CRPS compare; empty without such methods."""
+    metrics = card["variants"][0]["metrics"]
+    pairs = [_pair(name, one, metrics) for name, one in metrics.get("baselines", {}).items()]
+    if not pairs:
+        return [], []
+    table = Table("Classical methods at the same origins", HEADERS, [_row(one) for one in pairs])
+    return [table], [_chart(pairs)]
+
+
+def _pair(name: str, theirs: Json, metrics: Json) -> _Pair:
+    """Older releases kept this model's scores at fewer origins in `some_origins`."""
+    at_all = theirs.get("origins", metrics.get("origins")) == metrics.get("origins")
+    same: Json = metrics if at_all else metrics.get("some_origins", metrics)
+    own: Json = theirs.get("this_model", same)
+    return _Pair(LABELS.get(name, name.replace("_", " ")), theirs, own)
+
+
+def _row(pair: _Pair) -> list[Cell]:
+    theirs, own = pair.theirs, pair.own
+    errors = theirs.get("standard_errors", {})
+    cells: list[Cell] = [pair.label, theirs.get("origins"), theirs.get("series")]
+    for name in ("crps", "scaled_crps"):
+        cells += [with_error(theirs.get(name), errors.get(name)), _number(own.get(name))]
+    cells += [_coverage(theirs), _coverage(own), verdict(pair.label, theirs), theirs.get("seconds")]
+    return cells
+
+
+def verdict(label: str, theirs: Json) -> str | None:
+    """Which of the two is better, and by how much; None if it was not compared."""
+    found, difference = theirs.get("verdict"), theirs.get("advantage")
+    if found is None or difference is None:
+        return None
+    by = with_error(abs(difference), theirs.get("advantage_error"))
+    by = by if isinstance(by, str) else f"{by:.3g}"
+    if found == "no difference":
+        return f"no difference to be seen: {by}"
+    return f"{'this model' if found == 'better' else label} is better by {by}"
+
+
+def _coverage(metrics: Mapping[str, object]) -> Cell:
+    found = metrics.get("coverage")
+    return _number(found.get("0.9")) if isinstance(found, Mapping) else None
+
+
+def _number(value: object) -> Cell:
+    return value if isinstance(value, float) else None
+
+
+def _chart(pairs: Sequence[_Pair]) -> Chart:
+    """A dot per method: right of 1 this model is better."""
+    return dot_chart(
+        "baselines-crps-ratio",
+        "CRPS beside that of this model",
+        "The CRPS of each method ÷ that of this model at the same origins. Right of the line this "
+        "model is better.",
+        "CRPS ÷ that of this model",
+        [(one.label, one.ratio) for one in pairs],
+        level=1.0,
+    )

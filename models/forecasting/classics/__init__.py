@@ -1,0 +1,1 @@
+"""Exponential smoothing and autoregressions with posteriors, beside the network."""

@@ -1,0 +1,248 @@
+r"""Autoregressions with a posterior of their coefficients and noise.
+
+The series, or its differences w from step to step and from season to season, follow
+
+    w_t = c + s_{t mod m} + Σ_{i ∈ lags} φ_i w_{t−i} + e_t,      e_t ~ N(0, σ²)
+
+with normal priors that are the narrower the longer the lag (Litterman 1986), so that many lags do
+no harm and stand in for moving averages. All coefficients and σ² have a normal inverse gamma
+posterior in closed form, which is computed anew for every history.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from annotated_types import Len
+from jaxtyping import Float64
+from torch import Tensor
+from torch.nn.functional import pad
+
+from models.config.ranges import Flag
+from models.forecasting.classics.member import (
+    Asked,
+    Season,
+    Values,
+    inverse_chi_square,
+    season_basis,
+    unit_of,
+)
+from models.forecasting.rollout import Paths
+from models.forecasting.windows import StepCount
+from models.prediction.noise import standard_normal
+
+# Priors in units of the standard deviation of changes.
+_LAG, _LEVEL, _DRIFT, _SEASON = 0.5, 10.0, 0.3, 3.0
+_NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²: its size, and how many values it counts as
+_LARGEST = 1e3  # of a path, in units of the history's size: what explodes is cut there
+
+Coefficients = Float64[Tensor, "rows draws terms"]
+
+
+@dataclass(frozen=True)
+class Autoregression:
+    """An autoregression.
+
+    Args:
+        lags: that have a coefficient; none for a random walk.
+        season: steps of the season; 1 for none.
+        changes: whether it is of changes from step to step.
+        seasonal_changes: whether it is of changes from season to season.
+        has_phases: whether each step of the season has a mean of its own.
+    """
+
+    lags: Annotated[tuple[StepCount, ...], Len(0, 64)]
+    season: Season = 1
+    changes: Flag = False
+    seasonal_changes: Flag = False
+    has_phases: Flag = False
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        base = f"autoregression, {len(self.lags)} lags" if self.lags else "random walk"
+        if not self.lags and self.seasonal_changes:
+            base = "last season"
+        parts = [base]
+        if self.lags and self.changes:
+            parts.append("changes")
+        if self.lags and self.seasonal_changes:
+            parts.append("changes from season to season")
+        if self.has_phases:
+            parts.append("season")
+        return ", ".join(parts)
+
+    def adapted(self, values: Values) -> "Autoregression":
+        """The same: its posterior has a closed form."""
+        return self
+
+    def paths(self, values: Values, asked: Asked) -> Paths:
+        """Sample paths, each from coefficients and noise that it has drawn."""
+        values = pad(values, (max(0, self._reach + 1 - values.shape[1]), 0), value=math.nan)
+        first = _centre(values)
+        unit = unit_of(values)
+        scaled = (values - first.unsqueeze(1)) / unit.unsqueeze(1)
+        coefficients, variance = self._drawn(scaled, asked)
+        known = _filled(scaled)[:, -self._reach :] if self._reach else scaled[:, :0]
+        steps = self._ahead(known, coefficients, variance.sqrt(), asked)
+        found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
+        value, mean = (first[:, None] + unit[:, None] * one for one in found)
+        of_paths = (unit**2 * variance.T).view(asked.draws, 1, -1, 1).expand_as(mean)
+        return Paths(value, mean, of_paths, value[:0])
+
+    @property
+    def _polynomial(self) -> Float64[Tensor, "terms"]:
+        """Of the backshift operator B: (1 − B) and (1 − Bᵐ), where differences are taken."""
+        found = torch.ones(1, dtype=torch.float64)
+        if self.changes:
+            found = _product(found, torch.tensor([1.0, -1.0], dtype=torch.float64))
+        if self.seasonal_changes:
+            season = torch.zeros(self.season + 1, dtype=torch.float64)
+            season[0], season[-1] = 1.0, -1.0
+            found = _product(found, season)
+        return found
+
+    @property
+    def _reach(self) -> int:
+        """Steps before a value that it depends on."""
+        return len(self._polynomial) - 1 + max(self.lags, default=0)
+
+    @property
+    def _is_level(self) -> bool:
+        return not (self.changes or self.seasonal_changes)
+
+    def _differences(self, scaled: Values) -> Float64[Tensor, "rows differences"]:
+        """w, with NaN where a value is missing."""
+        terms = self._polynomial
+        length = scaled.shape[1] - len(terms) + 1
+        parts = [
+            float(factor) * scaled[:, len(terms) - 1 - j :][:, :length]
+            for j, factor in enumerate(terms)
+            if factor
+        ]
+        return torch.stack(parts).sum(0)
+
+    def _terms(self, w: Values) -> Float64[Tensor, "rows steps terms"]:
+        """What each value of w is a linear function of; the phases count back from the end."""
+        rows, steps = w.shape
+        padded = torch.cat([torch.full((rows, max(self.lags, default=0)), torch.nan).to(w), w], 1)
+        start = padded.shape[1] - steps
+        parts = [padded[:, start - lag : padded.shape[1] - lag] for lag in self.lags]
+        parts.append(torch.ones_like(w))
+        terms = torch.stack(parts, -1)
+        if self.has_phases:
+            basis = season_basis(self.season)
+            place = torch.arange(-steps, 0) % self.season
+            terms = torch.cat([terms, basis[place].expand(rows, -1, -1)], -1)
+        return terms
+
+    @property
+    def _widths(self) -> Float64[Tensor, "terms"]:
+        """Prior standard deviations. A lag near a season counts as its distance from that."""
+        season = self.season
+        near = [
+            lag if lag < season or season == 1 else min(abs(lag - season) + 1, lag)
+            for lag in self.lags
+        ]
+        waves = season_basis(season).shape[1] if self.has_phases else 0
+        widths = [_LAG / distance**0.5 for distance in near]
+        return torch.tensor(
+            [*widths, _LEVEL if self._is_level else _DRIFT, *[_SEASON] * waves]
+        ).double()
+
+    def _drawn(
+        self, scaled: Values, asked: Asked
+    ) -> tuple[Coefficients, Float64[Tensor, "rows draws"]]:
+        """Coefficients and σ² of each draw."""
+        w = self._differences(scaled)
+        terms = self._terms(w)
+        known = ~(terms.isnan().any(-1) | w.isnan())
+        x = torch.where(known.unsqueeze(-1), terms, 0.0)
+        y = torch.where(known, w, 0.0).unsqueeze(-1)
+        matrix = x.mT @ x + (self._widths**-2).diag()
+        lower = torch.linalg.cholesky(matrix)
+        mean = torch.cholesky_solve(x.mT @ y, lower).squeeze(-1)
+        left = y.square().sum((1, 2)) - (mean * (x.mT @ y).squeeze(-1)).sum(-1)
+        freedom = _NOISE_COUNT + known.sum(1).double()
+        size = (_NOISE_COUNT * _NOISE + left.clamp(min=0)) / freedom
+        noise = standard_normal(asked.seed, self.name, 0, asked.draws, 1 + mean.shape[1]).double()
+        variance = size.unsqueeze(1) * inverse_chi_square(noise[:, 0], freedom.unsqueeze(1))
+        normal = noise[:, 1:].T.expand(len(mean), -1, -1)
+        spread = torch.linalg.solve_triangular(lower.mT, normal, upper=True).mT
+        return mean.unsqueeze(1) + variance.sqrt().unsqueeze(-1) * spread, variance
+
+    def _ahead(
+        self,
+        known: Values,
+        coefficients: Coefficients,
+        deviation: Float64[Tensor, "rows draws"],
+        asked: Asked,
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Value and mean of each step ahead: [draws, paths, rows]."""
+        weights = self._weights(coefficients)
+        level, *waves = coefficients[..., len(self.lags) :].unbind(-1)
+        basis = season_basis(self.season) if self.has_phases else None
+        shape = (asked.draws, asked.paths, *known.shape)
+        past = known.expand(shape)
+        largest = _LARGEST * (1 + float(known.abs().amax() if known.numel() else 0.0))
+        for h in range(asked.horizon):
+            constant = level
+            if basis is not None:
+                wave = basis[h % self.season]
+                constant = level + sum(one * part for one, part in zip(waves, wave, strict=True))
+            mean = constant.T.unsqueeze(1).expand(shape[:-1])
+            if weights.shape[-1]:
+                mean = mean + torch.einsum("skrj,rsj->skr", past, weights)
+            normal = standard_normal(
+                asked.seed, f"{self.name} step {h}", 0, asked.draws, asked.paths
+            )
+            mean = mean.clamp(-largest, largest)
+            value = mean + deviation.T.unsqueeze(1) * normal.double().unsqueeze(-1)
+            past = torch.cat([past[..., 1:], value.unsqueeze(-1)], -1) if past.shape[-1] else past
+            yield value, mean
+
+    def _weights(self, coefficients: Coefficients) -> Float64[Tensor, "rows draws reach"]:
+        """The weight of each earlier value, the latest last: of the polynomials' product."""
+        rows, draws, _ = coefficients.shape
+        terms = self._polynomial
+        found = torch.zeros(rows, draws, self._reach + 1, dtype=torch.float64)
+        found[..., : len(terms)] = terms
+        for k, lag in enumerate(self.lags):
+            found[..., lag : lag + len(terms)] -= coefficients[..., k, None] * terms
+        return -found[..., 1:].flip(-1)
+
+
+def _product(
+    one: Float64[Tensor, "terms"], other: Float64[Tensor, "others"]
+) -> Float64[Tensor, "both"]:
+    """Of two polynomials."""
+    found = torch.zeros(len(one) + len(other) - 1, dtype=torch.float64)
+    for k, factor in enumerate(one.tolist()):
+        found[k : k + len(other)] += factor * other
+    return found
+
+
+def _centre(values: Values) -> Float64[Tensor, "rows"]:
+    """The mean of each row's known values."""
+    known = ~values.isnan()
+    return values.nan_to_num(0.0).sum(1) / known.sum(1).clamp(min=1)
+
+
+def _filled(values: Values) -> Values:
+    """Missing values between, before and after known ones, on straight lines and level ends."""
+    places = torch.arange(values.shape[1], dtype=torch.float64)
+    found = values.clone()
+    for row in found:
+        known = ~row.isnan()
+        if bool(known.all()) or not bool(known.any()):
+            continue
+        at, of = places[known], row[known]
+        right = torch.searchsorted(at, places).clamp(1, max(1, len(at) - 1))
+        if len(at) == 1:
+            row[:] = of
+            continue
+        share = ((places - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
+        row[:] = of[right - 1] + share * (of[right] - of[right - 1])
+    return found

@@ -1,0 +1,348 @@
+r"""Exponential smoothing with a posterior of its parameters, states and noise.
+
+The state has a level l, a trend b and a value s for each step of the season. With a single source
+of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter 3)
+
+    u_t = l_{t−1} + φ b_{t−1} + s_{t−m} + e_t,      e_t ~ N(0, σ²)
+    l_t = l_{t−1} + φ b_{t−1} + α e_t,   b_t = φ b_{t−1} + β e_t,   s_t = s_{t−m} + γ e_t.
+
+The errors are linear in the state before the first value: e = e⁰ + E x₀. So x₀ and σ² have a normal
+inverse gamma posterior in closed form, given (α, β, φ, γ), and these four, transformed to the real
+line, are drawn by importance sampling from a population that training has moved to where the
+posterior is (Cappé et al. 2004, population Monte Carlo). The population is weighted anew for every
+history, so that a forecast needs no fit.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import torch
+from annotated_types import Len
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+from models.config.ranges import Number, Positive
+from models.forecasting.classics.member import (
+    Asked,
+    Season,
+    Values,
+    first_known,
+    inverse_chi_square,
+    resampled,
+    season_basis,
+    unit_of,
+)
+from models.forecasting.rollout import Paths
+from models.prediction.noise import standard_normal
+from models.randomness import generator
+
+Trend = Literal["none", "drift", "damped"]
+Particles = Float64[Tensor, "particles 4"]
+Filled = Float64[Tensor, "rows particles columns"]
+
+MOST = 1_024  # particles in a stored member
+_FIRST, _KEPT = 256, 128  # particles of the prior, and of the population
+_FREEDOM = 5  # of Student's t, from which the population is drawn
+_DEFENSIVE = 0.1  # the prior's share in it, which bounds the weights (Hesterberg 1995)
+_WIDER = 1.5  # the proposal's covariance ÷ that of the posterior
+_ADAPTING_ROWS = 8
+_BLOCK = 32  # steps of errors that are kept before their products are added
+_BLOCK_VALUES = 2**22  # of all states of the rows at once
+# Priors in units of the standard deviation of changes. Wide: a few seasons of data outweigh them.
+_LEVEL, _TREND, _SEASON = 10.0, 0.3, 5.0
+_NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²: its size, and how many values it counts as
+# Means and standard deviations of logit α, logit β/α, logit (φ − 0.8)/0.2 and logit γ/(1 − α).
+_PRIOR = ((0.0, 1.5), (-2.0, 1.5), (2.0, 1.0), (-1.5, 1.5))
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """α, β, φ and γ of each particle."""
+
+    level: Float64[Tensor, "particles"]
+    trend: Float64[Tensor, "particles"]
+    damping: Float64[Tensor, "particles"]
+    season: Float64[Tensor, "particles"]
+
+
+@dataclass(frozen=True)
+class State:
+    """The state after the last value, as a function of (1, x₀), with the posterior of x₀ and σ².
+
+    Args:
+        level, trend, season: the columns belong to 1 and x₀; the season's next step is first.
+        mean, root: x₀ ~ N(mean, σ² root rootᵀ).
+        noise: the posterior's size of σ².
+        freedom: its degrees of freedom.
+        log_prob: log marginal likelihood, up to a constant.
+    """
+
+    level: Filled
+    trend: Filled
+    season: Float64[Tensor, "rows particles season columns"]
+    mean: Float64[Tensor, "rows particles unknown"]
+    root: Float64[Tensor, "rows particles unknown unknown"]
+    noise: Float64[Tensor, "rows particles"]
+    freedom: Float64[Tensor, "rows"]
+    log_prob: Float64[Tensor, "rows particles"]
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """Exponential smoothing.
+
+    Args:
+        trend: none, a constant drift (as in the method Theta), or one that changes and fades.
+        season: steps of the season, which is added; 1 for none.
+        population: the particles; the prior's where there are none.
+        offsets: log prior − log proposal of each.
+        learned: their log marginal likelihood in training, per history.
+        steps: of a training history, on average.
+    """
+
+    trend: Trend
+    season: Season
+    population: Annotated[tuple[tuple[Number, Number, Number, Number], ...], Len(0, MOST)] = ()
+    offsets: Annotated[tuple[Number, ...], Len(0, MOST)] = ()
+    learned: Annotated[tuple[Number, ...], Len(0, MOST)] = ()
+    steps: Positive = 1.0
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        parts = [
+            "exponential smoothing",
+            {"none": "", "drift": "drift", "damped": "trend"}[self.trend],
+        ]
+        return ", ".join([*filter(None, parts), *(["season"] if self.season > 1 else [])])
+
+    def adapted(self, values: Values) -> "Smoothing":
+        """A copy whose population lies where the posteriors of these histories do."""
+        values = _evenly(values, _ADAPTING_ROWS)
+        particles, offsets = self._prior(_FIRST), torch.zeros(_FIRST, dtype=torch.float64)
+        for stage in range(2):
+            found = self._filtered(values, particles).log_prob
+            weights = (found + offsets).softmax(1).mean(0)
+            particles, offsets = self._proposed(particles, weights, stage)
+        learned = self._filtered(values, particles).log_prob.mean(0)
+        steps = float((~values.isnan()).sum(1).double().mean())
+        rows = tuple((a, b, c, d) for a, b, c, d in particles.tolist())
+        return replace(
+            self,
+            population=rows,
+            offsets=tuple(offsets.tolist()),
+            learned=tuple(learned.tolist()),
+            steps=steps,
+        )
+
+    def paths(self, values: Values, asked: Asked) -> Paths:
+        """Sample paths. Rows are filtered as many at once as memory allows."""
+        per_row = len(self.population) * (self.season + 2) * self._columns
+        parts = values.split(max(1, _BLOCK_VALUES // per_row))
+        return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
+
+    def _paths(self, values: Values, asked: Asked) -> Paths:
+        particles = torch.tensor(self.population, dtype=torch.float64)
+        state = self._filtered(values, particles)
+        weights = (state.log_prob + self._missing(values)).softmax(1)
+        chosen = resampled(weights, asked.draws)
+        return self._simulated(state, self._parameters(particles), chosen, values, asked)
+
+    def _missing(self, values: Values) -> Float64[Tensor, "rows particles"]:
+        """Prior − proposal, and training's likelihood for the steps that a history has fewer.
+
+        A power prior (Ibrahim and Chen 2000): what training saw counts as much as is missing.
+        """
+        given = (~values.isnan()).sum(1, keepdim=True).double()
+        share = (1 - given / self.steps).clamp(min=0)
+        offsets = torch.tensor(self.offsets, dtype=torch.float64)
+        return offsets + share * torch.tensor(self.learned, dtype=torch.float64)
+
+    @property
+    def _columns(self) -> int:
+        """1 and the columns of x₀."""
+        waves = season_basis(self.season).shape[1] if self.season > 1 else 0
+        return 2 + (self.trend != "none") + waves
+
+    def _prior(self, count: int) -> Particles:
+        return torch.randn(count, 4, generator=generator(0, "smoothing", "prior")).double()
+
+    def _proposed(
+        self, particles: Particles, weights: Float64[Tensor, "particles"], stage: int
+    ) -> tuple[Float64[Tensor, "found 4"], Float64[Tensor, "found"]]:
+        """A population from Student's t around the weighted particles, and prior − proposal."""
+        mean = weights @ particles
+        centred = particles - mean
+        covariance = _WIDER * (centred.T @ (weights.unsqueeze(1) * centred))
+        root = torch.linalg.cholesky(covariance + 0.05 * torch.eye(4, dtype=torch.float64))
+        draws = generator(0, "smoothing", "population", stage)
+        normal = torch.randn(_KEPT, 4, generator=draws).double()
+        chi = torch.randn(_KEPT, _FREEDOM, generator=draws).double().square().mean(1, keepdim=True)
+        found = mean + (normal / chi.sqrt()) @ root.T
+        count = round(_DEFENSIVE * _KEPT)
+        found[:count] = self._prior(count)
+        whitened = torch.linalg.solve_triangular(root, (found - mean).T, upper=False).T
+        student = (
+            -0.5 * (_FREEDOM + 4) * torch.log1p(whitened.square().sum(1) / _FREEDOM)
+            - root.diagonal().log().sum()
+            + math.lgamma((_FREEDOM + 4) / 2)
+            - math.lgamma(_FREEDOM / 2)
+            - 2 * math.log(_FREEDOM * math.pi)
+        )
+        prior = -0.5 * found.square().sum(1) - 2 * math.log(2 * math.pi)
+        both = torch.stack(
+            [prior + math.log(_DEFENSIVE), student + math.log1p(-_DEFENSIVE)]
+        ).logsumexp(0)
+        return found, prior - both
+
+    def _parameters(self, particles: Particles) -> Parameters:
+        location, spread = torch.tensor(_PRIOR, dtype=torch.float64).T
+        alpha, beta, phi, gamma = torch.sigmoid(location + spread * particles).unbind(1)
+        return Parameters(
+            alpha,
+            alpha * beta if self.trend == "damped" else 0 * beta,
+            {"none": 0 * phi, "drift": 0 * phi + 1, "damped": 0.8 + 0.2 * phi}[self.trend],
+            (1 - alpha) * gamma if self.season > 1 else 0 * gamma,
+        )
+
+    def _filtered(self, values: Values, particles: Particles) -> State:
+        """Run the recursion over the values, for 1 and for every column of x₀."""
+        scaled = (values - first_known(values).unsqueeze(1)) / unit_of(values).unsqueeze(1)
+        of = self._parameters(particles)
+        rows, steps = scaled.shape
+        level, trend, season = self._begin(rows, len(particles), steps)
+        products = torch.zeros(rows, len(particles), self._columns, self._columns).double()
+        a, b, p, g = (x.unsqueeze(-1) for x in (of.level, of.trend, of.damping, of.season))
+        known, begun, place = ~scaled.isnan(), torch.zeros(rows, 1, 1).double(), 0
+        errors = []
+        for t in range(steps):
+            seen = known[:, t].double().view(-1, 1, 1)
+            begun = torch.maximum(begun, seen)
+            moved = p * trend
+            place = t % max(self.season, 1)
+            error = -(level + moved + season[:, :, place])
+            error[..., 0] += scaled[:, t : t + 1].nan_to_num(0.0)
+            error = error * seen
+            level = level + begun * moved + a * error
+            trend = trend + begun * (moved - trend) + b * error
+            if self.season > 1:
+                season[:, :, place] += g * error
+            errors.append(error)
+            if len(errors) == _BLOCK or t == steps - 1:
+                block = torch.stack(errors, 2)
+                products += block.mT @ block
+                errors = []
+        season = season.roll(-(steps % max(self.season, 1)), 2)
+        return self._posterior(level, trend, season, products, known.sum(1).double())
+
+    def _begin(self, rows: int, particles: int, steps: int) -> tuple[Filled, Filled, Tensor]:
+        """The state before the first value: 0, and a 1 for each column of x₀."""
+        shape = (rows, particles, self._columns)
+        level, trend = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+        season = torch.zeros(rows, particles, max(self.season, 1), self._columns).double()
+        level[..., 1] = 1.0
+        if self.trend != "none":
+            trend[..., 2] = 1.0
+        if self.season > 1:
+            basis = season_basis(self.season)
+            season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
+        return level, trend, season
+
+    def _posterior(
+        self,
+        level: Filled,
+        trend: Filled,
+        season: Tensor,
+        products: Float64[Tensor, "rows particles columns columns"],
+        known: Float64[Tensor, "rows"],
+    ) -> State:
+        """Regression of e⁰ on −E with the prior of x₀ and σ²."""
+        widths = [_LEVEL, *([_TREND] if self.trend != "none" else [])]
+        widths += [_SEASON] * (self._columns - 1 - len(widths))
+        precision = torch.tensor(widths, dtype=torch.float64) ** -2
+        matrix = products[..., 1:, 1:] + precision.diag()
+        right = -products[..., 1:, :1]
+        lower = torch.linalg.cholesky(matrix)
+        mean = torch.cholesky_solve(right, lower)
+        left = products[..., 0, 0] - (right * mean).sum((-1, -2))
+        freedom = _NOISE_COUNT + known
+        total = _NOISE_COUNT * _NOISE + left.clamp(min=0)
+        log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_prob = -log_det - 0.5 * freedom.unsqueeze(1) * total.log()
+        identity = torch.eye(matrix.shape[-1], dtype=torch.float64).expand_as(matrix)
+        root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
+        noise = total / freedom.unsqueeze(1)
+        return State(level, trend, season, mean.squeeze(-1), root, noise, freedom, log_prob)
+
+    def _simulated(
+        self,
+        state: State,
+        parameters: Parameters,
+        chosen: Int[Tensor, "rows draws"],
+        values: Values,
+        asked: Asked,
+    ) -> Paths:
+        """Draw states and noise of the chosen particles, and go on from there."""
+        purpose = f"{self.name} {self.season}"
+        width = state.mean.shape[-1]
+        noise = standard_normal(asked.seed, purpose, 0, asked.draws, width + 1).double()
+        variance = _pick(state.noise, chosen) * inverse_chi_square(
+            noise[:, 0], state.freedom.unsqueeze(1)
+        )
+        spread = (_pick(state.root, chosen) @ noise[:, 1:, None]).squeeze(-1)
+        start = _pick(state.mean, chosen) + variance.sqrt().unsqueeze(-1) * spread
+        start = torch.cat([torch.ones_like(start[..., :1]), start], -1)
+
+        def at_end(columns: Tensor) -> Tensor:
+            """[draws, 1, rows, ...]"""
+            picked = _pick(columns, chosen)
+            of = start if columns.dim() == 3 else start.unsqueeze(2)
+            return (picked * of).sum(-1).transpose(0, 1).unsqueeze(1)
+
+        first, unit = first_known(values), unit_of(values)
+        a, b, p, g = (
+            x[chosen].T.unsqueeze(1)
+            for x in (parameters.level, parameters.trend, parameters.damping, parameters.season)
+        )
+        deviation = variance.sqrt().T.unsqueeze(1)
+        states = (at_end(state.level), at_end(state.trend), at_end(state.season))
+        steps = self._ahead(states, (a, b, p, g), deviation, asked, purpose)
+        found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
+        shape = (asked.draws, asked.paths, len(values), asked.horizon)
+        value, mean = (first[:, None] + unit[:, None] * one.expand(shape) for one in found)
+        spread = (unit**2 * deviation.square()).unsqueeze(-1).expand(shape)
+        return Paths(value, mean, spread, value[:0])
+
+    def _ahead(
+        self,
+        states: tuple[Tensor, Tensor, Tensor],
+        parameters: tuple[Tensor, Tensor, Tensor, Tensor],
+        deviation: Tensor,
+        asked: Asked,
+        purpose: str,
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Value and mean of each step ahead, in units: [draws, paths, rows]."""
+        (level, trend, season), (a, b, p, g) = states, parameters
+        for h in range(asked.horizon):
+            place = h % max(self.season, 1)
+            moved = p * trend
+            mean = level + moved + season[..., place]
+            normal = standard_normal(asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths)
+            error = deviation * normal.double().unsqueeze(-1)
+            level, trend = level + moved + a * error, moved + b * error
+            season = season.expand(*error.shape, -1).clone()
+            season[..., place] += g * error
+            yield mean + error, mean.expand_as(error)
+
+
+def _pick(values: Tensor, chosen: Int[Tensor, "rows draws"]) -> Tensor:
+    """The values of the chosen particles of each row."""
+    return values[torch.arange(len(values)).unsqueeze(1), chosen]
+
+
+def _evenly(values: Values, most: int) -> Float64[Tensor, "some steps"]:
+    """At most so many rows, evenly spread, the last one among them."""
+    chosen = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
+    return values[chosen]

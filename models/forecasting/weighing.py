@@ -1,0 +1,79 @@
+"""Fits the classical members, and finds what share of a forecast they should have."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from models.config import ModelConfig
+from models.forecasting.backtest import Origin, find_origins, worth
+from models.forecasting.classics.classics import Classics
+from models.forecasting.classics.stacking import log_scores, stack
+from models.forecasting.model import Forecaster
+from models.forecasting.series import Series
+from models.forecasting.sets import SetBounds
+from models.prediction.options import PredictOptions
+
+_MOST = 40  # forecasts that weigh the members
+_SEASONS, _STEPS = 3, 8  # before the first of them, if a series has as many
+_LEAST = 0.02  # a share below it is not worth its paths
+
+
+def weighing_origins(
+    series: Sequence[Series], sets: SetBounds, config: ModelConfig, span: int
+) -> list[Origin]:
+    """Origins in the second half of each series, before its scored end, thinned evenly."""
+    assert config.forecast is not None
+    season, horizon = int(config.forecast.season or 1), int(config.forecast.horizon or 1)
+    before = [one.until(end) for one, end in zip(series, sets.scores.tolist(), strict=True)]
+    firsts = [
+        min(max(len(one) // 2, _SEASONS * season + _STEPS), max(span, len(one) - horizon))
+        for one in before
+    ]
+    found = find_origins(before, firsts, span, horizon)
+    kept = np.unique(np.linspace(0, len(found) - 1, min(_MOST, len(found))).round().astype(int))
+    return [found[i] for i in kept.tolist()]
+
+
+def weigh(
+    model: Forecaster, earlier: Sequence[Origin], calibrating: Sequence[Origin], samples: int
+) -> Classics | None:
+    """The classical members, weighed by forecasts from earlier origins.
+
+    Their share beside the network follows from the origins that calibrate, because the network has
+    learned the steps before them. It is all without such origins: nothing shows then what the
+    network's forecasts are worth. None if no origin has a long enough past.
+    """
+    if not earlier:
+        return None
+    known, targets = _known(model, earlier)
+    found = Classics.fit(known, targets, model.frame.season, worth(earlier, model.horizon))
+    if not calibrating:
+        return found
+    known, targets = _known(model, calibrating)
+    alone = replace(model, classics=None)
+    options = alone.resolve(PredictOptions(samples=samples))
+    paths = alone.roll_out(alone.histories(calibrating), options).paths
+    both = torch.stack(
+        [
+            found.log_scores(known, targets).flatten(),
+            log_scores(paths, targets.to(model.device)).flatten().cpu(),
+        ]
+    )
+    share = float(stack(both, worth(calibrating, model.horizon))[0])
+    if share < _LEAST:
+        return None
+    return replace(found, share=1.0 if share > 1 - _LEAST else share)
+
+
+def _known(
+    model: Forecaster, origins: Sequence[Origin]
+) -> tuple[Tensor, Float64[Tensor, "origins horizon"]]:
+    """What is known at each origin, and the u that followed."""
+    known = model.histories(origins).known
+    assert known is not None
+    targets = np.stack([origin.targets(model.horizon) for origin in origins])
+    return known, torch.from_numpy(model.frame.transform(targets))

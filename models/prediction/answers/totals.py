@@ -1,0 +1,145 @@
+"""The sum of a forecast from its first step to each step: what is needed until then in all."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from models.evaluation.calibration import Calibration
+from models.prediction.answers.answer import Answer, Arrays, Classes, Question
+from models.prediction.answers.exceeds import Exceedance
+from models.prediction.answers.quantiles import Quantiles
+from models.prediction.options import BatchOptions, IntervalKind, ResolvedOptions
+from models.prediction.predictive import Mixture
+
+TOTAL = "total_"  # begins the names of columns, tensors and errors
+KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # feedback has no labels of sums
+
+PerLevel = Float[np.ndarray, "rows levels"]
+
+
+@dataclass(frozen=True)
+class TotalsAnswer(Answer):
+    """Of the sum over the steps up to each one, in units of the target.
+
+    Args:
+        levels: of the intervals.
+        lower, upper: bounds of credible intervals; None if they were not asked for.
+        conformal_lower, conformal_upper: infinite if too few sums were observed.
+        mc_error: of the mean.
+        p: the probabilities of `quantiles`.
+        exceeds: the probability that the sum is above each of the thresholds.
+    """
+
+    levels: tuple[float, ...]
+    p: tuple[float, ...]
+    thresholds: tuple[float, ...]
+    mean: Float[np.ndarray, "rows"]
+    median: Float[np.ndarray, "rows"]
+    mc_error: Float[np.ndarray, "rows"] | None
+    lower: PerLevel | None
+    upper: PerLevel | None
+    conformal_lower: PerLevel | None
+    conformal_upper: PerLevel | None
+    quantiles: Float[np.ndarray, "rows p"]
+    exceeds: Float[np.ndarray, "rows thresholds"]
+
+    @property
+    def _bounds(self) -> list[tuple[str, PerLevel, PerLevel]]:
+        """Kind and bounds of the intervals that there are."""
+        of_kind = {
+            "credible": (self.lower, self.upper),
+            "conformal": (self.conformal_lower, self.conformal_upper),
+        }
+        return [(k, *ends) for k, ends in of_kind.items() if ends[0] is not None]  # type: ignore[misc]
+
+    def document(self) -> dict[str, Any]:
+        intervals = [
+            {
+                "level": level,
+                "kind": kind,
+                "lower": np.ascontiguousarray(lower[:, i]),
+                "upper": np.ascontiguousarray(upper[:, i]),
+            }
+            for kind, lower, upper in self._bounds
+            for i, level in enumerate(self.levels)
+        ]
+        found = {
+            "mean": self.mean,
+            "median": self.median,
+            "mc_error": self.mc_error,
+            "intervals": intervals,
+        }
+        if self.p:
+            found["quantiles"] = Quantiles(self.p, self.quantiles).document()
+        if self.thresholds:
+            found["exceeds"] = Exceedance(self.thresholds, self.exceeds).document()
+        return found
+
+    def columns(self) -> dict[str, np.ndarray]:
+        nan = np.full_like(self.mean, np.nan)
+        error = nan if self.mc_error is None else self.mc_error
+        found = {"mean": self.mean, "median": self.median, "mc_error": error}
+        for kind, lower, upper in self._bounds:
+            prefix = "" if kind == "credible" else f"{kind}_"
+            for i, level in enumerate(self.levels):
+                found[f"{prefix}lower_{level}"] = lower[:, i]
+                found[f"{prefix}upper_{level}"] = upper[:, i]
+        found |= Quantiles(self.p, self.quantiles).columns()
+        found |= Exceedance(self.thresholds, self.exceeds).columns()
+        return {f"{TOTAL}{name}": values for name, values in found.items()}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        found = {"mean": self.mean, "median": self.median}
+        for kind, lower, upper in self._bounds:
+            prefix = "" if kind == "credible" else f"{kind}_"
+            found[f"{prefix}quantiles"] = np.stack([lower, upper], axis=-1)
+        if self.p:
+            found["quantile_values"] = self.quantiles
+        if self.thresholds:
+            found["exceeds"] = self.exceeds
+        return {f"{TOTAL}{name}": values for name, values in found.items()}
+
+
+def of_mixture(
+    mixture: Mixture, options: BatchOptions, calibration: Calibration | None
+) -> dict[str, Tensor]:
+    """Not from the mixture of a step: `models.forecasting.totals` answers it from whole paths."""
+    raise NotImplementedError
+
+
+def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> TotalsAnswer:
+    assert options.totals is not None
+    none = np.empty((len(arrays["mean"]), 0))
+    return TotalsAnswer(
+        levels=options.intervals,
+        p=options.quantiles,
+        thresholds=options.totals.exceeds,
+        mean=arrays["mean"],
+        median=arrays["median"],
+        mc_error=arrays.get("mc_error"),
+        lower=arrays.get("credible lower"),
+        upper=arrays.get("credible upper"),
+        conformal_lower=arrays.get("conformal lower"),
+        conformal_upper=arrays.get("conformal upper"),
+        quantiles=arrays.get("quantiles", none),
+        exceeds=arrays.get("exceeds", none),
+    )
+
+
+QUESTION = Question(
+    "totals",
+    of_mixture,
+    answer,
+    ("forecasting",),
+    {
+        f"{TOTAL}mean": (-1,),
+        f"{TOTAL}median": (-1,),
+        f"{TOTAL}quantiles": (-1, -1, 2),
+        f"{TOTAL}conformal_quantiles": (-1, -1, 2),
+        f"{TOTAL}quantile_values": (-1, -1),
+        f"{TOTAL}exceeds": (-1, -1),
+    },
+)

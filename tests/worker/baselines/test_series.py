@@ -1,0 +1,191 @@
+"""Classical methods beside a forecaster: at which origins, with which errors, and what is told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from statsforecast import models as statsforecast
+
+from models.config import BBBConfig, ModelConfig, RecurrentConfig, TrainingConfig
+from models.exceptions import Stopped
+from models.features.columns import ColumnProfile
+from models.forecasting.backtest import Origin, backtest, some
+from models.forecasting.forecast import Forecast
+from models.forecasting.model import Forecaster
+from models.forecasting.rollout import Paths
+from models.forecasting.series import Series
+from models.training.recipe import resolve
+from models.training.train import train
+from worker.baselines.classical import CLASSICS, scores_of, stretch
+from worker.baselines.series import at_origins, notes_on, with_series_baselines
+
+HORIZON = 3
+TYPES = {"month": "datetime", "sales": "number"}
+
+
+def origins(count: int, key: str | None = None) -> list[Origin]:
+    values = 10 + np.random.default_rng(0).normal(size=30 + count + HORIZON).cumsum()
+    series = Series(key, {}, np.arange(len(values)).astype(float), values)
+    return [Origin(series, 30 + i, 30) for i in range(count)]
+
+
+def forecast(count: int) -> Forecast:
+    """Of 20 weight draws with 2 paths each."""
+    means = torch.randn(20, 2, count, HORIZON, generator=torch.Generator().manual_seed(1)).double()
+    return Forecast(Paths(means, means, torch.ones_like(means), means), is_log=False)
+
+
+def sales(count: int = 120) -> dict[str, np.ndarray]:
+    """A season that repeats almost exactly, which a network of two epochs has not learned."""
+    t, random = np.arange(count), np.random.default_rng(0)
+    values = 100 + t + 30 * np.sin(2 * np.pi * t / 12) + random.normal(size=count)
+    months = (np.datetime64("2015-01", "M") + t).astype("datetime64[us]")
+    return {"month": months, "sales": values}
+
+
+@pytest.fixture(scope="module")
+def forecaster() -> Forecaster:
+    columns = sales()
+    wanted = ModelConfig(
+        target="sales",
+        task="forecasting",
+        network=RecurrentConfig(kind="rnn", hidden=(4,)),
+        method=BBBConfig(),
+        training=TrainingConfig(epochs=2, fine_tune_epochs=1, validation_fraction=0.4),
+        pruning=(0.5,),
+    )
+    profiles = [ColumnProfile(name=name, type=kind) for name, kind in TYPES.items()]
+    config = resolve(wanted, profiles, 120, lambda names: {name: columns[name] for name in names})
+    model = train(columns, TYPES, config)
+    assert isinstance(model, Forecaster)
+    return model
+
+
+def test_all_methods_are_scored_at_the_origins_of_autoets() -> None:
+    chosen = origins(40)
+    metrics = backtest(forecast(40), chosen, 1, HORIZON)
+    fewer = metrics.pop("some_origins")
+    assert (metrics["origins"], fewer["origins"], len(some(chosen))) == (40, 10, 10)
+    all_paths = forecast(40).paths
+    at_some = [o.first - 30 for o in some(chosen)]
+    means = all_paths.means[:, :, at_some]
+    there = Forecast(Paths(means, means, torch.ones_like(means), means), is_log=False)
+    expected = backtest(there, some(chosen), 1, HORIZON)
+    assert "some_origins" not in expected
+    names = ("crps", "mase", "log_likelihood")
+    naive, expected_naive = (m["baselines"]["seasonal_naive"] for m in (fewer, expected))
+    for found, there_alone in ((fewer, expected), (naive, expected_naive)):
+        assert [found[n] for n in names] == pytest.approx([there_alone[n] for n in names])
+
+
+@pytest.mark.parametrize("label", [classic.label for classic in CLASSICS])
+def test_scores_are_of_gaussians_with_the_widths_of_the_librarys_intervals(label: str) -> None:
+    chosen = origins(2)
+    found = scores_of(label, chosen, 1, HORIZON)
+    model = getattr(statsforecast, label)(season_length=1)
+    expected = []
+    for origin in chosen:
+        answer = model.forecast(y=origin.past.values, h=HORIZON, level=[90])
+        mean, low, high = (np.asarray(answer[name]) for name in ("mean", "lo-90", "hi-90"))
+        scale = (high - low) / 2 / stats.norm.ppf(0.95)
+        z = (origin.targets(HORIZON) - mean) / scale
+        inner = z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi)
+        expected.append(scale * inner)  # Gneiting and Raftery 2007, eq. 21
+    np.testing.assert_allclose(found["crps"], np.concatenate(expected), rtol=1e-6)
+
+
+def test_a_method_reads_the_recent_steps_after_the_last_gap() -> None:
+    values = np.arange(1_000.0)
+    assert len(stretch(values, 12)) == 500
+    assert len(stretch(values, 168)) == 4 * 168
+    values[-30] = np.nan
+    np.testing.assert_array_equal(stretch(values, 12), values[-29:])
+
+
+def test_a_long_season_is_taken_out_before_the_fit() -> None:
+    """A pattern of 48 steps with noise of 1 %: without it the error is its deviation, 0.7."""
+    t = np.arange(4 * 48 + 48)
+    values = 10 + np.sin(2 * np.pi * t / 48) + np.random.default_rng(0).normal(size=len(t)) / 100
+    origin = Origin(Series(None, {}, t.astype(float), values), 4 * 48, 4 * 48)
+    for label in ("AutoETS", "AutoTheta", "AutoARIMA"):
+        assert float(scores_of(label, [origin], 48, 48)["mae"].mean()) < 0.05
+
+
+def test_expensive_methods_are_fitted_at_fewer_origins_and_several_series_at_more() -> None:
+    one = origins(40)
+    counts = [len(at_origins(one, classic, 1)) for classic in CLASSICS]
+    assert counts == [10, 10, 4]
+    several = [*origins(30, "a"), *origins(30, "b")]
+    assert [len(at_origins(several, classic, 1)) for classic in CLASSICS] == [30, 30, 12]
+    assert {o.series.key for o in at_origins(several, CLASSICS[2], 1)} == {"a", "b"}
+
+
+def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Forecaster) -> None:
+    columns = sales()
+    compared = with_series_baselines(forecaster, columns, lambda: False)
+    assert isinstance(compared, Forecaster)
+    held_out = forecaster.held_out_origins(columns)
+    for prune in (0.0, 0.5):
+        metrics = compared.variant(prune).metrics
+        found = metrics["baselines"]
+        names = ["seasonal_naive", "auto_ets", "auto_theta", "auto_arima"]
+        assert list(found) == names
+        for classic in CLASSICS:
+            one, chosen = found[classic.name], at_origins(held_out, classic, 12)
+            assert (one["origins"], one["series"]) == (len(chosen), 1)
+            if (prune, classic.name) not in {(0.0, "auto_arima"), (0.5, "auto_ets")}:
+                continue
+            alone = forecaster.score_origins(chosen, prune, 100)
+            assert one["this_model"]["crps"] == pytest.approx(alone["crps"])
+            assert one["advantage"] == pytest.approx(one["crps"] - alone["crps"])
+            assert one["scaled_crps"] == pytest.approx(one["crps"] * one["mase"] / one["mae"])
+            is_sure = abs(one["advantage"]) > 2 * one["advantage_error"]
+            assert (one["verdict"] != "no difference") == is_sure
+        assert found["auto_ets"]["verdict"] == "worse"  # a network of two epochs
+        assert metrics["standard_errors"]["crps"] > 0
+    notes = set(compared.notes) - set(forecaster.notes)
+    assert any(note.startswith("AutoETS forecast the held-out steps better") for note in notes)
+
+
+def test_a_series_that_no_method_takes_leaves_a_complete_model(forecaster: Forecaster) -> None:
+    """Five or six steps lie between each held-out origin and the gap before it."""
+    columns = sales()
+    frame = replace(forecaster.frame, context=4, season=1)
+    short = replace(forecaster, frame=frame)
+    values = columns["sales"].copy()
+    values[[66, 84, 101]] = np.nan
+    compared = with_series_baselines(short, {**columns, "sales": values}, lambda: False)
+    assert compared.notes.count("no comparison with AutoETS: it could not be fitted") == 1
+    assert isinstance(compared, Forecaster)
+    assert compared.variant(0.0).metrics == forecaster.variant(0.0).metrics
+
+
+def test_only_what_is_better_beyond_chance_is_noted() -> None:
+    beside = {
+        "auto_ets": {
+            "verdict": "worse",
+            "advantage": -0.12,
+            "advantage_error": 0.05,
+            "origins": 13,
+        },
+        "auto_theta": {"verdict": "no difference"},
+        "auto_arima": {"verdict": "better"},
+        "seasonal_naive": {},  # of an older release, or not finite
+    }
+    [note] = notes_on(beside)
+    assert note.startswith("AutoETS forecast the held-out steps better than this model")
+    assert note.endswith("its CRPS is lower by 0.12 (standard error 0.05, 13 origins)")
+
+
+def test_a_job_that_is_to_stop_does_so_between_two_fits() -> None:
+    asked = iter([False, False, False, True])  # before the import and three of the fits
+    with pytest.raises(Stopped):
+        scores_of("AutoETS", origins(5), 1, HORIZON, lambda: next(asked))
+    assert next(asked, None) is None
+
+
+def test_the_import_is_not_waited_for() -> None:
+    with pytest.raises(Stopped):
+        scores_of("no such model", origins(5), 1, HORIZON, lambda: True)
