@@ -1,9 +1,10 @@
 """Coverage of 90 % intervals of steps and of sums over the horizon.
 
-    python -m benchmarks.totals [--data FOLDER] [--length 240] [--seeds 2]
+    python -m benchmarks.totals [--data FOLDER] [--length 240] [--seeds 2] [--quick]
 
-Simulated series, and those in FOLDER/forecasts. A forecaster with default settings learns each
-series but for a held-out end, from whose origins it forecasts. Sums are those of whole paths: as
+Simulated series, and those in FOLDER/forecasts. A forecaster with default settings (`--quick`: a
+small network, few epochs) learns each series but for a held-out end, from whose origins it
+forecasts. Sums are those of whole paths: as
 calibrated, as the model draws them, and with independent steps.
 """
 
@@ -17,8 +18,7 @@ import numpy as np
 import torch
 
 from benchmarks import results
-from models.config import ForecastConfig, ModelConfig, TrainingConfig
-from models.evaluation.path_calibration import PathCalibration
+from models.config import ForecastConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
@@ -71,15 +71,19 @@ def stored(folder: Path) -> Iterator[tuple[str, np.ndarray, int, int | None]]:
         yield name, table[:, 1].astype(np.float64), about["horizon"], about["season"]
 
 
-def fit(values: np.ndarray, horizon: int, season: int | None) -> tuple[Forecaster, Columns]:
+def fit(
+    values: np.ndarray, horizon: int, season: int | None, *, quick: bool
+) -> tuple[Forecaster, Columns]:
     columns = {"time": np.arange(float(len(values))), "y": values}
     wanted = ModelConfig(
         target="y",
         task="forecasting",
         forecast=ForecastConfig(time="time", horizon=horizon, season=season),
-        training=TrainingConfig(validation_fraction=HELD_OUT),
+        training=TrainingConfig(validation_fraction=HELD_OUT, epochs=20 if quick else None),
         pruning=(),
     )
+    if quick:
+        wanted = replace(wanted, network=MLPConfig(hidden=(8,)))
     profiles = [ColumnProfile(name=name, type=type_) for name, type_ in TYPES.items()]
     config = resolve(wanted, profiles, len(values), lambda names: {n: columns[n] for n in names})
     model = train(columns, TYPES, config)
@@ -97,7 +101,7 @@ def with_theta(forecast: Forecast, theta: float) -> Forecast:
 
 def covers(forecast: Forecast, targets: torch.Tensor) -> list[float]:
     """The share of steps, and of sums over the whole horizon, in central intervals."""
-    draws = [forecast.by_forecast, Sums.of(forecast.by_forecast, is_log=forecast.is_log).draws]
+    draws = [forecast.by_forecast, Sums.of(forecast.by_forecast, forecast.observation).draws]
     shape = draws[0].shape[1:]
     truths = [targets.view(shape), targets.view(shape).cumsum(-1)]
     found = []
@@ -107,25 +111,26 @@ def covers(forecast: Forecast, targets: torch.Tensor) -> list[float]:
     return found
 
 
-def compare(values: np.ndarray, horizon: int, season: int | None) -> tuple[int, list[float]]:
+def compare(
+    values: np.ndarray, horizon: int, season: int | None, *, quick: bool
+) -> tuple[int, list[float]]:
     """The number of origins, and the coverage of each kind."""
-    model, columns = fit(values, horizon, season)
+    model, columns = fit(values, horizon, season, quick=quick)
     chosen = model.held_out_origins(columns)
     targets = torch.from_numpy(np.concatenate([one.targets(model.horizon) for one in chosen]))
     options = model.resolve(PredictOptions(samples=SAMPLES))
-    forecast = model.roll_out(model._histories(chosen), options)  # noqa: SLF001
-    found = forecast.calibration
-    calibrated = isinstance(found, PathCalibration) and found.sums is not None
-    theta = found.sums.theta if calibrated else np.nan  # type: ignore[union-attr]
-    steps, sums = covers(forecast, targets)
-    own, apart = (covers(with_theta(forecast, one), targets)[1] for one in (0.0, -1.0))
-    conformal = np.nan
-    if calibrated:
-        half = found.sums.half_widths(LEVEL, forecast.sums.draws.shape[-1])
-        low, high = forecast.sums.within([half])[0]
-        truth = targets.view(low.shape).cumsum(-1)
-        conformal = float(((low <= truth) & (truth <= high))[:, -1].double().mean())
-    return len(chosen), [steps, sums, own, apart if calibrated else np.nan, conformal, theta]
+    forecast = model.roll_out(model.histories(chosen), options)
+    calibration = forecast.calibration
+    sums = None if calibration is None else calibration.sums
+    of_steps, of_sums = covers(forecast, targets)
+    if sums is None:
+        return len(chosen), [of_steps, of_sums, *[np.nan] * 4]
+    own, apart = (covers(with_theta(forecast, theta), targets)[1] for theta in (0.0, -1.0))
+    half = sums.half_widths(LEVEL, model.horizon)
+    low, high = forecast.sums.within([half])[0]
+    truth = targets.view(low.shape).cumsum(-1)
+    conformal = float(((low <= truth) & (truth <= high))[:, -1].double().mean())
+    return len(chosen), [of_steps, of_sums, own, apart, conformal, sums.theta]
 
 
 def main() -> None:
@@ -133,14 +138,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="has the folder forecasts")
     parser.add_argument("--length", type=int, default=240)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     for source in (
         simulated(given.length, given.seeds),
         stored(given.data / "forecasts") if given.data else iter(()),
     ):
         lines, each = [], []
-        for name, *about in source:
-            origins, found = compare(*about)
+        for name, values, horizon, season in source:
+            origins, found = compare(values, horizon, season, quick=given.quick)
             each.append(found)
             shares = ["" if np.isnan(one) else f"{100 * one:.0f} %" for one in found[:-1]]
             lines.append([name, str(origins), *shares, f"{found[-1]:.2f}"])

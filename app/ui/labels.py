@@ -158,7 +158,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "forecast.horizon": ("Horizon", "Steps ahead."),
     "forecast.context": ("Context", "Past steps that a forecast uses."),
     "forecast.season": ("Season", "Steps after which the pattern repeats."),
-    "forecast.transform": ("Transform", "Log, for series whose variation grows with their level."),
+    "forecast.transform": (
+        "Transform",
+        "The scale of the forecast: log where variation grows with the level, counts for demand.",
+    ),
     "language.level": ("Tokens", "Words separated by white space, or characters."),
     "language.max_vocabulary": ("Vocabulary", "The number of most frequent tokens to keep."),
     "language.min_count": ("Least count", "The count a token needs to be kept."),

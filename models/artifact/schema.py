@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 from annotated_types import Interval, Len
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from models.config import FeatureType, Json, ModelConfig
@@ -31,6 +31,7 @@ from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
+from models.forecasting.observation import upgraded
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
@@ -90,7 +91,7 @@ class SelectionDocument(TypedDict, total=False):
 class SeriesDocument(TypedDict):
     """The fields that only a forecaster has."""
 
-    frame: Frame
+    frame: Annotated[Frame, BeforeValidator(upgraded)]
     spacing: Spacing
     seen: NotRequired[SeenSeries | None]
     classics: NotRequired[Classics | None]

@@ -33,6 +33,7 @@ from models.config.model import Pruning as Pruning
 from models.config.model import ScaleName as ScaleName
 from models.config.model import SupportConfig as SupportConfig
 from models.config.model import Task as Task
+from models.config.model import Transform as Transform
 from models.config.networks import Activation as Activation
 from models.config.networks import ConvolutionalConfig as ConvolutionalConfig
 from models.config.networks import MLPConfig as MLPConfig

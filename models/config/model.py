@@ -66,14 +66,19 @@ class SupportConfig:
     integer: bool | None = None
 
 
+Transform = Literal["none", "log", "sqrt", "logit", "counts"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForecastConfig:
     """The time column, the key column that separates series, and lengths in time steps.
 
     The network reads windows of `context` steps, each step with the one `season` steps earlier.
-    `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
-    It needs values above 0. `classics` mixes the network's forecasts with those of exponential
-    smoothing and autoregressions, by the log score of forecasts from earlier times.
+    `transform` is the scale that is forecast: "log" for series whose variation grows with their
+    level (values above 0), "sqrt" for values with a lower bound, "logit" between two bounds,
+    "counts" for whole numbers with many zeros, "none" for the values themselves.
+    `classics` mixes the network's forecasts with those of exponential smoothing and
+    autoregressions, by the log score of forecasts from earlier times.
     """
 
     __pydantic_config__ = STRICT
@@ -82,7 +87,7 @@ class ForecastConfig:
     horizon: Steps | None = None
     context: Steps | None = None
     season: Steps | None = None
-    transform: Literal["log", "none"] | None = None
+    transform: Transform | None = None
     classics: bool = True
 
 

@@ -11,7 +11,8 @@ fall exponentially in the pinball loss of each (Gibbs and Candès 2022, arXiv 22
 1), with their step sizes and the η and σ that they derive for stretches of `SPAN` rows. The loss is
 that of the level which a step size had reached from the labels known when the row was predicted.
 Steps of a forecast share errors, and their labels come late: with the level of just before, long
-steps would seem to foresee what no forecast could know.
+steps would seem to foresee what no forecast could know. And misses of one side follow each other by
+chance, so that all steps of a forecast together move a level, and weigh in the loss, as one row.
 
 The scores of labelled rows join those of the calibration rows, and the newest `MAX_LABELS` of this
 sequence are what new scores are ranked among. Without that, an interval wider than any calibration
@@ -77,10 +78,15 @@ class Reference:
     """The scores of calibration rows in increasing order, and what each row counts as.
 
     A score tells how far a target is from what was predicted: a residual, or a conformity.
+
+    Args:
+        per_label: what a labelled row counts as when the level follows it. The steps of a forecast
+            share errors: they count as one row together.
     """
 
     scores: Float64[np.ndarray, "rows"]
     weights: Float64[np.ndarray, "rows"]
+    per_label: float = 1.0
 
     def share(self, labels: Int[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
         """What a calibration row's weight is multiplied by beside so many labelled rows."""
@@ -121,7 +127,8 @@ def follow(
     """`track` for labels: the adapted levels before the first, and after each."""
     scores, known = labels.arrays
     before = needed_levels(reference, scores, np.arange(len(scores)))
-    return track(before, levels, then=needed_levels(reference, scores, known), known=known)
+    then = needed_levels(reference, scores, known)
+    return track(before, levels, then=then, known=known, weight=reference.per_label)
 
 
 def covered(
@@ -177,6 +184,7 @@ def track(
     *,
     then: Float64[np.ndarray, "labels"] | None = None,
     known: Int[np.ndarray, "labels"] | None = None,
+    weight: float = 1.0,
 ) -> Float64[np.ndarray, "times levels"]:
     """1 − α_t for each level before the first label, and after each.
 
@@ -184,12 +192,14 @@ def track(
         needed: λ_t of each labelled row among those before it.
         then: λ_t among those that were known when it was predicted, by default the same.
         known: how many these were.
+        weight: of a label, by which its steps and its loss are multiplied.
     """
     then = needed if then is None else then
     known = np.arange(len(needed)) if known is None else known
     alpha = 1 - np.asarray(levels, dtype=float)[:, None]
-    steps = np.asarray(step_sizes)
+    steps = weight * np.asarray(step_sizes)
     rate, mixing = _rates(alpha, len(steps))
+    rate = weight * rate
     tracked = [np.repeat(1 - alpha, len(steps), axis=1)]
     weights = np.full_like(tracked[0], 1 / len(steps))
     path = [1 - alpha[:, 0]]

@@ -168,7 +168,7 @@ class PathCalibration:
         """The residuals, which together count as the independent ones, and labelled steps join."""
         residuals = np.asarray(self.residuals, dtype=float)
         each = min(1.0, self.independent / max(1, len(residuals)))
-        return Reference(residuals, np.full(len(residuals), each))
+        return Reference(residuals, np.full(len(residuals), each), 1 / self.horizon)
 
     def describe(self) -> Json:
         return {

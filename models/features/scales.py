@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from models.config.ranges import NotNegative, Number, Positive
+from models.features.count_scale import CountScale
 
 Values = Float[Tensor, "*shape"]
 
@@ -113,7 +114,9 @@ class LogitScale:
         return ((self.upper + self.offset) - y).clamp(min=_TINY)
 
 
-Scale = Annotated[IdentityScale | LogScale | PowerScale | LogitScale, Field(discriminator="kind")]
+Scale = Annotated[
+    IdentityScale | LogScale | PowerScale | LogitScale | CountScale, Field(discriminator="kind")
+]
 
 
 def _box_cox(x: Values, exponent: float) -> Values:

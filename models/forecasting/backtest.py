@@ -143,7 +143,8 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
     metrics |= _finite(selective_metrics(own))
     if len(chosen) <= SOME_ORIGINS:
         return metrics
-    own, naive = (_at_some(scores, len(chosen)) for scores in (own, naive))
+    n = -(-len(chosen) // SOME_ORIGINS)  # as `some`
+    own, naive = (every(scores, len(chosen), n) for scores in (own, naive))
     return metrics | {"some_origins": _side_by_side(own, naive, some(chosen), season)}
 
 
@@ -170,14 +171,19 @@ def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -
     }
 
 
+def scores_alone(found: Json) -> Json:
+    """What `beside` gives, without this model."""
+    of_both = ("this_model", "advantage", "advantage_error", "verdict")
+    return {name: value for name, value in found.items() if name not in of_both}
+
+
 def _counts(chosen: Sequence[Origin], of_all: Dependence) -> Json:
     return {"origins": len(chosen), "series": of_all.num_series}
 
 
-def _at_some(scores: Scores, origins: int) -> Scores:
-    """The scores at some of the origins, given those at all; the steps of each are consecutive."""
-    step = torch.tensor(some(range(origins)))
-    return {name: all_.unflatten(0, (origins, -1))[step].flatten() for name, all_ in scores.items()}
+def every(scores: Scores, origins: int, n: int) -> Scores:
+    """The scores at every n-th of the origins; the steps of each are consecutive."""
+    return {name: part.unflatten(0, (origins, -1))[::n].flatten() for name, part in scores.items()}
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:

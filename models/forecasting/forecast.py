@@ -15,19 +15,16 @@ from functools import cached_property
 import torch
 from jaxtyping import Float64
 from torch import Tensor
-from torch.special import ndtr
+from torch.special import ndtr, ndtri
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
-from models.features.scales import LogScale
-from models.features.targets import NumberTarget
 from models.forecasting import totals
 from models.forecasting.coupling import couple
 from models.forecasting.crossings import ever_above, ever_below, probability
+from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.sums import Sums, calibrate_sums
-from models.likelihoods.families import Normal
-from models.likelihoods.shaped import Bounded
 from models.prediction.answers import decisions, exceeds, number_costs, questions
 from models.prediction.answers.parts import at_values
 from models.prediction.influence import ERROR
@@ -41,11 +38,11 @@ from models.prediction.prediction import (
     wants_errors,
 )
 from models.prediction.predictive import GaussianMixture
-from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.standard_error import standard_error
 
 PerStep = Float64[Tensor, "steps"]
 
+_TINY = 1e-9  # probability at which a normal score ends, at ±6
 _ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))  # the probability below mean + 1 deviation
 
 
@@ -54,13 +51,14 @@ class Forecast:
     """Predictive distributions of y from paths; steps of several forecasts are concatenated.
 
     Args:
-        drawn: the paths as the network predicts them.
+        drawn: the paths of u as the network predicts them.
+        observation: how y follows from u.
         calibration: scales them; None if the model is not calibrated.
         seed: of the noise that moves the dependence of the steps.
     """
 
     drawn: Paths
-    is_log: bool
+    observation: Observation = PLAIN
     calibration: PathCalibration | None = None
     seed: int = 0
 
@@ -83,8 +81,7 @@ class Forecast:
     @cached_property
     def draws(self) -> Float64[Tensor, "all_paths steps"]:
         """Whole paths with their noise, those of a weight draw one after the other."""
-        values = self.paths.values.flatten(2).flatten(0, 1)
-        return values.exp() if self.is_log else values
+        return self.observation.observe(self.paths.values.flatten(2).flatten(0, 1))
 
     @cached_property
     def by_forecast(self) -> Float64[Tensor, "all_paths forecasts ahead"]:
@@ -101,7 +98,7 @@ class Forecast:
     @cached_property
     def sums(self) -> Sums:
         """The sums over the first 1, 2, … steps of each forecast."""
-        return Sums.of(self.by_forecast, is_log=self.is_log)
+        return Sums.of(self.by_forecast, self.observation)
 
     def batches(self) -> list["Forecast"]:
         """The same forecast from parts of the draws, each with some of every member."""
@@ -118,22 +115,18 @@ class Forecast:
     @cached_property
     def of_y(self) -> NumberMixture:
         """The mixture for y, which `mixture` is on the scale of u."""
-        if not self.is_log:
-            return self.mixture
-        target = NumberTarget(0.0, 1.0, scale=LogScale(0.0, 0.0))
-        locs, scales = self.mixture.means.unsqueeze(1), self.mixture.variances.sqrt().unsqueeze(1)
-        everywhere = Bounded(-math.inf, -math.inf, math.inf, math.inf)
-        one = torch.ones_like(locs)
-        return ShapedMixture(target, Normal(), everywhere, locs, scales, one, one[:, :0])
+        return self.observation.mixture(self.mixture.means, self.mixture.variances)
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:
         """Mean and variance of y given the path before: [samples, paths, steps]."""
-        mean, variance = (p.flatten(2) for p in (self.paths.means, self.paths.variances))
-        if not self.is_log:
-            return mean, variance
-        expected = torch.exp(mean + 0.5 * variance)
-        return expected, torch.expm1(variance) * expected.square()
+        if self.observation.is_log:
+            mean, variance = (p.flatten(2) for p in (self.paths.means, self.paths.variances))
+            expected = torch.exp(mean + 0.5 * variance)
+            return expected, torch.expm1(variance) * expected.square()
+        shape = (self.num_samples, self.num_paths)
+        found = self.of_y.predicted_means(), self.of_y.noise_variances()
+        return found[0].unflatten(0, shape), found[1].unflatten(0, shape)
 
     @cached_property
     def means(self) -> Float64[Tensor, "samples steps"]:
@@ -167,9 +160,8 @@ class Forecast:
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
 
     def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:
-        """Quantiles of y; they may be transformed as values are, because exp is increasing."""
-        values = self.mixture.quantiles(levels)
-        return values.exp() if self.is_log else values
+        """Quantiles of y: those of u as they are observed, because g⁻¹ never decreases."""
+        return self.observation.observe(self.mixture.quantiles(levels))
 
     def summarise(self, options: BatchOptions) -> Arrays:
         """The arrays of a prediction by step, with the names of `models.prediction`."""
@@ -282,8 +274,7 @@ class Forecast:
         }
         shape = (self.num_samples, self.num_paths, -1)
         for name, value in quantiles.items():
-            parts = self.mixture.quantile_parts(value.log() if self.is_log else value)
-            found[name] = parts.view(shape).mean(1) * (value if self.is_log else 1.0)
+            found[name] = self.of_y.quantile_parts(value).view(shape).mean(1)
         return found
 
     def _decide(self, costs: Costs) -> tuple[dict[str, PerStep], dict[str, Tensor]]:
@@ -304,8 +295,8 @@ class Forecast:
 
         Source: Black and Scholes 1973, whose put option pays it.
         """
-        if not self.is_log:
-            return self.mixture.pinball(value, over, under)
+        if not self.observation.is_log:
+            return self.of_y.pinball(value, over, under)
         means, scales = self.mixture.means, self.mixture.variances.sqrt()
         d, expected = (value.log() - means) / scales, self._moments[0].flatten(0, 1)
         above = value * ndtr(d) - expected * ndtr(d - scales)
@@ -332,8 +323,8 @@ class Forecast:
         """The intervals that contain values with at most these residuals."""
         middle, deviation = self._middle_and_deviation
         halves = [score * deviation for score in scores]
-        ends = [(middle - half, middle + half) for half in halves]
-        return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
+        observe = self.observation.observe
+        return [(observe(middle - half), observe(middle + half)) for half in halves]
 
     def fit_calibration(
         self, targets: PerStep, worth: Worth, of_sums: Worth | None = None
@@ -355,14 +346,22 @@ class Forecast:
         ranked = fitted.ranked(scaled.standardised(targets).abs(), worth.alone)
         if of_sums is None:
             return ranked
-        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, is_log=self.is_log)
+        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, self.observation)
         return replace(ranked, sums=sums)
 
     def standardised(self, targets: PerStep) -> Float64[Tensor, "origins ahead"]:
-        """(u − median) ÷ deviation, on the CPU."""
+        """(u − median) ÷ deviation, on the CPU.
+
+        Of whole numbers and bounds, which stand for many u, it is the normal score of the
+        randomised probability below them.
+        """
         middle, deviation = self._middle_and_deviation
-        u = targets.log() if self.is_log else targets
-        return ((u - middle) / deviation).cpu().unflatten(0, self.drawn.values.shape[2:])
+        normal = (self.observation.to_latent(targets) - middle) / deviation
+        stands = self.of_y.has_probability(targets)
+        if bool(stands.any()):
+            below = self.of_y.pit(targets).clamp(_TINY, 1 - _TINY)
+            normal = torch.where(stands, ndtri(below), normal)
+        return normal.cpu().unflatten(0, self.drawn.values.shape[2:])
 
     @cached_property
     def _middle_and_deviation(self) -> tuple[PerStep, PerStep]:
@@ -372,32 +371,36 @@ class Forecast:
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:
         """The scores of each step, as `models.evaluation.metrics.regression_scores`."""
-        u = targets.log() if self.is_log else targets
         error = self.mean() - targets
         epistemic, aleatoric = self.epistemic(), self.aleatoric()
         scores = {
-            "log_likelihood": self.mixture.log_prob(u) - (u if self.is_log else 0.0),
+            "log_likelihood": self.of_y.log_prob(targets),
             "squared_error": error.square(),
             "mae": error.abs(),
             "crps": sample_crps(self.draws, targets),
             "epistemic_share": epistemic / (epistemic + aleatoric),
             "uncertainty": (epistemic + aleatoric).sqrt(),
         }
-        scores["pit"] = self.mixture.cdf(u)
+        scores["pit"] = self.of_y.pit(targets)
         scores |= coverage(scores["pit"])
+        stands = self.of_y.has_probability(targets)  # an interval then contains its ends
         for level, (lower, upper) in zip(
             COVERAGE_LEVELS, self.central(COVERAGE_LEVELS), strict=True
         ):
+            inside = ((lower <= targets) & (targets <= upper)).to(targets)
+            name = f"coverage_{level:g}"
+            scores[name] = torch.where(stands, inside, scores[name])
             scores[f"width_{level:g}"] = upper - lower
         return scores if self.calibration is None else scores | self._of_calibration(targets)
 
     def _of_calibration(self, targets: PerStep) -> dict[str, PerStep]:
         """The scores without calibration, and those of conformal intervals."""
         raw = replace(self, calibration=None)
-        u = targets.log() if self.is_log else targets
+        lower, upper = raw.central([0.9])[0]
+        inside = ((lower <= targets) & (targets <= upper)).double()
         scores = {
-            "uncalibrated_log_likelihood": raw.mixture.log_prob(u) - (u if self.is_log else 0.0),
-            "uncalibrated_coverage_0.9": coverage(raw.mixture.cdf(u))["coverage_0.9"],
+            "uncalibrated_log_likelihood": raw.of_y.log_prob(targets),
+            "uncalibrated_coverage_0.9": inside,
             CONFORMAL_SCORE: self.standardised(targets).abs().flatten(),
         }
         found = self.conformal(COVERAGE_LEVELS)

@@ -120,7 +120,7 @@ class _Checked:
                 f"{missing} of the last {span} steps up to the last known {reader.target!r} have "
                 f"no value; this model reads these steps and fills up to {MOST_MISSING:.0%} of them"
             )
-        if reader.frame.is_log and (read <= 0).any():
+        if reader.frame.observation.needs_positive and (read <= 0).any():
             lowest = float(np.nanmin(read))
             raise self._wrong(
                 f"{reader.target!r} is {lowest:g} in the last {span} steps; this model forecasts "

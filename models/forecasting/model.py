@@ -344,7 +344,7 @@ class Forecaster(TabularModel):
         drawn = Paths.concatenate(parts, dim=0)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
-        return Forecast(drawn, self.frame.is_log, calibration, options.seed)
+        return Forecast(drawn, self.frame.observation, calibration, options.seed)
 
     def _network_paths(self, history: History, options: ResolvedOptions, split: Split) -> Paths:
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
@@ -387,7 +387,8 @@ class Forecaster(TabularModel):
         """
         if not isinstance(x, History):
             return super().row_scores(x, truth, options)
-        if self.frame.is_log and (lowest := float(np.nanmin(truth))) <= 0:
+        needs = self.frame.observation.needs_positive
+        if needs and (lowest := float(np.nanmin(truth))) <= 0:
             raise InvalidInput(f"this model forecasts logarithms; {lowest:g} has none", "/truth")
         known = torch.from_numpy(np.flatnonzero(present(truth)))
         rolled = self.roll_out(x, self.resolve(options))
@@ -403,7 +404,7 @@ class Forecaster(TabularModel):
         """
         series = split_series(columns, self.config.target, self.forecast, self.spacing)
         lowest = min(float(np.nanmin(one.values)) for one in series)
-        if self.frame.is_log and lowest <= 0:
+        if self.frame.observation.needs_positive and lowest <= 0:
             raise InvalidData(f"this model forecasts logarithms; {lowest:g} has none", "/dataset")
         firsts = [self.frame.span] * len(series)
         chosen = origins(series, firsts, self.frame.span, self.horizon)
@@ -531,8 +532,9 @@ class Forecaster(TabularModel):
     def _known(self, one: Series) -> Tensor:
         """u of the latest steps; NaN where a value is missing, or has no logarithm."""
         values = one.values[-_MOST_KNOWN:]
-        possible = np.where(values > 0, values, np.nan) if self.frame.is_log else values
-        return torch.from_numpy(self.frame.transform(possible)).unsqueeze(0)
+        if self.frame.observation.needs_positive:
+            values = np.where(values > 0, values, np.nan)
+        return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)
 
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
         """The error of the means, as in `TabularModel`."""

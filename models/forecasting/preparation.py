@@ -13,10 +13,12 @@ from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.features import fit_known, static_width
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import Observation
 from models.forecasting.panels.cutting import CutRows, fit_frame
 from models.forecasting.panels.panel import Panel
 from models.forecasting.panels.stacked import Stacked
 from models.forecasting.problem import SeriesProblem, WindowProblem
+from models.forecasting.scale_choice import observation_of, told
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SetBounds, calibration_origins
@@ -39,6 +41,7 @@ class _Table:
     config: ModelConfig
     sets: SetBounds
     spacing: Spacing
+    observation: Observation
     notes: Sequence[str]
     columns: Columns  # the table itself, which the back-test reads
     ranks: Ranks
@@ -56,7 +59,7 @@ class _Table:
         starts, never = np.zeros_like(ends), np.full_like(ends, stacked.begins[-1])
         learned = stacked.rows(stacked.between(starts, ends))
         encoder = fit_known(config, self.types, learned, self.spacing)
-        frame, static = _frame(config), static_width(encoder, config)
+        frame, static = _frame(config, self.observation), static_width(encoder, config)
         panel = Panel.of(stacked, config.target, frame, encoder, static)
         whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
 
@@ -102,26 +105,26 @@ def prepare_series(
     """
     series = split_series(columns, config.target, config.forecast or ForecastConfig())
     sets = SetBounds.of(series, config)
-    chosen = calibration_origins(series, config, _frame(config).span)
+    observation = observation_of(config, series)
+    chosen = calibration_origins(series, config, _frame(config, observation).span)
     spacing = Spacing.fit([one.times for one in series])
-    notes = _notes(config, spacing, series, calibrates=bool(chosen))
+    notes = _notes(config, spacing, series, calibrates=bool(chosen)) + told(observation)
     stacked = Stacked.of(series)
-    table = _Table(stacked, types, config, sets, spacing, notes, columns, ranks)
+    table = _Table(stacked, types, config, sets, spacing, observation, notes, columns, ranks)
     first = table.problem(sets.stopping, sets.calibration)
     assert isinstance(first.model, Forecaster)
     first.model.held_out_origins(columns)  # raises before a fit if there is none to score
     whole = table.problem(sets.scores, sets.scores) if config.training.refit else None
     own = {field.name: getattr(first, field.name) for field in fields(first)}
     own["profile"] = (whole or first).profile
-    span, forecast = _frame(config).span, config.forecast or ForecastConfig()
+    span, forecast = _frame(config, observation).span, config.forecast or ForecastConfig()
     earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
     return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
 
 
-def _frame(config: ModelConfig) -> Frame:
+def _frame(config: ModelConfig, observation: Observation) -> Frame:
     forecast = config.forecast or ForecastConfig()
-    is_log = forecast.transform == "log"
-    return Frame(int(forecast.context or 1), int(forecast.season or 1), is_log)
+    return Frame(int(forecast.context or 1), int(forecast.season or 1), observation)
 
 
 def _skeleton(

@@ -5,7 +5,6 @@ Profiles do not describe the order of rows, so the recipe reads the times and ta
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, check_features
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
+from models.forecasting.scale_choice import find_transform
 from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
@@ -36,7 +36,6 @@ MAX_SERIES = 100_000
 _MAX_CONTEXT = 64
 _MAX_HORIZON = 100
 _CALENDAR = 2  # about as many inputs per step encode the time
-_DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def plan_series(
             "needed: give a longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
-    forecast = replace(forecast, transform=_transform(config, forecast, series))
+    forecast = replace(forecast, transform=find_transform(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
@@ -188,23 +187,3 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     room = max(1, (length - horizon - season) // 3)
     context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
     return replace(forecast, season=season, horizon=horizon, context=max(context, 1))
-
-
-def _transform(
-    config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
-) -> Literal["log", "none"]:
-    """Logarithms of positive series, unless the training steps span three decades or more.
-
-    Held-out ends are checked only for their sign: a value without a logarithm cannot be scored.
-    """
-    lowest = min(float(np.nanmin(one.values)) for one in series)
-    if forecast.transform == "log" and lowest <= 0:
-        raise InvalidData(
-            f"the target is {lowest:g} in a row: logarithms need values above 0",
-            "/forecast/transform",
-        )
-    if forecast.transform is not None or lowest <= 0:
-        return forecast.transform or "none"
-    learned = [one.until(divide(len(one), config).scores) for one in series]
-    values = np.concatenate([one.values for one in learned])
-    return "log" if np.nanmax(values) / np.nanmin(values) < _DECADES else "none"

@@ -1,4 +1,5 @@
-"""Sample paths: each path continues the same past, and reads the values that it has drawn.
+"""Sample paths: each path continues the same past, and reads the values that it has drawn, as they
+would be observed.
 
 Each weight draw w makes K paths. A path keeps the mean and the variance that the network predicted
 for each step before the step's value was drawn. Their averages over paths estimate E(y_h | w) and
@@ -216,7 +217,8 @@ class Rollout:
             variance = unit.square() * noise
             normal = self._noise(h, start, stop, rows).to(mean)
             value = mean + variance.sqrt() * normal
-            past = torch.cat([past[..., 1:], value.unsqueeze(-1)], dim=-1)
+            seen = frame.observation.seen(value)
+            past = torch.cat([past[..., 1:], seen.unsqueeze(-1)], dim=-1)
             yield value, mean, variance, change
 
     def _inputs(self, read: Tensor, history: History, h: int) -> Float[Tensor, "samples batch _"]:

@@ -1,15 +1,18 @@
 """Sums over the steps of a forecast: from whole paths, calibrated by sums that were observed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import torch
 from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import Residuals, SumCalibration, Worth
 from models.forecasting.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
+from models.forecasting.observation import Observation
 
+_LEAST = 1e-12  # deviation of sums that are always the same
 _FIT_PATHS = 400  # that fit: a median of so many is known to 6 % of a deviation
 
 
@@ -19,33 +22,49 @@ class Sums:
 
     Args:
         draws: of the sums, one of each path.
-        is_log: whether deviations are those of logarithms, as of a forecast of logarithms.
+        observation: of the steps. Deviations are of logarithms if the steps are forecast as these.
     """
 
     draws: Draws
-    is_log: bool
+    observation: Observation
 
     @classmethod
-    def of(cls, paths: Draws, *, is_log: bool) -> "Sums":
-        return cls(paths.cumsum(-1), is_log)
+    def of(cls, paths: Draws, observation: Observation) -> "Sums":
+        return cls(paths.cumsum(-1), observation)
 
     @cached_property
     def spread(self) -> Spread:
-        return Spread.of(self.on_scale(self.draws))
+        """Whole numbers stand for intervals of length 1: their variance has 1/12 more."""
+        spread = Spread.of(self.on_scale(self.draws))
+        rounding = 1 / 12 if self.observation.integer else _LEAST**2
+        return replace(spread, deviation=(spread.deviation.square() + rounding).sqrt())
 
     def on_scale(self, sums: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
         """The logarithms of sums of positive values."""
-        return sums.log() if self.is_log else sums
+        return sums.log() if self.observation.is_log else sums
 
     def within(self, scores: Sequence[Float64[Tensor, "steps"]]) -> list[tuple[PerStep, PerStep]]:
         """The intervals that contain sums with at most these residuals."""
         middle, halves = self.spread.median, [score * self.spread.deviation for score in scores]
         ends = [(middle - half, middle + half) for half in halves]
-        return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
+        if self.observation.is_log:
+            return [(low.exp(), high.exp()) for low, high in ends]
+        return [
+            (self._possible(low, up=True), self._possible(high, up=False)) for low, high in ends
+        ]
+
+    def _possible(self, ends: PerStep, *, up: bool) -> PerStep:
+        """Ends within the sums of the bounds, at whole numbers where steps are whole."""
+        steps = torch.arange(1, ends.shape[-1] + 1).to(ends)
+        if self.observation.integer:
+            ends = ends.ceil() if up else ends.floor()
+        low, high = self.observation.lower, self.observation.upper
+        ends = ends if low is None else torch.maximum(ends, low * steps)
+        return ends if high is None else torch.minimum(ends, high * steps)
 
 
 def calibrate_sums(
-    paths: Draws, targets: Float64[Tensor, "targets"], worth: Worth, *, is_log: bool
+    paths: Draws, targets: Float64[Tensor, "targets"], worth: Worth, observation: Observation
 ) -> SumCalibration:
     """The dependence of the steps and the residuals of sums, from forecasts of known steps.
 
@@ -56,11 +75,11 @@ def calibrate_sums(
     """
     paths = paths[:: -(-len(paths) // _FIT_PATHS)]
     values = targets.view(1, *paths.shape[1:])
-    truth = Sums.of(values, is_log=is_log)
+    truth = Sums.of(values, observation)
     observed = truth.on_scale(truth.draws)[0]
 
     def of(paths: Draws) -> Spread:
-        return Sums.of(paths, is_log=is_log).spread
+        return Sums.of(paths, observation).spread
 
     spreads = of(paths), of(shuffled(paths, 0)), of(paths.sort(0).values)
     theta = fit_theta(spreads, observed, worth.together)

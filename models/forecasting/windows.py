@@ -1,14 +1,16 @@
 """A window of the past as network inputs, and the network's output as a change of the series.
 
-With u = log y or y, a window of C steps before step t, and the season s, the network predicts
+With u = g(y) (`models.forecasting.observation`), a window of C steps before step t, and the season
+s, the network predicts
 
-    r_t = (u_t − u_{t−s}) / c,      u_t = u_{t−s} + c r_t
+    r_t = (u_t − b) / c,      u_t = b + c r_t
 
-and sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c, where ℓ is
-the mean of the window's C values and c the standard deviation of these and the s before them, or
-a share of their mean size where they hardly vary; of logarithms c = 1. So 1000 times the series
-gives 1000 times the forecast. The change of variables of a density is
-log p(y) = log p(r) − log c + log |du/dy|.
+where b is u_{t−s}, or the window's mean where that is closer to u_t in training: what a series
+returns to, rather than where it was. It sees at each position j the value (u_j − ℓ)/c and the last
+change (u_j − u_{j−s})/c, where ℓ is the mean of the window's C values. If u = y, c is the standard
+deviation of these and the s before them, or a share of their mean size where they hardly vary; on
+other scales c = 1. So 1000 times the series gives 1000 times the forecast. The change of variables
+of a density is log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 """
 
@@ -25,6 +27,7 @@ from models.config.ranges import Flag, NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
 from models.forecasting.filling import fill, readable
+from models.forecasting.observation import PLAIN, Observation
 
 CHANNELS = 2  # value and change
 _FLAT = 0.05  # quantile of the training windows' scale ÷ size that is the least for any window
@@ -53,19 +56,22 @@ class Frame:
     """Reads windows as network inputs.
 
     Args:
+        observation: the scale of u, and how y follows from it.
         floor: least scale ÷ size of a window.
         usual: scale of a window of zeros.
         spread: standardises the values, as in training.
         change: standardises r, as in training.
+        from_mean: whether r is counted from the window's mean.
     """
 
     context: StepCount
     season: StepCount
-    is_log: Flag
+    observation: Observation = PLAIN
     floor: NotNegative = 0.0
     usual: Positive = 1.0
     spread: Positive = 1.0
     change: NumberTarget = STANDARD
+    from_mean: Flag = False
 
     @property
     def span(self) -> int:
@@ -74,7 +80,7 @@ class Frame:
 
     def transform(self, values: np.ndarray) -> np.ndarray:
         """y → u."""
-        return np.log(values) if self.is_log else values
+        return self.observation.read(values)
 
     def fit(self, past: Pasts, following: Float64[Tensor, "rows"]) -> "Frame":
         """A copy with the scales of these windows and the values that follow them.
@@ -82,28 +88,37 @@ class Frame:
         Raises:
             InvalidData: if nothing ever changes.
         """
-        floored = self if self.is_log else self._with_floor(past)
-        reading = floored.read(past)
+        floored = self._with_floor(past) if self.observation.is_identity else self
+        options = [replace(floored, from_mean=flag) for flag in (False, True)]
+        chosen = min(options, key=lambda one: one.distance(past, following))
+        reading = chosen.read(past)
         changes = (following - reading.base) / reading.scale
         spread = float(reading.inputs[..., 0].square().mean().sqrt())
-        return replace(floored, spread=spread or 1.0, change=NumberTarget.fit(changes.numpy()))
+        return replace(chosen, spread=spread or 1.0, change=NumberTarget.fit(changes.numpy()))
 
     def read(self, past: Pasts) -> Reading:
         """Windows of `span` steps, the latest last. The same in training and in every path."""
         window = past[..., self.season :]
-        scale = torch.ones_like(past[..., 0]) if self.is_log else self._scale(past)
+        own = self.observation.is_identity
+        scale = self._scale(past) if own else torch.ones_like(past[..., 0])
         level, unit = window.mean(-1, keepdim=True), scale.unsqueeze(-1)
         values = (window - level) / unit / self.spread
         changes = (window - past[..., : self.context]) / unit
         standard = (changes - self.change.mean) / self.change.std
         inputs = torch.stack([values, standard], dim=-1).clamp(-_BOUND, _BOUND)
-        return Reading(inputs, past[..., -self.season], scale)
+        base = level.squeeze(-1) if self.from_mean else past[..., -self.season]
+        return Reading(inputs, base, scale)
 
     def targets(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The standardised r, which the network is to predict."""
         reading = self.read(past)
         changes = (following - reading.base) / reading.scale
         return ((changes - self.change.mean) / self.change.std).float()
+
+    def distance(self, past: Pasts, following: Float64[Tensor, "rows"]) -> float:
+        """Mean square of r."""
+        reading = self.read(past)
+        return float(((following - reading.base) / reading.scale).square().mean())
 
     def _with_floor(self, past: Pasts) -> "Frame":
         scales, sizes = past.std(-1, correction=0), past.abs().mean(-1)

@@ -102,6 +102,10 @@ class NumberMixture(ABC):
         """The probability of each of `atom_values`."""
         return self.locations.new_zeros(0, self.locations.shape[-1])
 
+    def has_probability(self, y: PerRow) -> Bool[Tensor, "rows"]:
+        """Whether a value has a probability, and not a density: whole numbers and atoms."""
+        return torch.zeros_like(y, dtype=torch.bool)
+
     def _mean_of(self, parts: Callable[[Values], PerSample], values: Values) -> Values:
         at_once = max(1, _AT_ONCE // self.locations.numel())
         return torch.cat([parts(some).mean(1) for some in values.split(at_once)])

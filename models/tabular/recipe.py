@@ -249,7 +249,7 @@ def _likelihood(
             "/likelihood",
         )
     if task != "regression":
-        if config.support is not None:
+        if config.support is not None and task != "forecasting":
             raise InvalidData(
                 f"a {task} has no bounds: give the target by its name alone", "/target"
             )

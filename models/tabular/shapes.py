@@ -7,6 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from models.config import LikelihoodConfig, ScaleName
+from models.features.count_scale import CountScale
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
 from models.tabular.fold_problem import FoldProblem
@@ -29,6 +30,7 @@ class Shape:
 
     @property
     def scale(self) -> ScaleName:
+        assert not isinstance(self.target.scale, CountScale)  # which only series have
         return self.target.scale.kind
 
 

@@ -12,6 +12,7 @@ from models.exceptions import InvalidInput
 from models.forecasting.anomalies import Newest, jointly, newest_of, origins_of
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import LOGARITHM
 from models.forecasting.rollout import History, Rollout
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
@@ -23,7 +24,7 @@ from tests.models.test_forecaster import QUICK, SMALL, fit, sales
 from tests.models.test_forecasting import MEMORY, NOISE, ar_draws
 
 PHI, DRIFT = 0.5, 0.05
-FRAME = Frame(context=1, season=1, is_log=True)
+FRAME = Frame(context=1, season=1, observation=LOGARITHM)
 COUNT = 500
 
 
@@ -56,7 +57,7 @@ def _scored(values: np.ndarray, count: int, longest: int = 5) -> tuple[Newest, F
     history = History(torch.from_numpy(pasts), *empty, steps)
     rollout = Rollout(FRAME, HeteroscedasticGaussian(), _exact(), 1, 300)
     newest = newest_of([one], [origins], history, "t")
-    return newest, Forecast(rollout.run(history, 1, MEMORY), FRAME.is_log)
+    return newest, Forecast(rollout.run(history, 1, MEMORY), LOGARITHM)
 
 
 def test_p_values_are_uniform_where_the_model_is_right() -> None:
@@ -92,7 +93,7 @@ def test_a_value_after_a_hole_is_compared_with_as_many_steps_ahead() -> None:
     pasts = torch.from_numpy(np.log([values[-5:-3] for values in found]))
     rollout = Rollout(FRAME, HeteroscedasticGaussian(), _exact(), 1, 300)
     history = History(pasts, torch.empty(300, 3, 0), torch.empty(300, 0), 3)
-    forecast = Forecast(rollout.run(history, 1, MEMORY), is_log=True)
+    forecast = Forecast(rollout.run(history, 1, MEMORY), LOGARITHM)
     ends = torch.tensor([values[-1] for values in found])
     many = Newest(1, history, torch.full((300,), 3), ends, np.zeros(300))
     p = many.scores(forecast, 0.01)["p_values"].flatten()

@@ -11,6 +11,7 @@ from models.config import MLPConfig
 from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
+from models.forecasting.observation import LOGARITHM, PLAIN, Observation
 from models.forecasting.rollout import History, Rollout
 from models.forecasting.season import is_seasonal
 from models.forecasting.series import Series
@@ -70,10 +71,10 @@ def roll_out(
     rollout = Rollout(frame, HeteroscedasticGaussian(), fitted, seed, PATHS)
     past = torch.tensor([PAST], dtype=torch.float64)
     history = History(past, torch.empty(1, horizon, 0), torch.empty(1, 0), horizon)
-    return Forecast(rollout.run(history, samples, MEMORY), frame.is_log)
+    return Forecast(rollout.run(history, samples, MEMORY), frame.observation)
 
 
-LOG = Frame(context=1, season=1, is_log=True)
+LOG = Frame(context=1, season=1, observation=LOGARITHM)
 
 
 def test_the_decomposition_is_that_of_a_bayesian_ar_1() -> None:
@@ -177,7 +178,7 @@ def test_windows_of_a_hand_made_series() -> None:
 
 
 def test_a_window_reads_values_about_their_mean_and_changes_by_the_season() -> None:
-    frame = Frame(context=2, season=2, is_log=True)
+    frame = Frame(context=2, season=2, observation=LOGARITHM)
     reading = frame.read(torch.tensor([[1.0, 2.0, 4.0, 8.0]], dtype=torch.float64))
     assert reading.inputs.tolist() == [[[-2.0, 3.0], [2.0, 6.0]]]
     assert reading.base.tolist() == [4.0]
@@ -187,10 +188,10 @@ def test_a_window_reads_values_about_their_mean_and_changes_by_the_season() -> N
     assert target.tolist() == [1.0]
 
 
-@pytest.mark.parametrize("is_log", [True, False])
-def test_windows_of_a_thousandfold_series_look_the_same(is_log: bool) -> None:
+@pytest.mark.parametrize("observation", [LOGARITHM, PLAIN])
+def test_windows_of_a_thousandfold_series_look_the_same(observation: Observation) -> None:
     values = np.random.default_rng(0).lognormal(3, 0.3, 60)
-    frame = Frame(context=4, season=3, is_log=is_log)
+    frame = Frame(context=4, season=3, observation=observation)
     _, past, following = windows(frame.transform(values), frame.span)
     frame = frame.fit(past, following)
     _, larger, after = windows(frame.transform(1000 * values), frame.span)

@@ -10,7 +10,7 @@ import structlog
 from models.config import Json
 from models.exceptions import Stopped
 from models.features.columns import Columns
-from models.forecasting.backtest import Origin, Scores, beside, some
+from models.forecasting.backtest import Origin, Scores, beside, every, scores_alone, some
 from models.forecasting.filling import fill
 from models.forecasting.model import Forecaster
 from models.model import TrainedModel
@@ -18,7 +18,8 @@ from models.tabular.problem import SCORE_SAMPLES
 from worker.baselines.classical import CLASSICS, LEAST, Classic, scores_of, stretch
 from worker.baselines.stopping import ShouldStop
 
-SEVERAL = 3  # times as many origins of several series
+# Forecasts overlap: of 37 origins with 12 steps each, 7 are worth 10 errors and all of them 11.
+PER_SERIES, MOST_SERIES = 7, 6
 
 log = structlog.get_logger()
 
@@ -34,38 +35,42 @@ def with_series_baselines(
         Stopped: `should_stop` returned True before the import or before a fit.
     """
     forecaster = cast(Forecaster, model)
-    held_out = forecaster.held_out_origins(columns)
-    own: dict[int, dict[float, Scores]] = {}  # by the number of origins, of each variant
-    metrics = {prune: one.metrics for prune, one in forecaster.variants_by_prune.items()}
+    chosen = at_origins(forecaster.held_out_origins(columns), forecaster.frame.season)
+    own = forecaster.scores_at(chosen, 0.0, SCORE_SAMPLES) if chosen else {}
+    found: Json = {}
     notes = []
     for classic in CLASSICS:
-        chosen = at_origins(held_out, classic, forecaster.frame.season)
-        theirs, seconds = _fit(forecaster, classic, chosen, should_stop)
+        some_of = chosen[:: classic.every]
+        theirs, seconds = _fit(forecaster, classic, some_of, should_stop)
         if theirs is None:
             notes.append(f"no comparison with {classic.label}: it could not be fitted")
             continue
-        if len(chosen) not in own:
-            own[len(chosen)] = _own(forecaster, chosen)
-        for prune, scores in own[len(chosen)].items():
-            found = beside(scores, theirs, chosen, forecaster.frame.season) | {"seconds": seconds}
-            baselines = metrics[prune]["baselines"] | {classic.name: found}
-            metrics[prune] = metrics[prune] | {"baselines": baselines}
-    notes += notes_on(metrics[0.0]["baselines"])
-    variants = {
-        prune: replace(one, metrics=metrics[prune])
-        for prune, one in forecaster.variants_by_prune.items()
-    }
-    return replace(forecaster.with_variants(variants), notes=(*model.notes, *notes))
+        ours = every(own, len(chosen), classic.every)
+        compared = beside(ours, theirs, some_of, forecaster.frame.season)
+        found[classic.name] = compared | {"seconds": seconds}
+    model = _with_metrics(forecaster, found)
+    notes += notes_on(model.variant(0.0).metrics["baselines"])
+    return replace(model, notes=(*model.notes, *notes))
 
 
-def at_origins(held_out: Sequence[Origin], classic: Classic, season: int) -> list[Origin]:
-    """The origins at which a method is fitted, evenly spread over series and time.
+def _with_metrics(model: Forecaster, found: Json) -> Forecaster:
+    """Every variant has the methods' scores; the full model also has its own beside them."""
+    variants = {}
+    for prune, variant in model.variants_by_prune.items():
+        kept = found if prune == 0 else {name: scores_alone(one) for name, one in found.items()}
+        baselines = variant.metrics["baselines"] | kept
+        variants[prune] = replace(variant, metrics=variant.metrics | {"baselines": baselines})
+    return model.with_variants(variants)
+
+
+def at_origins(held_out: Sequence[Origin], season: int) -> list[Origin]:
+    """The origins at which methods are fitted, evenly spread over series and time.
 
     Those with too little to read are left out.
     """
     usable = [o for o in held_out if len(stretch(fill(o.past.values, season), season)) >= LEAST]
-    several = len({origin.series.key for origin in usable}) > 1
-    return some(usable, classic.origins * (SEVERAL if several else 1)) if usable else []
+    series = len({origin.series.key for origin in usable})
+    return some(usable, PER_SERIES * min(series, MOST_SERIES)) if usable else []
 
 
 def _fit(
@@ -83,13 +88,6 @@ def _fit(
         log.warning("a classical method could not be fitted", method=classic.label, exc_info=True)
         return None, 0.0
     return found, round(time.perf_counter() - started, 3)
-
-
-def _own(model: Forecaster, chosen: Sequence[Origin]) -> dict[float, Scores]:
-    """The scores of every variant."""
-    return {
-        prune: model.scores_at(chosen, prune, SCORE_SAMPLES) for prune in model.variants_by_prune
-    }
 
 
 def notes_on(baselines: Json) -> list[str]:

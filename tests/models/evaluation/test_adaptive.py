@@ -184,3 +184,30 @@ def test_without_labels_they_are_the_conformal_ones(calibration: object) -> None
         expected = score(level)
         ours = allowed_score(found, np.empty(0), level)
         assert ours == expected or (math.isinf(ours) and expected >= 1.0)
+
+
+def test_the_steps_of_a_forecast_move_the_level_as_one_row_does() -> None:
+    """Twelve steps of random walks from 150 origins: their labels come when the last is known.
+
+    Mean of 20 series: 85 % are in intervals of 90 % if each step counts as a row, 88 to 89 % if all
+    steps together do. The difference of two runs on the same series is known to half a point.
+    """
+    steps, origins = 12, 150
+    known = np.repeat(np.maximum(0, np.arange(origins) - steps + 1), steps) * steps
+    shares = []
+    for seed in range(20):
+        walk = np.random.default_rng(seed).standard_normal(origins + 60).cumsum()
+        ahead = np.arange(1, steps + 1)
+        errors = [np.abs(walk[i + ahead] - walk[i]) / np.sqrt(ahead) for i in range(origins + 40)]
+        before = np.sort(np.concatenate(errors[:40]))
+        labels = Labels.newest(np.concatenate(errors[40:]).tolist(), known.tolist())
+        for each in (1.0, 1 / steps):
+            past = Reference(before, np.full(len(before), 9 / len(before)), each)
+            shares.append(covered(past, labels, follow(past, labels, [LEVEL])).mean())
+    alone, together = np.reshape(shares, (20, 2)).mean(0)
+    assert alone < 0.88
+    assert together > alone + 0.015
+
+
+def test_a_forecaster_counts_the_steps_of_its_horizon_as_one_row() -> None:
+    assert PathCalibration(1.0, 0.0, 12, (1.0,), 9, 9.0).reference().per_label == 1 / 12

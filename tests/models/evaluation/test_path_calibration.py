@@ -17,6 +17,7 @@ from models.evaluation.path_calibration import (
     progress,
 )
 from models.forecasting.forecast import Forecast
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.prediction.predictive import GaussianMixture
 
@@ -99,14 +100,14 @@ def _forecast(origins: int, seed: int) -> tuple[Forecast, Tensor]:
     values = means + variances.sqrt() * _normal(*means.shape, seed=seed + 2)
     deviation = torch.linspace(1, 2, HORIZON).double()
     targets = centre[0, 0] + deviation * _normal(origins, HORIZON, seed=seed + 3)
-    return Forecast(Paths(values, means, variances, means), is_log=False), targets.flatten()
+    return Forecast(Paths(values, means, variances, means), PLAIN), targets.flatten()
 
 
 def test_calibrated_paths_have_the_wanted_variance_and_the_same_means() -> None:
     forecast, targets = _forecast(60, 0)
     calibration = forecast.fit_calibration(targets, Worth(60.0))
     assert calibration is not None
-    calibrated = Forecast(forecast.drawn, False, calibration)
+    calibrated = Forecast(forecast.drawn, PLAIN, calibration)
     c = calibration.factors(HORIZON).repeat(60)
     torch.testing.assert_close(calibrated.mean(), forecast.mean())
     torch.testing.assert_close(calibrated.mixture.total(), c * forecast.mixture.total())
@@ -123,7 +124,7 @@ def test_calibrated_intervals_hold_fresh_errors() -> None:
     forecast, targets = _forecast(400, 10)
     calibration = forecast.fit_calibration(targets, Worth(400.0))
     fresh, truth = _forecast(400, 50)
-    scores = Forecast(fresh.drawn, False, calibration).scores(truth)
+    scores = Forecast(fresh.drawn, PLAIN, calibration).scores(truth)
     share = {name: float(values.mean()) for name, values in scores.items()}
     assert share["uncalibrated_coverage_0.9"] < 0.8
     assert share["coverage_0.9"] == pytest.approx(0.9, abs=0.03)

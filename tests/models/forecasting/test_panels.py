@@ -12,6 +12,7 @@ from models.features.columns import ColumnProfile, Columns
 from models.features.rows import batches
 from models.forecasting import preparation, problem
 from models.forecasting.backtest import MAX_ORIGINS, find_origins
+from models.forecasting.filling import fill
 from models.forecasting.model import Forecaster
 from models.forecasting.panels import cutting
 from models.forecasting.panels.cutting import CutRows, fit_frame
@@ -77,13 +78,13 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     """By `windows`, which cuts one series at a time; no window spans two series or a gap."""
     columns = with_gaps(panel_of(3, 30))
     series = split_series(columns, "y", ForecastConfig(time="time", key="shop"))
-    stacked, frame = Stacked.of(series), Frame(context=4, season=2, is_log=False)
+    stacked, frame = Stacked.of(series), Frame(context=4, season=2)
     dynamic = torch.arange(90.0).unsqueeze(1)
     begins = torch.from_numpy(stacked.begins)
-    values = torch.from_numpy(stacked.columns["y"])
-    panel = Panel(values, dynamic, torch.tensor([[0.0], [1.0], [2.0]]), begins)
-    at = torch.from_numpy(np.flatnonzero(stacked.whole_windows(values.numpy(), frame.span)))
-    alone = [windows(one.values, frame.span) for one in series]
+    values = np.concatenate([fill(one.values, frame.season) for one in series])
+    panel = Panel(torch.from_numpy(values), dynamic, torch.tensor([[0.0], [1.0], [2.0]]), begins)
+    at = torch.from_numpy(np.flatnonzero(stacked.whole_windows(stacked.columns["y"], frame.span)))
+    alone = [windows(one.values, frame.span, frame.season) for one in series]
     past = torch.cat([part for _, part, _ in alone])
     following = torch.cat([part for _, _, part in alone])
     frame = frame.fit(past, following)

@@ -16,6 +16,7 @@ from models.evaluation.path_calibration import (
 )
 from models.forecasting.coupling import Spread, couple, fit_theta, quantiles
 from models.forecasting.forecast import Forecast
+from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
 from models.prediction.options import PredictOptions, Totals
 
@@ -87,7 +88,7 @@ def forecast_of(kind: str, origins: int, seed: int = 100, *, paths: int = 5) -> 
     """Forecasts of 0 whose steps have the right deviation, and depend on each other by `kind`."""
     values = errors_of(kind, 40 * paths * origins, seed).reshape(40, paths, origins, STEPS)
     means = torch.zeros_like(values)
-    return Forecast(Paths(values, means, torch.ones_like(values), means), is_log=False)
+    return Forecast(Paths(values, means, torch.ones_like(values), means), PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_calibrated_sums_cover_what_they_promise(predicted: str, truth: str) -> 
     calibration = forecast_of(predicted, 600).fit_calibration(targets, Worth(600.0), Worth(600.0))
     assert calibration is not None
     assert calibration.sums is not None
-    fresh = Forecast(forecast_of(predicted, 1, 7, paths=100).drawn, False, calibration)
+    fresh = Forecast(forecast_of(predicted, 1, 7, paths=100).drawn, PLAIN, calibration)
     found = fresh.summarise(PredictOptions(totals=Totals()))
     sums = errors_of(truth, 20_000, 3).sum(1).numpy()
     for kind in ("credible", "conformal"):
@@ -122,7 +123,7 @@ def test_few_sums_move_the_dependence_little_and_have_no_conformal_interval() ->
     assert many is not None
     assert many.sums is not None
     assert 0 <= few.sums.theta < 0.2 < many.sums.theta
-    found = Forecast(plain.drawn, False, few).summarise(PredictOptions(totals=Totals()))
+    found = Forecast(plain.drawn, PLAIN, few).summarise(PredictOptions(totals=Totals()))
     assert np.isinf(found["totals conformal upper"]).all()
 
 
@@ -141,7 +142,9 @@ def walks(samples: int, seed: int, *, is_log: bool) -> Forecast:
     drift = 0.3 * normal(samples, 1, 1, 1, seed=seed + 1_000_000)
     means = drift + torch.cat([torch.zeros_like(noise[..., :1]), 0.2 * noise[..., :-1]], -1)
     values = means + 0.2 * noise
-    return Forecast(Paths(values, means, torch.full_like(values, 0.04), means), is_log=is_log)
+    return Forecast(
+        Paths(values, means, torch.full_like(values, 0.04), means), LOGARITHM if is_log else PLAIN
+    )
 
 
 @pytest.mark.parametrize("is_log", [False, True])

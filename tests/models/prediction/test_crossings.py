@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 
 from models.forecasting.forecast import Forecast
+from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import Arrays
@@ -25,7 +26,9 @@ def _walk(
     values = noise.cumsum(-1)
     means = values - noise
     means[:, :, 1] += drift
-    return Forecast(Paths(values, means, torch.ones_like(means), means), is_log)
+    return Forecast(
+        Paths(values, means, torch.ones_like(means), means), LOGARITHM if is_log else PLAIN
+    )
 
 
 def _asked(one: Forecast, *thresholds: float) -> Arrays:

@@ -6,6 +6,7 @@ import torch
 from scipy import stats
 
 from models.forecasting.forecast import Forecast
+from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
 from models.prediction.options import Density, PredictOptions
 
@@ -24,7 +25,8 @@ def forecast(*, is_log: bool, seed: int = 0, samples: int = DRAWS) -> Forecast:
     of_draw = torch.randn(samples, 1, 1, STEPS, generator=random, dtype=torch.float64)
     means = 0.5 + 0.3 * of_draw + 0.1 * torch.randn(shape, generator=random, dtype=torch.float64)
     variances = torch.full_like(means, 0.25)
-    return Forecast(Paths(means, means, variances, means), is_log)
+    observation = LOGARITHM if is_log else PLAIN
+    return Forecast(Paths(means, means, variances, means), observation)
 
 
 @pytest.mark.parametrize("is_log", [False, True])

@@ -14,6 +14,7 @@ from models.features.columns import ColumnProfile
 from models.forecasting.backtest import Origin, backtest, some
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.forecasting.series import Series
 from models.training.recipe import resolve
@@ -34,7 +35,7 @@ def origins(count: int, key: str | None = None) -> list[Origin]:
 def forecast(count: int) -> Forecast:
     """Of 20 weight draws with 2 paths each."""
     means = torch.randn(20, 2, count, HORIZON, generator=torch.Generator().manual_seed(1)).double()
-    return Forecast(Paths(means, means, torch.ones_like(means), means), is_log=False)
+    return Forecast(Paths(means, means, torch.ones_like(means), means), PLAIN)
 
 
 def sales(count: int = 120) -> dict[str, np.ndarray]:
@@ -71,7 +72,7 @@ def test_all_methods_are_scored_at_the_origins_of_autoets() -> None:
     all_paths = forecast(40).paths
     at_some = [o.first - 30 for o in some(chosen)]
     means = all_paths.means[:, :, at_some]
-    there = Forecast(Paths(means, means, torch.ones_like(means), means), is_log=False)
+    there = Forecast(Paths(means, means, torch.ones_like(means), means), PLAIN)
     expected = backtest(there, some(chosen), 1, HORIZON)
     assert "some_origins" not in expected
     names = ("crps", "mase", "log_likelihood")
@@ -113,38 +114,36 @@ def test_a_long_season_is_taken_out_before_the_fit() -> None:
         assert float(scores_of(label, [origin], 48, 48)["mae"].mean()) < 0.05
 
 
-def test_expensive_methods_are_fitted_at_fewer_origins_and_several_series_at_more() -> None:
-    one = origins(40)
-    counts = [len(at_origins(one, classic, 1)) for classic in CLASSICS]
-    assert counts == [10, 10, 4]
-    several = [*origins(30, "a"), *origins(30, "b")]
-    assert [len(at_origins(several, classic, 1)) for classic in CLASSICS] == [30, 30, 12]
-    assert {o.series.key for o in at_origins(several, CLASSICS[2], 1)} == {"a", "b"}
+def test_origins_are_spread_over_time_and_series() -> None:
+    one = [origin.first for origin in at_origins(origins(37), 1)]
+    assert one == [30, 36, 42, 48, 54, 60, 66]
+    several = at_origins([o for key in "abc" for o in origins(20, key)], 1)
+    assert len(several) == 20  # of 60, at most 7 for each of three
+    assert {origin.series.key for origin in several} == {"a", "b", "c"}
+    many = at_origins([o for key in range(64) for o in origins(1, str(key))], 1)
+    assert len({origin.series.key for origin in many}) == 32  # of at most 42
 
 
 def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Forecaster) -> None:
     columns = sales()
     compared = with_series_baselines(forecaster, columns, lambda: False)
     assert isinstance(compared, Forecaster)
-    held_out = forecaster.held_out_origins(columns)
-    for prune in (0.0, 0.5):
-        metrics = compared.variant(prune).metrics
-        found = metrics["baselines"]
-        names = ["seasonal_naive", "auto_ets", "auto_theta", "auto_arima"]
-        assert list(found) == names
-        for classic in CLASSICS:
-            one, chosen = found[classic.name], at_origins(held_out, classic, 12)
-            assert (one["origins"], one["series"]) == (len(chosen), 1)
-            if (prune, classic.name) not in {(0.0, "auto_arima"), (0.5, "auto_ets")}:
-                continue
-            alone = forecaster.score_origins(chosen, prune, 100)
-            assert one["this_model"]["crps"] == pytest.approx(alone["crps"])
-            assert one["advantage"] == pytest.approx(one["crps"] - alone["crps"])
-            assert one["scaled_crps"] == pytest.approx(one["crps"] * one["mase"] / one["mae"])
-            is_sure = abs(one["advantage"]) > 2 * one["advantage_error"]
-            assert (one["verdict"] != "no difference") == is_sure
-        assert found["auto_ets"]["verdict"] == "worse"  # a network of two epochs
-        assert metrics["standard_errors"]["crps"] > 0
+    chosen = at_origins(forecaster.held_out_origins(columns), 12)
+    full, pruned = (compared.variant(prune).metrics["baselines"] for prune in (0.0, 0.5))
+    assert list(full) == ["seasonal_naive", "auto_ets", "auto_theta", "auto_arima"]
+    for classic in CLASSICS:
+        one, there = full[classic.name], chosen[:: classic.every]
+        assert (one["origins"], one["series"]) == (len(there), 1)
+        alone = forecaster.score_origins(there, 0.0, 100)
+        assert one["this_model"]["crps"] == pytest.approx(alone["crps"])
+        assert one["advantage"] == pytest.approx(one["crps"] - alone["crps"])
+        assert one["scaled_crps"] == pytest.approx(one["crps"] * one["mase"] / one["mae"])
+        is_sure = abs(one["advantage"]) > 2 * one["advantage_error"]
+        assert (one["verdict"] != "no difference") == is_sure
+        assert pruned[classic.name]["crps"] == one["crps"]
+        assert "verdict" not in pruned[classic.name]
+    assert full["auto_ets"]["verdict"] == "worse"  # a network of two epochs
+    assert compared.variant(0.0).metrics["standard_errors"]["crps"] > 0
     notes = set(compared.notes) - set(forecaster.notes)
     assert any(note.startswith("AutoETS forecast the held-out steps better") for note in notes)
 

@@ -1,0 +1,175 @@
+"""How a value of a series follows from the latent u that is forecast: y = clip(round(g⁻¹(u))).
+
+g is a monotone scale. Rounding is for whole numbers, clipping for bounds. u is Gaussian given the
+past, so that a bound, and each whole number, has the probability of the u that it stands for: of
+densities this is the censored model of Tobin 1958 ("Estimation of relationships for limited
+dependent variables", Econometrica 26). Models read u = g(y), and of `CountScale` its scores.
+"""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+from torch.special import ndtr
+
+from models.config.ranges import Flag, Number
+from models.features.count_scale import CountScale
+from models.features.scales import IdentityScale, LogScale, Scale
+from models.features.targets import NumberTarget
+from models.likelihoods.families import Normal
+from models.likelihoods.shaped import Bounded
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import GaussianMixture
+from models.prediction.shaped.mixture import ShapedMixture
+
+PerStep = Float64[Tensor, "paths steps"]
+Latent = Float64[Tensor, "*shape"]
+
+_EVERYWHERE = Bounded(-math.inf, -math.inf, math.inf, math.inf)
+_FAR = 8.0  # deviations: the probability beyond is below 1e-15
+_NEAR = 5.0  # deviations of all paths that give the range of moments, which is widened threefold
+_LARGEST = 1e290
+_ROUNDING = 1e-9  # as `ShapedMixture` rounds: a half is a number's upper end
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The scale g and the support of a series.
+
+    Args:
+        lower, upper: bounds, included; None if there is none.
+        integer: whether only whole numbers occur.
+    """
+
+    scale: Scale = field(default_factory=IdentityScale)
+    lower: Number | None = None
+    upper: Number | None = None
+    integer: Flag = False
+
+    @property
+    def is_identity(self) -> bool:
+        return isinstance(self.scale, IdentityScale)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether y = u, for every u."""
+        return self.is_identity and not self.integer and self.lower is None and self.upper is None
+
+    @property
+    def is_log(self) -> bool:
+        """Whether y = e^u, for every u."""
+        plain = isinstance(self.scale, LogScale) and self.scale.lower == self.scale.offset
+        return plain and not self.integer and self.lower is None and self.upper is None
+
+    @property
+    def needs_positive(self) -> bool:
+        """Whether values of 0 and less have no u."""
+        return isinstance(self.scale, LogScale) and self.scale.lower == self.scale.offset
+
+    def read(self, y: np.ndarray) -> np.ndarray:
+        """u of values, NaN where they are missing; values outside the support count as its ends."""
+        values = torch.from_numpy(y.astype(np.float64))
+        return y if self.is_plain else self.to_latent(values).numpy()
+
+    def to_latent(self, y: Latent) -> Latent:
+        inside = self._clipped(y)
+        if isinstance(self.scale, CountScale):
+            return self.scale.represent(inside)
+        return self.scale(inside)
+
+    def observe(self, u: Latent) -> Latent:
+        """y of any u, within the support."""
+        y = self.scale.inverse(u)
+        if self.integer:
+            y = torch.ceil(y - 0.5 - _ROUNDING) + 0.0  # which makes −0 a plain 0
+        return self._clipped(y)
+
+    def seen(self, u: Latent) -> Latent:
+        """u as it is read once its value is observed, which is what a model learned from."""
+        return u if self.is_plain or self.is_log else self.to_latent(self.observe(u))
+
+    def mixture(self, means: PerStep, variances: PerStep) -> NumberMixture:
+        """The mixture for y of Gaussians of u, each a sample.
+
+        Bounds that no sample reaches are left out, which is far faster.
+        """
+        scales = variances.sqrt()
+        if self._is_free(means, scales):
+            return GaussianMixture(means, variances)
+        target = self._target(means, scales)
+        locs, deviations = means.unsqueeze(1), scales.unsqueeze(1)
+        below, above = self._beyond(target, locs, deviations)
+        atoms = torch.cat([part for part in (below, above) if part is not None] or [locs[:, :0]], 1)
+        weights = torch.ones_like(locs) - atoms.sum(1, keepdim=True)
+        return ShapedMixture(
+            target, Normal(), _EVERYWHERE, locs, deviations, weights.clamp(min=0), atoms
+        )
+
+    def _is_free(self, means: PerStep, scales: PerStep) -> bool:
+        if not self.is_identity or self.integer:
+            return False
+        low, high = means - _FAR * scales, means + _FAR * scales
+        return not (
+            (self.lower is not None and bool((low < self.lower).any()))
+            or (self.upper is not None and bool((high > self.upper).any()))
+        )
+
+    def _target(self, means: PerStep, scales: PerStep) -> NumberTarget:
+        """z is u. Its range is that of the paths: moments count values far beyond as its ends."""
+        low, high = (means - _NEAR * scales).amin(), (means + _NEAR * scales).amax()
+        ends = torch.stack([low, high]).nan_to_num(0.0, _LARGEST, -_LARGEST)
+        z_range = self.scale(self._clipped(self.scale.inverse(ends.clamp(-_LARGEST, _LARGEST))))
+        first, last = z_range.tolist()
+        atoms = () if self.integer else tuple(b for b in (self.lower, self.upper) if b is not None)
+        return NumberTarget(
+            0.0,
+            1.0,
+            scale=self.scale,
+            lower=self.lower,
+            upper=self.upper,
+            integer=self.integer,
+            atoms=atoms,
+            z_range=(first, last),
+        )
+
+    def _beyond(
+        self, target: NumberTarget, locs: Tensor, scales: Tensor
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """P(u beyond each bound), which is the probability of the bound; None without one.
+
+        Whole numbers have the probabilities of intervals, of which the outermost are open.
+        """
+        if self.integer:
+            return None, None
+        low, high = target.z_bounds
+        below = None if low is None else ndtr((low - locs) / scales)
+        above = None if high is None else ndtr((locs - high) / scales)
+        return below, above
+
+    @cached_property
+    def _bounds(self) -> tuple[float, float]:
+        low = -math.inf if self.lower is None else self.lower
+        return low, math.inf if self.upper is None else self.upper
+
+    def _clipped(self, y: Latent) -> Latent:
+        return y.clamp(*self._bounds)
+
+
+PLAIN = Observation()
+LOGARITHM = Observation(LogScale(0.0, 0.0))
+
+
+def upgraded(frame: Any) -> Any:
+    """A stored frame of a version that knew two scales, `is_log` or not, as one of today."""
+    if not isinstance(frame, dict) or "is_log" not in frame:
+        return frame
+    kept = {name: value for name, value in frame.items() if name != "is_log"}
+    scale = (
+        {"kind": "log", "lower": 0.0, "offset": 0.0} if frame["is_log"] else {"kind": "identity"}
+    )
+    return kept | {"observation": {"scale": scale}}

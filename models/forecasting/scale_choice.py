@@ -1,0 +1,280 @@
+"""The support of a series, and the scale on which it is forecast.
+
+Each scale that the support allows is tried on the steps that are learned from: on its windows a
+linear one-step model is fitted to the first two thirds of each series, and scored on the last by
+its log probability of y, with the Jacobian of the scale. The usual scale is kept unless another is
+better by more than the standard error of the mean difference.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from models.config import ForecastConfig, ModelConfig, SupportConfig, Transform
+from models.exceptions import InvalidData
+from models.features.count_scale import CountScale
+from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
+from models.features.target_shapes import check_support, describe_shape
+from models.features.targets import NumberTarget
+from models.forecasting.observation import Observation
+from models.forecasting.series import Series
+from models.forecasting.sets import divide
+from models.forecasting.windows import Frame, windows
+
+_DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
+_REPEATED = 0.5  # share of rows whose value repeats, from which whole numbers have probabilities
+_ANSCOMBE = 0.375  # √(y + 3/8) has nearly the same variance for all means of a Poisson (1948)
+_MOST_SERIES, _MOST_STEPS = 200, 20_000  # that the choice reads, evenly spread
+_LEARNED = 2 / 3
+_FEWEST = 8  # windows to score; with fewer the usual scale is kept
+_RIDGE = 1e-3  # of standardised inputs, per window
+
+Values = Float[np.ndarray, "..."]
+
+
+def find_transform(
+    config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
+) -> Transform:
+    """The given scale, or the one that predicts the learning steps best.
+
+    Raises:
+        InvalidData: if values lie outside the given support, or have no such scale.
+    """
+    options, learned = _options(config, series)
+    if forecast.transform is not None:
+        named(options, forecast.transform)  # raises
+        return forecast.transform
+    return choose(options, learned, forecast)
+
+
+def observation_of(config: ModelConfig, series: Sequence[Series]) -> Observation:
+    """What the series are forecast as, with the scale of the configuration.
+
+    Raises:
+        InvalidData: as `find_transform`.
+    """
+    options, _ = _options(config, series)
+    given = config.forecast.transform if config.forecast else None
+    return next(iter(options.values())) if given is None else named(options, given)
+
+
+def _options(
+    config: ModelConfig, series: Sequence[Series]
+) -> tuple[dict[Transform, Observation], list[Series]]:
+    """The scales of the steps before the held-out ends, and these."""
+    learned = [one.until(divide(len(one), config).scores) for one in series]
+    everything, early = (_known(some) for some in (series, learned))
+    return observations(everything, early if len(early) else everything, config.support), learned
+
+
+def _known(series: Sequence[Series]) -> Values:
+    values = np.concatenate([one.values for one in series]).astype(np.float64)
+    return values[~np.isnan(values)]
+
+
+def told(observation: Observation) -> list[str]:
+    """A note on the support, if it is more than a bound at 0."""
+    scale = observation.scale
+    usual = isinstance(scale, IdentityScale | LogScale) and observation.upper is None
+    if usual and not observation.integer:
+        return []
+    low, high, whole = observation.lower, observation.upper, observation.integer
+    shape = NumberTarget(0.0, 1.0, scale=scale, lower=low, upper=high, integer=whole)
+    return [describe_shape(shape)]
+
+
+def observations(
+    everything: Values, learned: Values, support: SupportConfig | None
+) -> dict[Transform, Observation]:
+    """What a series may be forecast as, the usual scale first.
+
+    Bounds are those given; else 0 if no value passes it, and 1 above a proportion. Other ends of
+    the values are no bounds: a series rests on values that later ones pass.
+
+    Args:
+        everything: the values of all steps, which lie in the support.
+        learned: those that scales are fitted to.
+
+    Raises:
+        InvalidData: if values lie outside the given support.
+    """
+    given = support or SupportConfig()
+    check_support(everything, given)
+    integer = _is_integer(everything, learned) if given.integer is None else given.integer
+    lower, upper = _bounds(everything, given, integer=integer)
+    scales = _scales(everything, learned, lower, upper, integer=integer)
+    return {
+        name: Observation(scale, *_ends(scale, lower, upper, integer=integer), integer)
+        for name, scale in scales.items()
+    }
+
+
+def choose(
+    options: Mapping[Transform, Observation], learned: Sequence[Series], forecast: ForecastConfig
+) -> Transform:
+    """The name of the scale that predicts the later of these steps best."""
+    names = list(options)
+    if len(names) == 1:
+        return names[0]
+    some = _some(learned)
+    found = {name: _scores(options[name], some, forecast) for name in names}
+    usual = found[names[0]]
+    best = max(names, key=lambda name: float(found[name].mean()) if len(usual) else 0.0)
+    gain = found[best] - usual
+    if len(gain) < _FEWEST or gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
+        return names[0]
+    return best
+
+
+def named(options: Mapping[Transform, Observation], transform: Transform) -> Observation:
+    """
+    Raises:
+        InvalidData: if these values have no such scale.
+    """
+    if transform not in options:
+        raise InvalidData(
+            f"these values cannot be forecast on the scale {transform!r}, which needs "
+            f"{_NEEDS[transform]}; they can on {', '.join(options)}",
+            "/forecast/transform",
+        )
+    return options[transform]
+
+
+_NEEDS: dict[Transform, str] = {
+    "none": "numbers",
+    "log": "values above 0",
+    "sqrt": "a lower bound",
+    "logit": "a lower and an upper bound",
+    "counts": "whole numbers from 0 on, some of them 0 and some above",
+}
+
+
+def _is_integer(everything: Values, learned: Values) -> bool:
+    """Whether whole numbers repeat: a density on values that do has no maximum."""
+    _, places, counts = np.unique(learned, return_inverse=True, return_counts=True)
+    whole = bool((everything == np.round(everything)).all())
+    return whole and float((counts[places] > 1).mean()) >= _REPEATED
+
+
+def _bounds(
+    values: Values, given: SupportConfig, *, integer: bool
+) -> tuple[float | None, float | None]:
+    smallest, largest = float(values.min()), float(values.max())
+    lower, upper = given.lower, given.upper
+    if lower is None and smallest >= 0:
+        lower = 0.0
+    if upper is None and largest <= 0 and smallest < 0:
+        upper = 0.0
+    if upper is None and lower == 0 and 0.5 < largest <= 1 and not integer:  # a proportion
+        upper = 1.0
+    if integer:
+        lower = None if lower is None else float(np.ceil(lower))
+        upper = None if upper is None else float(np.floor(upper))
+    return lower, upper
+
+
+def _ends(
+    scale: Scale, lower: float | None, upper: float | None, *, integer: bool
+) -> tuple[float | None, float | None]:
+    """The bounds, but for those that no value of the scale reaches."""
+    if isinstance(scale, LogScale) and not integer and lower == 0:
+        return None, upper
+    return lower, upper
+
+
+def _scales(
+    everything: Values,
+    learned: Values,
+    lower: float | None,
+    upper: float | None,
+    *,
+    integer: bool,
+) -> dict[Transform, Scale]:
+    """By name, the usual one first.
+
+    It is the logarithm of positive values within three decades, and the scores of counts with
+    zeros: both let the variation grow with the level.
+    """
+    found: dict[Transform, Scale] = {}
+    counts = CountScale.fit(learned) if integer and lower == 0 and upper is None else None
+    positive = float(everything.min()) > 0
+    if counts is not None:
+        found["counts"] = counts
+    if positive and float(learned.max() / learned.min()) < _DECADES:
+        found["log"] = LogScale(0.0, 0.0)
+    found["none"] = IdentityScale()
+    if positive:
+        found.setdefault("log", LogScale(0.0, 0.0))
+    if lower is not None:
+        offset = _ANSCOMBE if integer else _smallest(learned - lower)
+        found["sqrt"] = PowerScale(lower, offset, 0.5)
+    if lower is not None and upper is not None:
+        distance = np.minimum(learned - lower, upper - learned)
+        offset = 0.5 if integer else 0.5 * _smallest(distance)
+        found["logit"] = LogitScale(lower, upper, offset)
+    return found
+
+
+def _smallest(distances: Values) -> float:
+    """The smallest distance above 0, but no less than a millionth of the largest."""
+    positive = distances[distances > 0]
+    largest = float(positive.max(initial=0.0)) or 1.0
+    return max(float(positive.min(initial=largest)), 1e-6 * largest)
+
+
+def _some(series: Sequence[Series]) -> list[Series]:
+    """A part of many series, and the last steps of long ones."""
+    step = -(-len(series) // _MOST_SERIES)
+    kept = list(series[::step])
+    steps = max(1, _MOST_STEPS // len(kept))
+    return [one if len(one) <= steps else _last(one, steps) for one in kept]
+
+
+def _last(one: Series, steps: int) -> Series:
+    columns = {name: column[-steps:] for name, column in one.columns.items()}
+    return Series(one.key, columns, one.times[-steps:], one.values[-steps:])
+
+
+def _scores(
+    observation: Observation, series: Sequence[Series], forecast: ForecastConfig
+) -> Float[np.ndarray, "scored"]:
+    """log P(y) of the last third of the windows of each series, one step ahead; −∞ if none fits."""
+    frame = Frame(int(forecast.context or 1), int(forecast.season or 1), observation)
+    parts = [(one, *windows(frame.transform(one.values), frame.span)) for one in series]
+    early = np.concatenate([steps < _LEARNED * len(one) for one, steps, _, _ in parts])
+    past = torch.cat([past for _, _, past, _ in parts])
+    following = torch.cat([following for _, _, _, following in parts])
+    y = torch.from_numpy(np.concatenate([one.values[steps] for one, steps, _, _ in parts]))
+    first = torch.from_numpy(early)
+    if int(first.sum()) < _FEWEST or int((~first).sum()) < _FEWEST:
+        return np.empty(0)
+    try:
+        frame = frame.fit(past[first], following[first])
+    except InvalidData:  # on this scale nothing ever changes
+        return np.full(int((~first).sum()), -np.inf)
+    means, variances = _predicted(frame, past, following, first)
+    mixture = observation.mixture(means.unsqueeze(0), variances.unsqueeze(0))
+    return mixture.log_prob(y[~first].double()).numpy()
+
+
+def _predicted(
+    frame: Frame, past: Tensor, following: Tensor, first: Tensor
+) -> tuple[Float64[Tensor, "scored"], Float64[Tensor, "scored"]]:
+    """Mean and variance of u by a line through the last value, the last change and the season's."""
+    reading = frame.read(past)
+    level = past[..., frame.season :].mean(-1)
+    r = (following - reading.base) / reading.scale
+    last = reading.inputs[..., -1, :]
+    x = torch.stack([last[..., 0], last[..., 1], (reading.base - level) / reading.scale], -1)
+    x = torch.cat([x, torch.ones_like(x[..., :1])], -1)
+    known, target = x[first], r[first]
+    penalty = _RIDGE * len(known) * torch.eye(x.shape[-1], dtype=x.dtype)
+    penalty[-1, -1] = 1e-9
+    weights = torch.linalg.solve(known.T @ known + penalty, known.T @ target)
+    spread = (target - known @ weights).square().mean().clamp(min=1e-12)
+    rest = ~first
+    means = reading.base[rest] + reading.scale[rest] * (x[rest] @ weights)
+    return means, reading.scale[rest].square() * spread
