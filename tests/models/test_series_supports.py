@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter
 from scipy import integrate, stats
 
+from models.artifact.schema import SeriesDocument
 from models.features.count_scale import CountScale
 from models.features.scales import IdentityScale, LogitScale, PowerScale
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import LOGARITHM, PLAIN, Observation, upgraded
 from models.forecasting.rollout import Paths
+from models.forecasting.windows import Frame
 from models.prediction.answers import decisions
 from models.prediction.options import Costs, Density, PredictOptions
 
@@ -177,12 +180,27 @@ def test_sizes_that_were_always_1_do_not_say_that_no_other_can_be() -> None:
     assert CountScale.fit(np.zeros(9)) is None
 
 
+def test_values_that_training_never_had_are_read_as_what_is_near() -> None:
+    """A history may have a return (−1) or a half; a model forecasts on from it all the same."""
+    scale = CountScale.fit(np.array([0.0, 0.0, 1.0, 2.0, 3.0] * 9))
+    assert scale is not None
+    for observation in (COUNTS, Observation(scale, lower=0.0, integer=True)):
+        read = observation.read(np.array([-1.0, 0.0, 1.0, 1.5, 2.0, 1e4, np.nan]))
+        assert read[0] == read[1]
+        assert (np.diff(read[1:6]) > 0).all()
+        assert np.isfinite(read[:6]).all()
+        assert np.isnan(read[6])
+
+
 def test_frames_of_versions_that_knew_two_scales_are_read() -> None:
     old = {"context": 2, "season": 1, "is_log": True, "floor": 0.0}
     assert upgraded(old)["observation"]["scale"]["kind"] == "log"
     assert "is_log" not in upgraded(old)
     assert upgraded(old | {"is_log": False})["observation"]["scale"] == {"kind": "identity"}
     assert upgraded({"context": 2}) == {"context": 2}
+    document = {"frame": old, "spacing": {"step": 1.0, "unit": "number", "is_regular": True}}
+    frame = TypeAdapter(SeriesDocument).validate_python(document)["frame"]
+    assert frame == Frame(2, 1, LOGARITHM)
     assert LOGARITHM.is_log
     assert PLAIN.is_plain
     assert not COUNTS.is_log

@@ -53,6 +53,7 @@ def version(service: Service) -> dict[str, Any]:
         "context": 4,
         "season": 4,
         "transform": "log",
+        "classics": True,
     }
     assert _finish(service, job.json()["id"])["status"] == "succeeded"
     stored: dict[str, Any] = service.http.get("/models/sales/versions/1").json()
@@ -320,3 +321,27 @@ def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any
         wrong = service.post("/feedback", body | {"truth": truth})
         assert wrong.status_code == 422
         assert wrong.json()["errors"][0]["path"] == path
+
+
+def test_a_series_has_a_support(service: Service) -> None:
+    """It is told as a table's is; values outside are refused with their number."""
+    request = {
+        "model": "bounded",
+        "data": {"columns": history()},
+        "target": {"name": "sales", "lower": 0, "upper": 100_000},
+        "task": "forecasting",
+        "forecast": {"transform": "logit"},
+        "training": {"epochs": 1},
+    }
+    job = service.post("/train", request)
+    assert job.status_code == 202, job.text
+    told = job.json()["request"]
+    assert told["target"] == {"name": "sales", "lower": 0, "upper": 100_000}
+    assert told["forecast"]["transform"] == "logit"
+    wrong = request | {"target": {"name": "sales", "lower": 1e6}, "forecast": {}}
+    answer = service.post("/train", wrong)
+    assert answer.status_code == 422
+    assert "below the lower bound 1e+06" in answer.text
+    needs = service.post("/train", request | {"target": "sales"})
+    assert needs.status_code == 422
+    assert "'logit', which needs a lower and an upper bound" in needs.text
