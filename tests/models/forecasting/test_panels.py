@@ -144,7 +144,7 @@ def test_more_than_a_thousand_series_are_learned_with_bounded_epochs(
     assert best * 0.8 < metrics["crps"] < 1.25 * best
 
 
-def test_origins_are_those_without_a_gap_evenly_thinned() -> None:
+def test_origins_have_a_readable_past_and_a_known_future_evenly_thinned() -> None:
     random = np.random.default_rng(1)
     series = []
     for i, length in enumerate((40, 9, 0, 200)):
@@ -156,7 +156,9 @@ def test_origins_are_those_without_a_gap_evenly_thinned() -> None:
         (one.key, first, max(start, span))
         for one, start in zip(series, scored, strict=True)
         for first in range(max(start, span), len(one) - horizon + 1)
-        if not np.isnan(one.values[first - span : first + horizon]).any()
+        if not np.isnan(one.values[first - 1 : first + horizon]).any()
+        and np.isnan(one.values[first - span : first]).mean() <= 0.5
+        and not np.isnan(one.values[: first - span + 1]).all()
     ]
     kept = np.unique(np.linspace(0, len(every) - 1, MAX_ORIGINS).round().astype(int))
     found = find_origins(series, scored, span, horizon)
