@@ -58,7 +58,7 @@ def predict(
         typer.Argument(
             callback=existing,
             help="CSV, JSON lines, Excel, Parquet, …; text for a language model. - is standard "
-            "input. For a forecast: the history, in the order of time.",
+            "input. For a forecast: the history of one series or of several, in the order of time.",
         ),
     ] = STANDARD_INPUT,
     *,
@@ -119,6 +119,9 @@ def predict(
         ),
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
+    anomalies: Annotated[
+        int | None, typer.Option(help="Forecasts: score so many of the newest values.")
+    ] = None,
     future: Annotated[
         Path | None,
         typer.Option(callback=existing, help="Forecasts: a file with the covariates of the steps."),
@@ -181,6 +184,7 @@ def predict(
         "costs": costs,
         "totals": {"exceeds": total_exceeds or []} if total or total_exceeds else None,
         "horizon": horizon,
+        "anomalies": anomalies,
         "top": top,
     }
     settings: Json = {key: value for key, value in given.items() if value is not None}
@@ -202,7 +206,6 @@ def predict(
         trained = client.model(model, version)
         about = trained.description
         if about["task"] != "language_model" and future is None:
-            _check_future(about, future_of(about) if about["task"] == "forecasting" else [])
             given_file = files.enter_context(input_of(file, from_))
             _predict_input(
                 client, about, given_file, settings | reading, None if as_json else result
@@ -269,13 +272,6 @@ def _report(metadata: dict[str, str], *, is_first: bool) -> None:
         note(f"not features, ignored: {', '.join(ignored)}")
     for text in json.loads(metadata.get("notes", "[]")):
         note(text)
-
-
-def _check_future(about: Version, wanted: list[Feature]) -> None:
-    if wanted:
-        names = ", ".join(feature["name"] for feature in wanted)
-        message = f"{about['model']} needs {names} of the steps ahead: give --future FILE"
-        raise typer.BadParameter(message)
 
 
 def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:

@@ -21,8 +21,8 @@ from models.evaluation.metrics import regression_metrics, regression_scores
 from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
 from models.forecasting.dependence import Dependence, standard_errors
-from models.forecasting.filling import fill, readable
 from models.forecasting.forecast import Forecast
+from models.forecasting.histories.filling import fill, readable
 from models.forecasting.series import Series
 from models.forecasting.side_by_side import advantage
 from models.prediction.predictive import GaussianMixture

@@ -21,11 +21,11 @@ from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
 from models.forecasting import totals
 from models.forecasting.coupling import couple
-from models.forecasting.crossings import ever_above, ever_below, probability
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.sums import Sums, calibrate_sums
 from models.prediction.answers import decisions, exceeds, number_costs, questions
+from models.prediction.answers.crossings import ever_above, ever_below, probability
 from models.prediction.answers.parts import at_values
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture

@@ -22,7 +22,6 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
-from models.forecasting.anomalies import Newest, newest_of, origins_of
 from models.forecasting.backtest import (
     Origin,
     Scores,
@@ -40,9 +39,10 @@ from models.forecasting.features import (
     stacked,
     static_width,
 )
-from models.forecasting.filling import fill
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories import Histories, SeriesAsked, check_future, group
+from models.forecasting.histories.filling import fill
+from models.forecasting.histories.newest import Newest, newest_of, origins_of
+from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
 from models.forecasting.mixing import Split
 from models.forecasting.rollout import History, Paths, Rollout, aligned
 from models.forecasting.seen import SeenSeries

@@ -31,7 +31,7 @@ PerStep = Float64[Tensor, "samples paths rows horizon"]
 
 
 class Scored(ABC):
-    """The newest values of each row of a history (`models.forecasting.anomalies.Newest`)."""
+    """The newest values of each row of a history (`models.forecasting.histories.newest.Newest`)."""
 
     @abstractmethod
     def of_rows(self, rows: slice) -> "Scored":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.forecasting.filling import fill
+from models.forecasting.histories.filling import fill
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from models.config.ranges import Flag, NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
-from models.forecasting.filling import fill, readable
+from models.forecasting.histories.filling import fill, readable
 from models.forecasting.observation import PLAIN, Observation
 
 CHANNELS = 2  # value and change

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.config import ForecastConfig
-from models.forecasting.filling import fill, holes, readable
+from models.forecasting.histories.filling import fill, holes, readable
 from models.forecasting.model import Forecaster
 from models.forecasting.preparation import prepare_series
 from models.forecasting.series import split_series

@@ -21,7 +21,7 @@ from jaxtyping import Float64
 
 from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, Scores
-from models.forecasting.filling import fill
+from models.forecasting.histories.filling import fill
 from models.prediction.predictive import GaussianMixture
 from worker.baselines.stopping import ShouldStop, check_stop
 

@@ -11,7 +11,7 @@ from models.config import Json
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.forecasting.backtest import Origin, Scores, beside, every, scores_alone, some
-from models.forecasting.filling import fill
+from models.forecasting.histories.filling import fill
 from models.forecasting.model import Forecaster
 from models.model import TrainedModel
 from models.tabular.problem import SCORE_SAMPLES

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.features import known_of_all
-from models.forecasting.filling import fill
+from models.forecasting.histories.filling import fill
 from models.forecasting.panels.stacked import Stacked
 from models.forecasting.windows import Frame
 from models.tensors import TensorRecord

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from models.features.columns import Columns
-from models.forecasting.filling import MOST_MISSING
+from models.forecasting.histories.filling import MOST_MISSING
 from models.forecasting.series import Series
 
 
@@ -48,7 +48,8 @@ class Stacked:
     def whole_windows(self, values: np.ndarray, span: int) -> Bool[np.ndarray, "rows"]:
         """Whether each row is known and has `span` steps of its series before it that can be read.
 
-        The last of them is known, and not too many are missing (`models.forecasting.filling`).
+        The last of them is known, and not too many are missing
+        (`models.forecasting.histories.filling`).
         """
         missing = np.isnan(values)
         before = np.concatenate([[0], np.cumsum(missing)])

@@ -223,7 +223,7 @@ def test_series_count_as_work(service: Service) -> None:
     body = {"model": "shops", "inputs": many, "horizon": 1000}
     answer = service.post("/predict", body)
     assert answer.status_code == 413, answer.text
-    assert "20000 rows × 1 samples × 1000 values each" in answer.json()["detail"]
+    assert "20000 rows × 1 samples" in answer.json()["detail"]
 
 
 def test_labels_are_in_the_order_of_the_answer(service: Service) -> None:
@@ -241,9 +241,9 @@ def test_labels_are_in_the_order_of_the_answer(service: Service) -> None:
 
 
 def test_the_newest_values_are_scored_on_every_wire(service: Service) -> None:
-    """The last value of the north is five times what it was."""
+    """The last value of the north is 60 % above what it was."""
     odd = together(BOTH)
-    odd["sales"][47] *= 5
+    odd["sales"][47] *= 1.6
     answer = ask(service, odd, anomalies=3)
     found = answer["anomalies"]
     assert found["series"] == ["north"] * 3 + ["south"] * 3

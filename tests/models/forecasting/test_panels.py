@@ -12,7 +12,7 @@ from models.features.columns import ColumnProfile, Columns
 from models.features.rows import batches
 from models.forecasting import preparation, problem
 from models.forecasting.backtest import MAX_ORIGINS, find_origins
-from models.forecasting.filling import fill
+from models.forecasting.histories.filling import fill
 from models.forecasting.model import Forecaster
 from models.forecasting.panels import cutting
 from models.forecasting.panels.cutting import CutRows, fit_frame

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from models.exceptions import InvalidInput
 from models.features.columns import Columns
-from models.forecasting.filling import readable
 from models.forecasting.forecast import Forecast
+from models.forecasting.histories.filling import readable
 from models.forecasting.rollout import History, Scored
 from models.forecasting.series import Series
 from models.prediction.answers.anomalies import NAME

@@ -9,7 +9,7 @@ from models.config import ForecastConfig
 from models.exceptions import InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
-from models.forecasting.filling import MOST_MISSING
+from models.forecasting.histories.filling import MOST_MISSING
 from models.forecasting.series import Series, with_absent_steps
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
