@@ -22,7 +22,7 @@ from models.config import ForecastConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
-from models.forecasting.sums import Sums
+from models.forecasting.totals.sums import Sums
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train

@@ -525,9 +525,13 @@ class DensityOptions(TypedDict, total=False):
 
 
 class TotalsOptions(TypedDict, total=False):
-    """Sums of a forecast from its first step to each: thresholds of the sums, such as the stock."""
+    """Sums of a forecast from its first step to each.
+
+    `exceeds` are thresholds of the sums, such as the stock; `series` adds the sums over all series.
+    """
 
     exceeds: Sequence[float]
+    series: bool
 
 
 class PredictSettings(ReadingOptions, total=False):
@@ -585,6 +589,7 @@ class Totals(TypedDict):
     intervals: list[Interval]
     quantiles: NotRequired[list[Quantile]]
     exceeds: NotRequired[list[Exceedance]]
+    series: NotRequired[dict[Literal["steps", "sums"], Json]]
 
 
 @final

@@ -222,8 +222,8 @@ class TotalIntervalResponse(Response):
     upper: list[float | None]
 
 
-class TotalsResponse(Response):
-    """Of the sum from the first step to each step ahead; the last is that of the whole horizon."""
+class SumsResponse(Response):
+    """Of sums, one per step."""
 
     mean: list[float | None]
     median: list[float | None]
@@ -234,6 +234,24 @@ class TotalsResponse(Response):
         None,
         description="with thresholds in totals: the probability that the sum is strictly above "
         "each; where values cannot be negative, that a stock of so much has run out by then",
+    )
+
+
+class SeriesTotalsResponse(Response):
+    """Of the sum over all series of the request."""
+
+    steps: SumsResponse = Field(description="of each step ahead")
+    sums: SumsResponse = Field(description="from the first step to each")
+
+
+class TotalsResponse(SumsResponse):
+    """Of the sum from the first step to each step ahead; the last is that of the whole horizon.
+
+    Of several series those of the first come first.
+    """
+
+    series: SeriesTotalsResponse | None = Field(
+        None, description="with series in totals: over all series of the request"
     )
 
 

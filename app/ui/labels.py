@@ -158,6 +158,9 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "forecast.horizon": ("Horizon", "Steps ahead."),
     "forecast.context": ("Context", "Past steps that a forecast uses."),
     "forecast.season": ("Season", "Steps after which the pattern repeats."),
+    "forecast.identity": ("Identity", "What is known of a series by its key."),
+    "forecast.static": ("Static", "Features that never change within a series."),
+    "forecast.past": ("Past only", "Features that are not known ahead."),
     "forecast.transform": (
         "Transform",
         "The scale of the forecast: log where variation grows with the level, counts for demand.",

@@ -40,8 +40,10 @@ def inputs_of(version: Version) -> list[Feature]:
 
 
 def future_of(version: Version) -> list[Feature]:
-    """The columns that a forecast needs for the steps ahead: the covariates."""
-    given = {version["forecast"]["time"], version["forecast"]["key"]}
+    """The columns that a forecast needs for the steps ahead: the covariates known ahead."""
+    forecast = version["forecast"]
+    given = {forecast["time"], forecast["key"]}
+    given |= {*(forecast.get("static") or ()), *forecast.get("past", ())}
     return [feature for feature in version["features"] if feature["name"] not in given]
 
 

@@ -118,6 +118,10 @@ def predict(
             "the stock; once per threshold."
         ),
     ] = None,
+    total_series: Annotated[
+        bool,
+        typer.Option("--total-series", help="Forecasts: also the sums over all series."),
+    ] = False,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     anomalies: Annotated[
         int | None, typer.Option(help="Forecasts: score so many of the newest values.")
@@ -182,7 +186,7 @@ def predict(
         "quantiles": quantile,
         "density": None if density is None else {"points": density},
         "costs": costs,
-        "totals": {"exceeds": total_exceeds or []} if total or total_exceeds else None,
+        "totals": _totals(total_exceeds or [], total=total, series=total_series),
         "horizon": horizon,
         "anomalies": anomalies,
         "top": top,
@@ -224,6 +228,13 @@ def predict(
         else:
             batches = iter([rows.all()]) if about["task"] == "forecasting" else rows.batches
             _write(batches, lambda batch: _predict_rows(trained, batch, steps, settings), result)
+
+
+def _totals(thresholds: list[float], *, total: bool, series: bool) -> Json | None:
+    """The option of the service; None if no sum is asked for."""
+    if not (total or series or thresholds):
+        return None
+    return {"exceeds": thresholds} | ({"series": True} if series else {})
 
 
 def _checked(format_: ResultFormat | None, *, as_json: bool) -> ResultFormat:

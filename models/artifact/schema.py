@@ -27,6 +27,7 @@ from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
 from models.features.groups import Groups
+from models.features.keys import KeyEncoder
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
@@ -188,10 +189,14 @@ def _check_dependence(one: Dependence, targets: int, path: str) -> None:
         raise CorruptArtifact("must be one for each score", f"{path}/weights")
 
 
+def _repeats(levels: Sequence[str]) -> bool:
+    return len(set(levels)) < len(levels)
+
+
 def _check_encoders(document: ModelDocument) -> None:
     for i, encoder in enumerate(document["encoders"]):
         match encoder:
-            case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
+            case CategoryEncoder(levels=levels) | KeyEncoder(levels=levels) if _repeats(levels):
                 raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
             case CategoryEncoder(effects=LevelEffects()):
                 _check_effects(encoder, f"/encoders/{i}")

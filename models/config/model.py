@@ -66,6 +66,7 @@ class SupportConfig:
     integer: bool | None = None
 
 
+Identity = Literal["one_hot", "embedding", "none"]
 Transform = Literal["none", "log", "sqrt", "logit", "counts"]
 
 
@@ -77,6 +78,10 @@ class ForecastConfig:
     `transform` is the scale that is forecast: "log" for series whose variation grows with their
     level (values above 0), "sqrt" for values with a lower bound, "logit" between two bounds,
     "counts" for whole numbers with many zeros, "none" for the values themselves.
+    `identity` is what the network knows of a series by its key: a slot ("one_hot", of up to 256
+    keys), an "embedding" that is learned for each, or "none". `static` are features that never
+    change within a series, `past` those that are not known ahead: neither is needed of the steps
+    ahead.
     `classics` mixes the network's forecasts with those of exponential smoothing and
     autoregressions, by the log score of forecasts from earlier times.
     """
@@ -89,6 +94,9 @@ class ForecastConfig:
     season: Steps | None = None
     transform: Transform | None = None
     classics: bool = True
+    identity: Identity | None = None
+    static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
+    past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

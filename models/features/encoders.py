@@ -16,6 +16,7 @@ from models.features import moments
 from models.features.categories import CategoryEncoder
 from models.features.effects import Targets
 from models.features.expansion import Form
+from models.features.keys import KeyEncoder
 from models.features.moments import Weights
 from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
 from models.features.sizes import Sizes
@@ -67,7 +68,7 @@ def _weighted_moments(values: np.ndarray, weights: Weights) -> tuple[float, floa
 
 
 Encoder = Annotated[
-    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder | TextEncoder,
+    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder | TextEncoder | KeyEncoder,
     Field(discriminator="kind"),
 ]
 

@@ -17,6 +17,7 @@ from models.features.columns import Columns, InputColumn, convert
 from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
+from models.features.keys import KeyEncoder
 from models.features.moments import Weights
 from models.features.numbers import Matrix, NumberEncoder
 from models.features.sizes import Sizes
@@ -203,11 +204,13 @@ class FeatureEncoder:
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """The levels of training rows that are known, by category."""
-        return {
-            feature.name: (*encoder.known_levels, *encoder.others)
-            for feature, encoder in zip(self.features, self.encoders, strict=True)
-            if isinstance(encoder, CategoryEncoder)
-        }
+        found = {}
+        for feature, encoder in zip(self.features, self.encoders, strict=True):
+            if isinstance(encoder, CategoryEncoder):
+                found[feature.name] = (*encoder.known_levels, *encoder.others)
+            elif isinstance(encoder, KeyEncoder):
+                found[feature.name] = encoder.levels
+        return found
 
     @property
     def layout(self) -> Inputs:

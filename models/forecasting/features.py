@@ -9,9 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
+from models.features.categories import CategoryEncoder
 from models.features.columns import Columns, convert
-from models.features.encoders import fit_encoder
+from models.features.encoders import Encoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
+from models.features.keys import KeyEncoder
 from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
 from models.forecasting.spacing import Spacing
 
@@ -20,9 +22,13 @@ _NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)
 
 @dataclass(frozen=True)
 class Known:
-    """Inputs of consecutive steps: those of each step, and those of the series as a whole."""
+    """Inputs of consecutive steps: those of each step, and those of the series as a whole.
+
+    `observed` are those that are not known ahead.
+    """
 
     dynamic: Float[Tensor, "steps dynamic"]
+    observed: Float[Tensor, "steps observed"]
     static: Float[Tensor, "*series static"]
 
 
@@ -43,8 +49,9 @@ def fit_known(
     """
     time = str((config.forecast or ForecastConfig()).time)
     features = feature_configs(config, types[time])
+    forecast = config.forecast or ForecastConfig()
     encoders = [
-        fit_encoder(f, convert(columns[f.name], types[f.name], f.type)) for f in features[1:]
+        _fit(f, convert(columns[f.name], types[f.name], f.type), forecast) for f in features[1:]
     ]
     phases = fit_encoder(features[0], columns[time])
     if isinstance(phases, DatetimeEncoder):
@@ -55,54 +62,61 @@ def fit_known(
     return FeatureEncoder(features, stored, (_NOTHING, *encoders))
 
 
+def _fit(feature: FeatureConfig, values: np.ndarray, forecast: ForecastConfig) -> Encoder:
+    """The encoder of a covariate or, by what is known of series, of the key."""
+    if feature.name != forecast.key or forecast.identity in (None, "one_hot"):
+        return fit_encoder(feature, values)
+    return KeyEncoder.fit(values) if forecast.identity == "embedding" else CategoryEncoder(())
+
+
 def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
     """The number of inputs that are the same at every step of a series: those of its key."""
     has_key = config.forecast is not None and config.forecast.key is not None
     return encoder.encoders[-1].form.width if has_key else 0
 
 
-def known_of(encoder: FeatureEncoder, static: int, columns: Columns) -> Known:
-    """The encoded columns of one series."""
-    if encoder.width == 0:
-        return Known(torch.empty(_rows(columns), 0), torch.empty(0))
-    encoded = encoder.encode(columns)
-    cut = encoder.width - static
-    return Known(encoded[:, :cut], encoded[0, cut:])
+def dynamic_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
+    """The number of inputs of a step beside the series' own; observed ones have an indicator."""
+    own = encoder.width - static_width(encoder, config)
+    return own + int(observed_width(encoder, config) > 0)
 
 
-def known_of_each(
-    encoder: FeatureEncoder, static: int, columns: Columns, series: int
-) -> tuple[Float[Tensor, "series steps dynamic"], Float[Tensor, "series static"]]:
-    """The encoded columns of several series with as many steps each, one after the other."""
-    encoded = encoder.encode(columns) if encoder.width else torch.empty(_rows(columns), 0)
-    each = encoded.unflatten(0, (series, -1))
-    cut = encoder.width - static
-    return each[..., :cut], each[:, 0, cut:]
+def observed_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
+    """The number of inputs that are not known ahead, without their indicator."""
+    forecast = config.forecast or ForecastConfig()
+    pairs = zip(encoder.features, encoder.encoders, strict=True)
+    return sum(each.form.width for feature, each in pairs if feature.name in forecast.past)
 
 
-def _rows(columns: Columns) -> int:
-    return len(next(iter(columns.values())))
-
-
-def known_of_all(
-    encoder: FeatureEncoder, static: int, columns: Columns, firsts: np.ndarray
+def known_of(
+    encoder: FeatureEncoder, config: ModelConfig, columns: Columns, firsts: np.ndarray
 ) -> Known:
     """The encoded columns of series one after the other, and the static inputs of each, as rows.
 
     Args:
-        firsts: the first row of each series, at which its static columns are read.
+        firsts: the first row of each series, at which its key is read.
     """
-    cut = len(encoder.features) - (1 if static else 0)
-    dynamic = _only(encoder, slice(0, cut)).encode(columns)
-    if not static:
-        return Known(dynamic, torch.empty(len(firsts), 0))
-    first = {name: column[firsts] for name, column in columns.items()}
-    return Known(dynamic, _only(encoder, slice(cut, None)).encode(first))
+    forecast, names = config.forecast or ForecastConfig(), [f.name for f in encoder.features]
+    parts = {"dynamic": list[int](), "observed": list[int](), "static": list[int]()}
+    for i, name in enumerate(names):
+        kind = "static" if name == forecast.key else "dynamic"
+        parts["observed" if name in forecast.past else kind].append(i)
+    first = {name: columns[name][firsts] for name in names}
+    return Known(
+        _encoded(encoder, parts["dynamic"], columns),
+        _encoded(encoder, parts["observed"], columns),
+        _encoded(encoder, parts["static"], first),
+    )
 
 
-def _only(encoder: FeatureEncoder, part: slice) -> FeatureEncoder:
-    """The encoder of some of the columns."""
-    return FeatureEncoder(encoder.features[part], encoder.stored[part], encoder.encoders[part])
+def _encoded(encoder: FeatureEncoder, some: Sequence[int], columns: Columns) -> Tensor:
+    """The inputs that are made of some of the columns."""
+    if not some:
+        return torch.empty(len(columns[encoder.features[0].name]), 0)
+    features = tuple(encoder.features[i] for i in some)
+    stored = tuple(encoder.stored[i] for i in some)
+    encoders = tuple(encoder.encoders[i] for i in some)
+    return FeatureEncoder(features, stored, encoders).encode(columns)
 
 
 def joined(first: Columns, second: Columns) -> Columns:

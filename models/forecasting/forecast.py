@@ -19,11 +19,12 @@ from torch.special import ndtr, ndtri
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
-from models.forecasting import totals
-from models.forecasting.coupling import couple
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
-from models.forecasting.sums import Sums, calibrate_sums
+from models.forecasting.totals import summary as totals
+from models.forecasting.totals.across import pair
+from models.forecasting.totals.coupling import couple
+from models.forecasting.totals.sums import Sums, calibrate_sums
 from models.prediction.answers import decisions, exceeds, number_costs, questions
 from models.prediction.answers.crossings import ever_above, ever_below, probability
 from models.prediction.answers.parts import at_values
@@ -237,10 +238,19 @@ class Forecast:
             return {}
         of_sums = None if self.calibration is None else self.calibration.sums
         found = totals.summarise(self.sums, self.means, of_sums, options)
+        if options.totals.series:
+            found |= totals.of_series(self.over_series, self.means, options)
         if wants_errors(options) and self.num_samples > 1:
             found |= totals.errors([one.sums for one in self.batches()], options)
             found[f"{ERROR}total_mean"] = found[totals.MC_ERROR]
         return found
+
+    @property
+    def over_series(self) -> Sums:
+        """Draws of the sum of all forecasts, of each step."""
+        sums = None if self.calibration is None else self.calibration.sums
+        joint = pair(self.by_forecast, 0.0 if sums is None else sums.rho, self.seed)
+        return Sums(joint.sum(1, keepdim=True), self.observation)
 
     def _errors(
         self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
@@ -327,7 +337,11 @@ class Forecast:
         return [(observe(middle - half), observe(middle + half)) for half in halves]
 
     def fit_calibration(
-        self, targets: PerStep, worth: Worth, of_sums: Worth | None = None
+        self,
+        targets: PerStep,
+        worth: Worth,
+        of_sums: Worth | None = None,
+        times: Sequence[object] = (),
     ) -> PathCalibration | None:
         """The calibration of forecasts whose steps no weight was fitted to.
 
@@ -337,6 +351,7 @@ class Forecast:
             targets: per step; the steps of each forecast are consecutive.
             worth: of the errors of the steps.
             of_sums: of those of sums, which are not calibrated if it is None.
+            times: at which the forecasts begin.
         """
         normal = self.standardised(targets)
         if not bool(normal.isfinite().all()):
@@ -346,7 +361,7 @@ class Forecast:
         ranked = fitted.ranked(scaled.standardised(targets).abs(), worth.alone)
         if of_sums is None:
             return ranked
-        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, self.observation)
+        sums = calibrate_sums(scaled.by_forecast, targets, of_sums, self.observation, times)
         return replace(ranked, sums=sums)
 
     def standardised(self, targets: PerStep) -> Float64[Tensor, "origins ahead"]:

@@ -33,9 +33,10 @@ from models.forecasting.backtest import (
 from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import Asked
 from models.forecasting.features import (
+    dynamic_width,
     feature_configs,
     joined,
-    known_of_each,
+    known_of,
     stacked,
     static_width,
 )
@@ -44,6 +45,8 @@ from models.forecasting.histories.filling import fill
 from models.forecasting.histories.newest import Newest, newest_of, origins_of
 from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
 from models.forecasting.mixing import Split
+from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
+from models.forecasting.panels.observed import continued
 from models.forecasting.rollout import History, Paths, Rollout, aligned
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
@@ -51,7 +54,7 @@ from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
-from models.networks import Inputs, Network, TensorSlot, build_network
+from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers import anomalies
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
@@ -99,9 +102,10 @@ class Forecaster(TabularModel):
 
     @cached_property
     def future_inputs(self) -> tuple[InputColumn, ...]:
-        """The covariates, which a request must give for the steps ahead."""
-        covariates = len(self.config.features or ())
-        return self._as_read(self.encoder.inputs[1 : 1 + covariates])
+        """The covariates that a request must give for the steps ahead."""
+        covariates = self.encoder.inputs[1 : 1 + len(self.config.features or ())]
+        given = {*(self.forecast.static or ()), *self.forecast.past}
+        return self._as_read([one for one in covariates if one.name not in given])
 
     @property
     def description(self) -> Json:
@@ -135,10 +139,10 @@ class Forecaster(TabularModel):
     @cached_property
     def network(self) -> Network:
         static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, CHANNELS + self.encoder.width - static)
+        shape = (self.frame.context, CHANNELS + dynamic_width(self.encoder, self.config))
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
-        return build_network(self.config.network, inputs, self.likelihood.num_outputs)
+        return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
 
     @cached_property
     def engine(self) -> Engine:
@@ -193,7 +197,8 @@ class Forecaster(TabularModel):
         ]
         pasts = [one.past for one in asked]
         reasons = [
-            self._reasons(one.columns, known) for one, known in zip(pasts, covariates, strict=True)
+            self._reasons(one.columns, known) + unseen_key(self.encoder, one.key)
+            for one, known in zip(pasts, covariates, strict=True)
         ]
         return replace(
             self._history(pasts, ahead, horizon),
@@ -233,14 +238,17 @@ class Forecaster(TabularModel):
         Raises:
             InvalidInput: if their times cannot be written.
         """
-        time, key = str(self.forecast.time), self.forecast.key
+        time = str(self.forecast.time)
         given = one.ahead[time][:horizon]
         own = not self.spacing.is_regular and len(given) == horizon
         times = given if own else self.spacing.after(one.past.times, horizon)
         if np.issubdtype(times.dtype, np.datetime64) and times[-1] > _LAST:
             raise InvalidInput(f"{horizon} steps ahead is after the year 9999", "/horizon")
-        keys = {} if key is None else {key: np.repeat(one.past.columns[key][-1:], horizon)}
-        return {**covariates, time: times, **keys}
+        ahead = {**covariates, time: times}
+        for feature in self.features:  # the key, and what is static or not known ahead
+            if feature.name not in ahead:
+                ahead[feature.name] = np.repeat(one.past.columns[feature.name][-1:], horizon)
+        return ahead
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
@@ -366,13 +374,25 @@ class Forecaster(TabularModel):
         values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
         targets = torch.from_numpy(values).to(self.device)
         steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
-        return rolled.fit_calibration(targets, steps, sums)
+        times = [origin.series.times[origin.first] for origin in chosen]
+        return rolled.fit_calibration(targets, steps, sums, times)
 
     def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
         """A copy with these calibrations of its variants."""
         return self.with_variants(
             {
                 prune: replace(variant, calibration=found[prune])
+                for prune, variant in self.variants_by_prune.items()
+            }
+        )
+
+    def with_unseen_series(self) -> "Forecaster":
+        """A copy whose variants know what to expect of a series with a key of its own."""
+        return self.with_variants(
+            {
+                prune: replace(
+                    variant, state=with_unseen(variant.state, self.network, self.default_seed)
+                )
                 for prune, variant in self.variants_by_prune.items()
             }
         )
@@ -481,7 +501,7 @@ class Forecaster(TabularModel):
         """A flat past with `size` steps ahead, at most as many as in training."""
         horizon = min(size, self.horizon)
         static = static_width(self.encoder, self.config)
-        dynamic = self.encoder.width - static
+        dynamic = dynamic_width(self.encoder, self.config)
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         steps = self.frame.context - 1 + horizon
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
@@ -512,17 +532,22 @@ class Forecaster(TabularModel):
 
     def _history(self, pasts: Sequence[Series], ahead: Sequence[Columns], horizon: int) -> History:
         """The windows that end with these pasts, missing values filled, and what is known ahead."""
-        names = [feature.name for feature in self.features]
+        names, context = [feature.name for feature in self.features], self.frame.context
         parts = []
         for one, after in zip(pasts, ahead, strict=True):
-            start = len(one) - self.frame.context + 1
-            behind = {name: one.columns[name][start:] for name in names}
+            behind = {name: one.columns[name][len(one) - context :] for name in names}
             parts.append(joined(behind, {name: after[name] for name in names}))
-        static = static_width(self.encoder, self.config)
-        inputs = known_of_each(self.encoder, static, stacked(parts), len(parts))
+        firsts = np.arange(len(parts)) * (context + horizon)
+        known = known_of(self.encoder, self.config, stacked(parts), firsts)
+        each = known.dynamic.unflatten(0, (len(parts), -1))
+        dynamic = each[:, 1:]  # each step of a window has those of the step after it
+        if known.observed.shape[1]:
+            observed = known.observed.unflatten(0, (len(parts), -1))[:, :context]
+            more = torch.stack([continued(one, horizon) for one in observed])
+            dynamic = torch.cat([dynamic, more], dim=-1)
         read = torch.from_numpy(np.stack([self._window(one) for one in pasts]))
-        known = aligned([self._known(one) for one in pasts])
-        return History(read, *inputs, horizon, known=known).to(self.device)
+        whole = aligned([self._known(one) for one in pasts])
+        return History(read, dynamic, known.static, horizon, known=whole).to(self.device)
 
     def _window(self, one: Series) -> np.ndarray:
         """The steps that the network reads, missing values filled."""

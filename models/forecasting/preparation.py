@@ -11,7 +11,7 @@ from models.config import ForecastConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.forecasting.features import fit_known, static_width
+from models.forecasting.features import fit_known
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import Observation
 from models.forecasting.panels.cutting import CutRows, fit_frame
@@ -59,8 +59,8 @@ class _Table:
         starts, never = np.zeros_like(ends), np.full_like(ends, stacked.begins[-1])
         learned = stacked.rows(stacked.between(starts, ends))
         encoder = fit_known(config, self.types, learned, self.spacing)
-        frame, static = _frame(config, self.observation), static_width(encoder, config)
-        panel = Panel.of(stacked, config.target, frame, encoder, static)
+        frame = _frame(config, self.observation)
+        panel = Panel.of(stacked, config, frame, encoder)
         whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
 
         def at(firsts: np.ndarray, lasts: np.ndarray) -> Tensor:

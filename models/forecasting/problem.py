@@ -71,6 +71,7 @@ class SeriesProblem(WindowProblem):
 
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
+        model = model.with_unseen_series()
         found = self._find(model) if self.found is None else self.found
         mixed = replace(model, classics=found.classics)
         return RowProblem.finish(self.whole or self, mixed.with_calibrations(found.calibrations))

@@ -11,6 +11,7 @@ import numpy as np
 from models.config import (
     FeatureConfig,
     ForecastConfig,
+    Identity,
     MLPConfig,
     ModelConfig,
     NetworkConfig,
@@ -18,14 +19,16 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns, check_features
+from models.features.columns import ColumnProfile, Columns, check_features, column_of
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
-from models.forecasting.scale_choice import find_transform
-from models.forecasting.season import find_season
+from models.forecasting.panels.attributes import candidates, with_attributes
+from models.forecasting.panels.identity import EMBEDDED, usual_identity
+from models.forecasting.panels.season import find_season
+from models.forecasting.scale_choice import find_transform, observation_of
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import CHANNELS
+from models.forecasting.windows import CHANNELS, Frame
 from models.networks import Inputs
 
 Load = Callable[[Sequence[str]], Columns]
@@ -62,9 +65,13 @@ def plan_series(
         key=_key(config.forecast, profiles),
     )
     _check_settings(config, forecast)
-    features = _covariates(config, forecast, profiles)
+    _check_past(config, forecast, profiles)
+    config = replace(config, features=_covariates(config, forecast, profiles), forecast=forecast)
     names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
-    series = split_series(load(names), config.target, forecast)
+    others = [one.name for one in candidates(config, profiles)]
+    columns = load([*names, *others])
+    features, forecast = with_attributes(config, forecast, profiles, columns)
+    series = split_series({name: columns[name] for name in names}, config.target, forecast)
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
     config = replace(config, features=features, forecast=forecast)
@@ -78,6 +85,7 @@ def plan_series(
             "/dataset",
         )
     forecast = replace(forecast, transform=find_transform(config, forecast, series))
+    forecast = replace(forecast, identity=_identity(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
@@ -162,7 +170,20 @@ def _covariates(
                 f"not as {feature.type}",
                 f"{path}/type",
             )
-    return tuple(kept) or None
+    return None if config.features is None else tuple(kept)
+
+
+def _check_past(
+    config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
+) -> None:
+    """Refuse what cannot be a covariate that is known only in the past."""
+    for i, name in enumerate(forecast.past):
+        path = f"/forecast/past/{i}"
+        type_ = column_of(profiles, name, path).type
+        if name in (config.target, forecast.time, forecast.key) or name in forecast.past[:i]:
+            raise InvalidData(f"{name!r} is read already: leave it out", path)
+        if type_ not in ("number", "boolean", "category", "datetime"):
+            raise InvalidData(f"{name!r} is of type {type_}, which a window cannot hold", path)
 
 
 def _check_number(series: Sequence[Series]) -> None:
@@ -172,6 +193,29 @@ def _check_number(series: Sequence[Series]) -> None:
             "take a coarser column",
             "/forecast/key",
         )
+
+
+def _identity(
+    config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
+) -> Identity | None:
+    """What the network knows of a series by its key; None without a key."""
+    given, place = forecast.identity, "/forecast/identity"
+    if forecast.key is None:
+        if given is not None:
+            raise InvalidData("one series has no key: leave identity out, or give a key", place)
+        return None
+    if given == "embedding" and not isinstance(config.method, EMBEDDED):
+        raise InvalidData(
+            f"method {config.method.kind!r} learns no embeddings: give identity 'one_hot' or "
+            "'none', or method 'bbb'",
+            place,
+        )
+    if given is not None:
+        return given
+    context, season = int(forecast.context or 1), int(forecast.season or 1)
+    frame = Frame(context, season, observation_of(replace(config, forecast=forecast), series))
+    learned = [one.until(divide(len(one), config).scores) for one in series]
+    return usual_identity(config.method, learned, frame)
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:

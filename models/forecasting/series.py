@@ -103,11 +103,11 @@ def _groups(columns: Columns, config: ForecastConfig) -> Sequence[np.ndarray]:
     if not present(keys).all():
         row = int((~present(keys)).argmax())
         raise InvalidData(f"row {row} has no {config.key!r}: give each row its series", "/dataset")
-    member = _numbers(keys)
+    member = number_keys(keys)
     return np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
 
 
-def _numbers(keys: np.ndarray) -> np.ndarray:
+def number_keys(keys: np.ndarray) -> np.ndarray:
     """The number of each row's key among the sorted keys."""
     found: dict[str, int] = {}
     first = np.array([found.setdefault(str(key), len(found)) for key in keys.tolist()])

@@ -2,6 +2,8 @@
 
 from models.config import ConvolutionalConfig, NetworkConfig, RecurrentConfig
 from models.networks.convolutional import ConvolutionalNetwork
+from models.networks.keyed import KeyedNetwork as KeyedNetwork
+from models.networks.keyed import keyed_inputs as keyed_inputs
 from models.networks.members import Members as Members
 from models.networks.mlp import ACTIVATIONS as ACTIVATIONS
 from models.networks.mlp import MLP as MLP

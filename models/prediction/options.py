@@ -108,10 +108,12 @@ class Totals:
 
     Args:
         exceeds: thresholds of the sums, such as the stock.
+        series: also the sum over all series of the request, of each step and up to each step.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
     exceeds: Annotated[tuple[float, ...], Len(0, 16)] = ()
+    series: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.observation import LOGARITHM, PLAIN, Observation
+from models.forecasting.panels.season import is_seasonal
 from models.forecasting.rollout import History, Rollout
-from models.forecasting.season import is_seasonal
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows

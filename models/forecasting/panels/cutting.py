@@ -7,6 +7,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from models.features.rows import Rows, evenly_spread
+from models.forecasting.panels.observed import held
 from models.forecasting.panels.panel import Panel
 from models.forecasting.windows import CHANNELS, Frame, Pasts
 
@@ -29,7 +30,7 @@ class CutRows(Rows):
     @classmethod
     def of(cls, panel: Panel, frame: Frame, at: Int64[Tensor, "windows"]) -> "CutRows":
         """Windows of a panel, none of them cut."""
-        width = frame.context * (CHANNELS + panel.dynamic.shape[1]) + panel.static.shape[1]
+        width = frame.context * (CHANNELS + panel.width) + panel.static.shape[1]
         nothing = panel.dynamic.new_empty(0)
         return cls(nothing.reshape(0, width), nothing, panel=panel, frame=frame, at=at)
 
@@ -82,9 +83,12 @@ def _values(
 
 
 def _cut(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Rows:
-    """Each step of a window has the inputs known before the step after it."""
+    """Each step of a window has the inputs known before the step after it, and its own observed."""
     past, following, after = _values(panel, frame, at)
-    sequences = torch.cat([frame.read(past).inputs.float(), panel.dynamic[after]], dim=-1)
-    static = panel.static[panel.series_of(at)]
-    inputs = torch.cat([sequences.flatten(1), static], dim=-1)
+    series = panel.series_of(at)
+    parts = [frame.read(past).inputs.float(), panel.dynamic[after]]
+    if panel.observed.shape[1]:
+        last = torch.maximum(at - 1 - panel.unknown[at], panel.begins[series])
+        parts.append(held(panel.observed, after - 1, last))
+    inputs = torch.cat([torch.cat(parts, dim=-1).flatten(1), panel.static[series]], dim=-1)
     return Rows(inputs, frame.targets(past, following))

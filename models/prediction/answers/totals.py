@@ -1,6 +1,6 @@
 """The sum of a forecast from its first step to each step: what is needed until then in all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from models.evaluation.calibration import Calibration
 from models.prediction.answers.answer import Answer, Arrays, Classes, Question
 from models.prediction.answers.exceeds import Exceedance
 from models.prediction.answers.quantiles import Quantiles
-from models.prediction.options import BatchOptions, IntervalKind, ResolvedOptions
+from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
 TOTAL = "total_"  # begins the names of columns, tensors and errors
-KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # feedback has no labels of sums
+SERIES_STEPS, SERIES_SUMS = "series steps", "series sums"  # begin names in the summary
 
 PerLevel = Float[np.ndarray, "rows levels"]
 
@@ -31,6 +31,8 @@ class TotalsAnswer(Answer):
         mc_error: of the mean.
         p: the probabilities of `quantiles`.
         exceeds: the probability that the sum is above each of the thresholds.
+        series_steps, series_sums: of the sum over all series, of each step and up to each; None if
+            it was not asked for. Their rows are the steps.
     """
 
     levels: tuple[float, ...]
@@ -45,6 +47,8 @@ class TotalsAnswer(Answer):
     conformal_upper: PerLevel | None
     quantiles: Float[np.ndarray, "rows p"]
     exceeds: Float[np.ndarray, "rows thresholds"]
+    series_steps: "TotalsAnswer | None" = None
+    series_sums: "TotalsAnswer | None" = None
 
     @property
     def _bounds(self) -> list[tuple[str, PerLevel, PerLevel]]:
@@ -66,7 +70,7 @@ class TotalsAnswer(Answer):
             for kind, lower, upper in self._bounds
             for i, level in enumerate(self.levels)
         ]
-        found = {
+        found: dict[str, Any] = {
             "mean": self.mean,
             "median": self.median,
             "mc_error": self.mc_error,
@@ -76,6 +80,9 @@ class TotalsAnswer(Answer):
             found["quantiles"] = Quantiles(self.p, self.quantiles).document()
         if self.thresholds:
             found["exceeds"] = Exceedance(self.thresholds, self.exceeds).document()
+        if self.series_steps is not None and self.series_sums is not None:
+            each, sums = self.series_steps.document(), self.series_sums.document()
+            found["series"] = {"steps": each, "sums": sums}
         return found
 
     def columns(self) -> dict[str, np.ndarray]:
@@ -89,7 +96,16 @@ class TotalsAnswer(Answer):
                 found[f"{prefix}upper_{level}"] = upper[:, i]
         found |= Quantiles(self.p, self.quantiles).columns()
         found |= Exceedance(self.thresholds, self.exceeds).columns()
-        return {f"{TOTAL}{name}": values for name, values in found.items()}
+        return {f"{TOTAL}{name}": values for name, values in found.items()} | self._of_series()
+
+    def _of_series(self) -> dict[str, np.ndarray]:
+        """Columns of the sums over all series, which the rows of each series have again."""
+        columns: dict[str, np.ndarray] = {}
+        for one, prefix in ((self.series_steps, "series_"), (self.series_sums, f"series_{TOTAL}")):
+            for name, values in ({} if one is None else one.columns()).items():
+                again = np.resize(values, len(self.mean))
+                columns[f"{prefix}{name.removeprefix(TOTAL)}"] = again
+        return columns
 
     def tensors(self) -> dict[str, np.ndarray]:
         found = {"mean": self.mean, "median": self.median}
@@ -106,11 +122,24 @@ class TotalsAnswer(Answer):
 def of_mixture(
     mixture: Mixture, options: BatchOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
-    """Not from the mixture of a step: `models.forecasting.totals` answers it from whole paths."""
+    """Not from the mixture of a step: `models.forecasting.totals` sums whole paths."""
     raise NotImplementedError
 
 
 def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> TotalsAnswer:
+    found = _answer(arrays, options)
+    each, sums = (_under(arrays, name) for name in (SERIES_STEPS, SERIES_SUMS))
+    if not each:
+        return found
+    return replace(found, series_steps=_answer(each, options), series_sums=_answer(sums, options))
+
+
+def _under(arrays: Arrays, name: str) -> Arrays:
+    start = f"{name} "
+    return {key.removeprefix(start): v for key, v in arrays.items() if key.startswith(start)}
+
+
+def _answer(arrays: Arrays, options: ResolvedOptions) -> TotalsAnswer:
     assert options.totals is not None
     none = np.empty((len(arrays["mean"]), 0))
     return TotalsAnswer(

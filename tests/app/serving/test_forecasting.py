@@ -53,6 +53,9 @@ def version(service: Service) -> dict[str, Any]:
         "context": 4,
         "season": 4,
         "transform": "log",
+        "identity": None,
+        "static": None,
+        "past": [],
         "classics": True,
     }
     assert _finish(service, job.json()["id"])["status"] == "succeeded"
@@ -151,7 +154,11 @@ def test_steps_have_probabilities_quantiles_and_densities(
 
 def test_totals_are_sums_up_to_each_step(service: Service, version: dict[str, Any]) -> None:
     """They are those of the returned paths, and the chance that a stock of 300 runs out rises."""
-    asked = {"totals": {"exceeds": [300.0, 1e9]}, "quantiles": [0.25], "intervals": [0.8]}
+    asked = {
+        "totals": {"exceeds": [300.0, 1e9], "series": True},
+        "quantiles": [0.25],
+        "intervals": [0.8],
+    }
     answer = ask(service, samples=200, **asked, return_draws=True, return_mc_errors=True)
     found, sums = answer["totals"], np.array(answer["draws"]).cumsum(1)
     np.testing.assert_allclose(found["mean"], np.cumsum(answer["mean"]), rtol=1e-6)
@@ -165,6 +172,10 @@ def test_totals_are_sums_up_to_each_step(service: Service, version: dict[str, An
     np.testing.assert_allclose(runs_out, (sums > 300).mean(0))
     assert runs_out == sorted(runs_out)
     assert never == [0.0] * HORIZON
+    of_all = found["series"]  # of one series: its own
+    for name in ("mean", "median", "exceeds"):
+        assert of_all["sums"][name] == found[name]
+    np.testing.assert_allclose(of_all["steps"]["mean"], answer["mean"], rtol=1e-6)
     names = ("mean", "median", "lower_0.8", "quantile_0.25", "exceeds_300.0")
     assert {f"total_{name}" for name in names} <= answer["mc_errors"].keys()
 

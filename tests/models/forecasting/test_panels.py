@@ -48,7 +48,7 @@ def panel_of(count: int, steps: int, seed: int = 0) -> Columns:
 
 def configure(columns: Columns, **training: Any) -> ModelConfig:
     forecast = ForecastConfig(
-        time="time", key="shop", horizon=2, context=6, season=1, transform="none"
+        time="time", key="shop", horizon=2, context=6, season=1, transform="none", classics=False
     )
     config = ModelConfig(
         target="y",
@@ -82,7 +82,9 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     dynamic = torch.arange(90.0).unsqueeze(1)
     begins = torch.from_numpy(stacked.begins)
     values = np.concatenate([fill(one.values, frame.season) for one in series])
-    panel = Panel(torch.from_numpy(values), dynamic, torch.tensor([[0.0], [1.0], [2.0]]), begins)
+    static, nothing = torch.tensor([[0.0], [1.0], [2.0]]), torch.empty(90, 0)
+    unknown = torch.zeros(90).long()
+    panel = Panel(torch.from_numpy(values), dynamic, nothing, unknown, static, begins)
     at = torch.from_numpy(np.flatnonzero(stacked.whole_windows(stacked.columns["y"], frame.span)))
     alone = [windows(one.values, frame.span, frame.season) for one in series]
     past = torch.cat([part for _, part, _ in alone])

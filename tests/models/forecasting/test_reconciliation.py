@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.forecasting.reconciliation import reconcile, shrunk_covariance, summing_matrix
+from models.forecasting.totals.reconciliation import reconcile, shrunk_covariance, summing_matrix
 
 S = summing_matrix([[0, 1, 2, 3], [0, 1], [2, 3]], 4)  # a total of two groups of two
 

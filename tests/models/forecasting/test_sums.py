@@ -14,10 +14,10 @@ from models.evaluation.path_calibration import (
     Worth,
     worth_of,
 )
-from models.forecasting.coupling import Spread, couple, fit_theta, quantiles
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
+from models.forecasting.totals.coupling import Spread, couple, fit_theta, quantiles
 from models.prediction.options import PredictOptions, Totals
 
 STEPS = 6

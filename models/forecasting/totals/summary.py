@@ -7,11 +7,11 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import SumCalibration
-from models.forecasting.coupling import quantiles
-from models.forecasting.sums import Sums
+from models.forecasting.totals.coupling import quantiles
+from models.forecasting.totals.sums import Sums
 from models.prediction.answers.exceeds import column_name as threshold_name
 from models.prediction.answers.quantiles import column_name as quantile_name
-from models.prediction.answers.totals import QUESTION, TOTAL
+from models.prediction.answers.totals import QUESTION, SERIES_STEPS, SERIES_SUMS, TOTAL
 from models.prediction.influence import ERROR
 from models.prediction.options import BatchOptions
 from models.prediction.standard_error import standard_error
@@ -42,6 +42,30 @@ def summarise(
         for i, end in enumerate(("lower", "upper")):
             found[f"conformal {end}"] = torch.stack([one[i].flatten() for one in ends], dim=1)
     return {QUESTION.key(name): values for name, values in found.items()}
+
+
+def of_series(
+    steps: Sums, means: Float64[Tensor, "samples steps"], options: BatchOptions
+) -> dict[str, Tensor]:
+    """The same of the sum over all series: of each step, and up to each step.
+
+    Args:
+        steps: draws of the sum over the series at each step.
+        means: as of `summarise`.
+    """
+    ahead = steps.draws.shape[-1]
+    each = means.unflatten(1, (-1, ahead)).sum(1)
+    both = {
+        SERIES_STEPS: (steps, each),
+        SERIES_SUMS: (Sums.of(steps.draws, steps.observation), each.cumsum(-1)),
+    }
+    found: dict[str, Tensor] = {}
+    for name, (sums, of_draws) in both.items():
+        part = {"mean": of_draws.mean(0), **_of_draws(sums, options)}
+        if len(of_draws) > 1:
+            part["mc_error"] = standard_error(of_draws)
+        found |= {QUESTION.key(f"{name} {key}"): values for key, values in part.items()}
+    return found
 
 
 def errors(batches: Sequence[Sums], options: BatchOptions) -> dict[str, Tensor]:

@@ -9,8 +9,9 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import Residuals, SumCalibration, Worth
-from models.forecasting.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
 from models.forecasting.observation import Observation
+from models.forecasting.totals.across import fit_rho
+from models.forecasting.totals.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
 
 _LEAST = 1e-12  # deviation of sums that are always the same
 _FIT_PATHS = 400  # that fit: a median of so many is known to 6 % of a deviation
@@ -64,7 +65,11 @@ class Sums:
 
 
 def calibrate_sums(
-    paths: Draws, targets: Float64[Tensor, "targets"], worth: Worth, observation: Observation
+    paths: Draws,
+    targets: Float64[Tensor, "targets"],
+    worth: Worth,
+    observation: Observation,
+    times: Sequence[object] = (),
 ) -> SumCalibration:
     """The dependence of the steps and the residuals of sums, from forecasts of known steps.
 
@@ -72,6 +77,7 @@ def calibrate_sums(
         paths: of forecasts whose steps are calibrated.
         targets: of all steps; those of each forecast are consecutive.
         worth: of the errors of the sums.
+        times: at which the forecasts begin; without them series are taken as independent.
     """
     paths = paths[:: -(-len(paths) // _FIT_PATHS)]
     values = targets.view(1, *paths.shape[1:])
@@ -84,6 +90,9 @@ def calibrate_sums(
     spreads = of(paths), of(shuffled(paths, 0)), of(paths.sort(0).values)
     theta = fit_theta(spreads, observed, worth.together)
     moved = of(couple(paths, theta, 0))
-    residuals = moved.standardised(observed).abs()
+    errors = moved.standardised(observed)
+    residuals = errors.abs()
     own = [Residuals.of(*one) for one in zip(residuals.T, worth.alone, strict=False)]
-    return SumCalibration(theta, Residuals.of(residuals, worth.together), tuple(own))
+    last = errors[:, -1].cpu().numpy()
+    rho = fit_rho(last, times, worth.alone[-1] / len(last)) if times and worth.alone else 0.0
+    return SumCalibration(theta, Residuals.of(residuals, worth.together), tuple(own), rho)

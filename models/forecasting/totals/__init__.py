@@ -1,0 +1,1 @@
+"""Sums over the steps of forecasts and over series: dependence, calibration, answers."""
