@@ -1,4 +1,4 @@
-"""The encoder of categories."""
+"""The encoders of categories, and of keys, which are too many for slots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ MAX_LEVELS = 256  # of one-hot slots: rarer levels share one
 # Levels above which effects are inputs. On generated tables of 40 to 200 levels of 10 to 20 rows
 # each they took 4 to 20 % off the error; where levels had no effect it moved by chance alone.
 _FEW_LEVELS = 16
+MAX_KEYS = 100_000  # of series
 _MIN_ROWS = 3  # of a level with a slot of its own in tables: fewer rows say little about a level
 # Rows per level from which effects are fitted. A column of identifiers, with nearly as many levels
 # as rows, says nothing about new rows.
@@ -190,6 +191,38 @@ class CategoryEncoder:
         one_hot = np.zeros((len(values), self.num_slots), dtype=np.float32)
         one_hot[np.arange(len(values)), slots] = 1.0
         return one_hot
+
+
+@dataclass(frozen=True)
+class KeyEncoder:
+    """The number of a key among the sorted ones; for a key that no training row had, their count.
+
+    The number is one compact column. It is no input of a network, which looks it up.
+    """
+
+    levels: Annotated[tuple[Text, ...], Len(1, MAX_KEYS)]
+    kind: Literal["key"] = "key"
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> "KeyEncoder":
+        return cls(tuple(sorted({str(value) for value in values.tolist()})))
+
+    @property
+    def form(self) -> Form:
+        return Form(plain=1)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return {level: i for i, level in enumerate(self.levels)}
+
+    def is_new(self, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
+        """Whether no training row had each key."""
+        return np.array([str(value) not in self._numbers for value in values.tolist()], dtype=bool)
+
+    def encode(self, values: np.ndarray) -> Float[np.ndarray, "rows 1"]:
+        numbers, unseen = self._numbers, len(self.levels)
+        found = [numbers.get(str(value), unseen) for value in values.tolist()]
+        return np.array(found, dtype=np.float32).reshape(-1, 1)
 
 
 def _counts(values: np.ndarray, weights: Weights | None) -> tuple[Mapping[str, float], float]:

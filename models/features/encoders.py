@@ -13,10 +13,9 @@ from models.config import FeatureConfig
 from models.config.ranges import NotNegative, Number
 from models.exceptions import InvalidInput
 from models.features import moments
-from models.features.categories import CategoryEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.effects import Targets
 from models.features.expansion import Form
-from models.features.keys import KeyEncoder
 from models.features.moments import Weights
 from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
 from models.features.sizes import Sizes

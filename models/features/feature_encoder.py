@@ -12,12 +12,11 @@ from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
-from models.features.categories import CategoryEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.columns import Columns, InputColumn, convert
 from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
-from models.features.keys import KeyEncoder
 from models.features.moments import Weights
 from models.features.numbers import Matrix, NumberEncoder
 from models.features.sizes import Sizes

@@ -9,11 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
-from models.features.categories import CategoryEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.columns import Columns, convert
 from models.features.encoders import Encoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.keys import KeyEncoder
 from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
 from models.forecasting.spacing import Spacing
 

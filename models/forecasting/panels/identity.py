@@ -25,8 +25,8 @@ from models.config import (
     MLEConfig,
     NetworkConfig,
 )
+from models.features.categories import KeyEncoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.keys import KeyEncoder
 from models.forecasting.panels.usefulness import LEAST_SERIES, key_helps
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
