@@ -188,7 +188,16 @@ def print_models(models: Iterable[Model]) -> None:
 def print_version(version: Version) -> None:
     """Print a version: scores, simple methods, what training compared, and notes."""
     print_scores(version)
+    print_members(version.get("forecast_members"))
     print_notes(version.get("notes"))
+
+
+def print_members(members: Sequence[Json] | None) -> None:
+    """Print what forecasts are mixtures of, if it is more than the network."""
+    if members and len(members) > 1:
+        parts = [f"{100 * one['weight']:.0f} % {one['name']}" for one in members]
+        text = f"Forecasts are mixtures: {'; '.join(parts)}"
+        output.print(text, markup=False, highlight=False)
 
 
 def print_notes(notes: Sequence[str] | None) -> None:

@@ -285,6 +285,7 @@ class Version(TypedDict):
     target: str
     classes: NotRequired[list[str | int | float | bool]]
     forecast: NotRequired[Json]
+    forecast_members: NotRequired[list[Json]]
     network: Json
     method: Json
     training: Json

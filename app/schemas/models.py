@@ -139,6 +139,13 @@ class JointlyResponse(Response):
     rows: int = Field(description="calibration rows; 0: the dependence is not known")
 
 
+class ForecastMember(Response):
+    """A model whose sample paths are part of a forecast."""
+
+    name: str
+    weight: float
+
+
 class OriginResponse(Response):
     """The version that was exported, as its archive describes it."""
 
@@ -182,6 +189,12 @@ class VersionResponse(_OfVersion):
     language: Json | None = Field(None, exclude_if=is_none)
     vocabulary_size: int | None = Field(None, exclude_if=is_none)
     forecast: Json | None = Field(None, exclude_if=is_none)
+    forecast_members: list[ForecastMember] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="what forecasts are mixtures of: the network, exponential smoothing, "
+        "autoregressions; the weights sum to 1",
+    )
     num_weights: int
     metrics: Json = Field(
         description="on held-out rows; of up to 50 classes also `by_class` (recall, precision, "

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from models.config.ranges import NotNegative, Number, Positive
-from models.features.count_scale import CountScale
+from models.count_scale import CountScale
 
 Values = Float[Tensor, "*shape"]
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.special import ndtr
 
 from models.config.ranges import Flag, Number
-from models.features.count_scale import CountScale
+from models.count_scale import CountScale
 from models.features.scales import IdentityScale, LogScale, Scale
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal

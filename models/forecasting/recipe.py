@@ -36,7 +36,7 @@ Load = Callable[[Sequence[str]], Columns]
 # On airline passengers (first ten years, the last two held out) 300 to 1,000 steps do equally well.
 SERIES_STEPS = 600
 MAX_SERIES = 100_000
-_MAX_CONTEXT = 64
+_MAX_CONTEXT = 24  # of series without a season; classical members read all of a history
 _MAX_HORIZON = 100
 _CALENDAR = 2  # about as many inputs per step encode the time
 

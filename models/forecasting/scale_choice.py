@@ -14,8 +14,8 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from models.config import ForecastConfig, ModelConfig, SupportConfig, Transform
+from models.count_scale import CountScale
 from models.exceptions import InvalidData
-from models.features.count_scale import CountScale
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
 from models.features.target_shapes import check_support, describe_shape
 from models.features.targets import NumberTarget

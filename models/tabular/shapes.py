@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from models.config import LikelihoodConfig, ScaleName
-from models.features.count_scale import CountScale
+from models.count_scale import CountScale
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
 from models.tabular.fold_problem import FoldProblem

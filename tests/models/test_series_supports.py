@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from scipy import integrate, stats
 
 from models.artifact.schema import SeriesDocument
-from models.features.count_scale import CountScale
+from models.count_scale import CountScale
 from models.features.scales import IdentityScale, LogitScale, PowerScale
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import LOGARITHM, PLAIN, Observation, upgraded

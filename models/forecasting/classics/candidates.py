@@ -12,14 +12,14 @@ def candidates(season: int, shortest: int, longest: int) -> tuple[Smoothing | Au
     Args:
         shortest, longest: steps of the histories that they are fitted to.
     """
-    seasons = (1, season) if _repeats(season, shortest) else (1,)
+    seasons = (1, season) if _repeats(season, longest) else (1,)
     smooth = [Smoothing(t, s) for s in seasons for t in ("none", "drift", "damped")]
     return (*smooth, *_autoregressions(seasons[-1], shortest, longest))
 
 
 def _repeats(season: int, steps: int) -> bool:
-    """Whether a history has two seasons."""
-    return 1 < season <= steps // 2
+    """Whether the longest history has a season; a forecast is mostly from a longer one."""
+    return 1 < season <= steps
 
 
 def _autoregressions(season: int, shortest: int, longest: int) -> list[Autoregression]:

@@ -48,6 +48,7 @@ _FREEDOM = 5  # of Student's t, from which the population is drawn
 _DEFENSIVE = 0.1  # the prior's share in it, which bounds the weights (Hesterberg 1995)
 _WIDER = 1.5  # the proposal's covariance ÷ that of the posterior
 _ADAPTING_ROWS = 8
+_IMPOSSIBLE = -1e30  # log probability
 _BLOCK = 32  # steps of errors that are kept before their products are added
 _BLOCK_VALUES = 2**22  # of all states of the rows at once
 # Priors in units of the standard deviation of changes. Wide: a few seasons of data outweigh them.
@@ -264,13 +265,16 @@ class Smoothing:
         precision = torch.tensor(widths, dtype=torch.float64) ** -2
         matrix = products[..., 1:, 1:] + precision.diag()
         right = -products[..., 1:, :1]
-        lower = torch.linalg.cholesky(matrix)
+        lower, failed = torch.linalg.cholesky_ex(matrix)  # where the recursion explodes it fails
+        failed = (failed > 0) | ~lower.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
+        lower = torch.where(failed[..., None, None], torch.eye(matrix.shape[-1]).to(matrix), lower)
         mean = torch.cholesky_solve(right, lower)
         left = products[..., 0, 0] - (right * mean).sum((-1, -2))
         freedom = _NOISE_COUNT + known
         total = _NOISE_COUNT * _NOISE + left.clamp(min=0)
         log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_prob = -log_det - 0.5 * freedom.unsqueeze(1) * total.log()
+        log_prob = log_prob.masked_fill(failed | log_prob.isnan(), _IMPOSSIBLE)
         identity = torch.eye(matrix.shape[-1], dtype=torch.float64).expand_as(matrix)
         root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
         noise = total / freedom.unsqueeze(1)
