@@ -557,6 +557,7 @@ class PredictSettings(ReadingOptions, total=False):
     target_mc_error: float
     deadline_ms: float
     horizon: int
+    anomalies: int
     store: bool
 
 

@@ -246,6 +246,30 @@ class TrainedModel(ABC):
         return True
 
     @property
+    def series_column(self) -> str | None:
+        """The column that tells several series apart; None without one."""
+        return None
+
+    @property
+    def group_columns(self) -> tuple[str, ...] | None:
+        """The columns that tell which rows of a data set are predicted together: `row_groups`.
+
+        None if rows are independent, or if the model predicts no data sets.
+        """
+        return None
+
+    def row_groups(self, columns: Columns) -> list[np.ndarray]:
+        """The numbers of the rows that are predicted together, in the order that `read` needs.
+
+        Args:
+            columns: `group_columns` of a data set.
+
+        Raises:
+            InvalidInput: if a row belongs to no group.
+        """
+        raise NotImplementedError
+
+    @property
     def takes_labels(self) -> bool:
         """Whether predictions can be compared with labels that come later."""
         return not self.no_labels
@@ -355,6 +379,14 @@ class TrainedModel(ABC):
     def num_steps(self, columns: Columns) -> int:
         """How often the network runs for each row."""
         return 1
+
+    def num_predicted(self, columns: Columns, options: ResolvedOptions) -> int:
+        """`num_rows` of decoded rows, which tell how many series they are."""
+        return self.num_rows(len(next(iter(columns.values()))), options)
+
+    def unit(self, options: ResolvedOptions) -> int | None:
+        """How many rows of a prediction must be computed together; None if all of them."""
+        return 1 if self.has_independent_rows else None
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
         """How many numbers each sample of a row takes in memory or in the answer.

@@ -19,6 +19,7 @@ from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
 from models.model import TrainedModel
 from models.prediction.options import BatchOptions
+from worker.series_prediction import series_blocks
 
 BLOCK_BYTES = 2**25  # of inputs and predictions in memory at a time
 MAX_BLOCK_ROWS = 2**13  # between two calls of `should_stop`
@@ -31,12 +32,12 @@ def run_chunk(
     """Predict the rows, publish the file and end the chunk. Returns the chunk's status.
 
     Raises:
-        InvalidData: the model's rows are not independent.
+        InvalidData: the model predicts no data sets.
         Stopped: `should_stop` returned True between two blocks of rows.
     """
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version), service_device(context.settings))
-    if not model.has_independent_rows:
+    if not model.has_independent_rows and model.group_columns is None:
         message = f"the task {model.task} does not predict offline: send POST /predict"
         raise InvalidData(message, "/model")
     torch.set_num_threads(context.settings.threads)
@@ -51,6 +52,12 @@ def _tables(
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
     options = replace(model.resolve(spec), adapted=spec.adapted)
+    if model.group_columns is not None:
+        for table, found in series_blocks(context, model, spec, options):
+            yield with_metadata(table, spec.model, spec.version, found)
+            if should_stop():
+                raise Stopped
+        return
     step = block_rows(model, options)
     for start in range(spec.start, spec.stop, step):
         if should_stop():

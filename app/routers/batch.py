@@ -12,10 +12,11 @@ from app.job_submission import current_request, wake
 from app.openapi import json_request, problems
 from app.schemas.jobs import JobResponse
 from app.schemas.predictions import BatchRequest
-from app.serving.predictor import check_independent_rows
+from app.serving.predictor import check_data_sets
 from core.datasets.dataset import Dataset
 from core.datasets.inputs import check_inputs
 from core.jobs.specs import PredictSpec, plan_chunk_rows
+from core.predictions.row_groups import row_groups
 from core.registry.registry import Version
 from models.model import TrainedModel
 
@@ -38,38 +39,48 @@ def predict_batch(
 ) -> JobResponse:
     """Queue a job that predicts every row of a data set. `GET /jobs/{id}/result` has its result.
 
-    The version, the seed, the sampler and the levels of adaptive intervals are resolved now, for
-    all rows.
+    A forecaster predicts the steps ahead of every series, which begin after its last known target;
+    rows after that give the covariates. A series that cannot be forecast has one row, whose `error`
+    says why. The version, the seed, the sampler and the levels of adaptive intervals are resolved
+    now, for all rows.
     """
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
-    spec = _spec(services, request, dataset, version)
-    job = context.jobs.create_batch(spec, dataset.rows, current_request())
+    model = _model(services, request, dataset, version)
+    groups = row_groups(context.datasets, dataset.id, model)
+    count = dataset.rows if groups is None else len(groups)
+    spec = _spec(services, request, version, model, count)
+    job = context.jobs.create_batch(spec, count, current_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
 
 
-def _spec(
+def _model(
     services: Services, request: BatchRequest, dataset: Dataset, version: Version
-) -> PredictSpec:
-    """The job's specification. Checks that the model can predict this data set."""
+) -> TrainedModel:
+    """The model. Checks that it can predict this data set."""
     services.predictor.limits.check_samples(request.samples)  # the rows have no limit
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
-    check_independent_rows(model)
+    check_data_sets(model)
+    check_inputs(model.inputs, dataset.columns)
+    return model
+
+
+def _spec(
+    services: Services, request: BatchRequest, version: Version, model: TrainedModel, count: int
+) -> PredictSpec:
+    """The job's specification, for `count` rows or series."""
     adapt = services.predictor.adaptation.resolve
     options = from_thread.run(adapt, version, model, model.resolve(request))
-    check_inputs(model.inputs, dataset.columns)
+    work = options.samples * model.values_per_sample(options) * (model.unit(options) or 1)
     resolved = {
         "version": version.version,
         "samples": options.samples,
         "seed": options.seed,
         "sampler": options.sampler,
         "adapted": options.adapted,
-        "chunk_rows": plan_chunk_rows(
-            dataset.rows,
-            options.samples * model.values_per_sample(options),
-            request.chunk_rows,
-        ),
+        "horizon": request.horizon if model.group_columns is None else options.horizon,
+        "chunk_rows": plan_chunk_rows(count, work, request.chunk_rows),
     }
     return PredictSpec.model_validate(request.model_dump() | resolved)

@@ -140,7 +140,7 @@ async def _describe(
         name=model,
         versions=[str(v.version) for v in versions],
         inputs=inputs.describe(loaded.inputs),
-        outputs=outputs.describe(None if loaded.classes is None else len(loaded.classes)),
+        outputs=outputs.describe(loaded),
     )
 
 

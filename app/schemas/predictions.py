@@ -24,7 +24,9 @@ class BatchRequest(VersionOptions, frozen=True):
 
     dataset: DatasetId
     chunk_rows: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
-        None, description="rows that a worker predicts at a time; default: some seconds of work"
+        None,
+        description="rows, or series of a forecaster, that a worker predicts at a time; default: "
+        "some seconds of work",
     )
 
 
@@ -48,10 +50,14 @@ class PredictRequest(PredictParameters, frozen=True):
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
         description="records, lists in feature order, or columns; null is a missing value; for a "
-        "language model a list of strings; for a forecast the history, oldest first"
+        "language model a list of strings; for a forecast the history, oldest first, of one series "
+        "or of several; rows after the last known target of a series are steps ahead, which give "
+        "covariates"
     )
     future: SkipValidation[dict[str, list[Any]] | None] = Field(
-        None, description="forecasting only: columns of the covariates, one value per step ahead"
+        None,
+        description="forecasting of one series: columns of the covariates, one value per step "
+        "ahead; or give these steps as rows of the inputs, without a target",
     )
 
 
@@ -84,6 +90,14 @@ class ExceedanceResponse(Response):
 
     threshold: float
     probability: list[float]
+    any_above: list[float] | None = Field(
+        None,
+        description="forecasting only: the probability that the path is above the threshold at "
+        "some step up to this one; the last step of a series has that of the whole horizon",
+    )
+    any_below: list[float] | None = Field(
+        None, description="forecasting only: the same of a value below the threshold"
+    )
 
 
 class ContributionParts(Response):
@@ -255,6 +269,36 @@ class JointResponse(Response):
     intervals: dict[str, BoundsResponse] = Field(description="by target")
 
 
+class JointAnomalyResponse(Response):
+    """All newest values of a series together, by Fisher's method; a value per series."""
+
+    series: list[str] | None = None
+    p_value: list[float | None]
+    flagged: list[bool]
+
+
+class AnomaliesResponse(Response):
+    """The newest values of each series, oldest first, series after series.
+
+    Each is compared with its predictive distribution from the values before it. A value that is
+    missing, or after a hole longer than the trained horizon, is not scored: null.
+    """
+
+    series: list[str] | None = Field(None, description="of models with a key")
+    times: list[Any]
+    value: list[float | None]
+    p_value: list[float | None] = Field(
+        description="the probability of a value at least as far out on either side: uniform from 0 "
+        "to 1 while the series goes on as in training"
+    )
+    surprise: list[float | None] = Field(description="−log₂ of the p-value, in bits")
+    flagged: list[bool] = Field(
+        description="whether the p-value is below the version's false-alarm rate "
+        "(`out_of_distribution.false_alarm_rate`)"
+    )
+    joint: JointAnomalyResponse
+
+
 class TimingsResponse(Response):
     """Milliseconds in the queue, in the engine, and in total."""
 
@@ -276,6 +320,14 @@ class PredictResponse(Response):
     labels: list[Any] | None = Field(None, description="classification only")
     classes: list[Any] | None = Field(None, description="classification only")
     probabilities: list[list[float]] | None = Field(None, description="classification only")
+    series: list[str] | None = Field(
+        None,
+        description="forecasting with a key: the series of each element; series come one after the "
+        "other, as they first occur in the inputs",
+    )
+    steps: list[int] | None = Field(
+        None, description="forecasting with a key: the number of the step ahead, from 1"
+    )
     times: list[Any] | None = Field(None, description="forecasting only: times of the steps ahead")
     paths: int | None = Field(None, description="forecasting only: paths per weight draw")
     mean: list[Any]
@@ -290,7 +342,8 @@ class PredictResponse(Response):
         description="with return_mc_errors: the standard error of every output, by name. Numbers: "
         "`mean`, `median`, `aleatoric_variance`, `epistemic_variance`, `total_variance`, bounds "
         "such as `lower_0.9` and `conformal_lower_0.9`, and what the request asks for: "
-        "`exceeds_10.0`, `quantile_0.25`, `density`. Classes: `probabilities`, the variances, "
+        "`exceeds_10.0`, of forecasts also `any_above_10.0` and `any_below_10.0`, "
+        "`quantile_0.25`, `density`. Classes: `probabilities`, the variances, "
         "`predictive_entropy`, `expected_entropy` and `mutual_information`",
     )
     entropy: Variances | None = Field(None, description="classification only, in nats")
@@ -321,6 +374,9 @@ class PredictResponse(Response):
     decisions: DecisionsResponse | None = Field(
         None, description="with costs: the action with the least expected cost"
     )
+    anomalies: AnomaliesResponse | None = Field(
+        None, description="with anomalies: how improbable the newest values of each series are"
+    )
     totals: TotalsResponse | None = Field(
         None, description="with totals: sums of a forecast from the first step to each step"
     )
@@ -341,7 +397,9 @@ class PredictResponse(Response):
         None, description="with abstain_above: rows for a human to decide; they keep their values"
     )
     draws: list[Any] | None = Field(
-        None, description="with return_draws: samples × rows; for a forecast, paths × steps"
+        None,
+        description="with return_draws: samples × rows; for a forecast, paths × steps, those of "
+        "all series one after the other",
     )
     reading: Json | None = Field(None, description="only for files: how the file was read")
     ignored: list[str] | None = Field(

@@ -58,8 +58,9 @@ class Entry:
         deadline: in seconds of `perf_counter`.
         is_started: whether the engine has computed a part of it, or is computing it.
         parts: predictions of the rows before `x`.
-        joint_work: the work of inputs that must be computed alone and in one piece: texts differ
-            in length, steps of a forecast depend on each other. None if `x` has independent rows.
+        unit: how many rows must be computed together: 1 if they are independent, the steps of a
+            series' forecast; None if all must. Only independent rows share a batch.
+        joint_work: the work of inputs that are not rows: texts differ in length.
     """
 
     artifact: str
@@ -72,6 +73,7 @@ class Entry:
     is_started: bool = False
     parts: list[RowPrediction] = field(default_factory=list)
     compute_seconds: float = 0.0
+    unit: int | None = 1
     joint_work: int | None = None
 
     @property
@@ -86,18 +88,25 @@ class Entry:
 
     @cached_property
     def _own_key(self) -> object | None:
-        """A unique key if this request must not share a batch, else None.
+        """A unique key if this request must not share a batch, else None."""
+        return object() if self._is_whole or self.unit != 1 else None
 
-        Each draw is one function over all rows, and `target_mc_error` depends on all rows.
-        """
-        options = self.options
-        is_alone = options.return_draws or options.target_mc_error is not None
-        return object() if is_alone or self.joint_work is not None else None
+    @property
+    def _is_whole(self) -> bool:
+        """Each draw is one function over all rows, and `target_mc_error` depends on all rows."""
+        return self.options.return_draws or self.options.target_mc_error is not None
 
     @property
     def is_divisible(self) -> bool:
         """Whether the rows may be computed in slices."""
-        return self._own_key is None
+        return self.unit is not None and not self._is_whole
+
+    def whole_units(self, rows: int | None) -> int | None:
+        """Rows of a slice, rounded up to whole units; None for all."""
+        if rows is None or self.unit is None:
+            return rows
+        rounded = -(-rows // self.unit) * self.unit
+        return rounded if rounded < self.rows else None
 
     def first_rows(self, rows: int | None) -> Encoded:
         """The first rows that are not computed yet; all of them for None."""
@@ -215,7 +224,7 @@ class _BatchBuilder:
         if self._is_unmeasured(oldest):
             return Batch(self._entries, self._samples, 1 if oldest.rows > 1 else None)
         rows = rows_of_slice(oldest.speed_key, oldest.rows, self._samples, throughput)
-        return Batch(self._entries, self._samples, rows)
+        return Batch(self._entries, self._samples, oldest.whole_units(rows))
 
     def _is_unmeasured(self, entry: Entry) -> bool:
         """Whether the time of a row may be long and is not known: it is then computed alone."""

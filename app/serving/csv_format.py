@@ -32,5 +32,5 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         return "; ".join(reason["text"] for reason in value) or None
     if isinstance(value, list):
-        return json.dumps(value)
+        return json.dumps(value, default=_cell)
     return value

@@ -134,7 +134,7 @@ async def expected_scores(
     with predictor.admission.entered(speed_key(artifact, options), used, options.samples, work):
         for first, x, truth in await to_thread.run_sync(_encode, model, data):
             some = _SomeRows(model, truth, first)
-            entry = Entry(artifact, some, x, options, joint_work=model.size(x))
+            entry = Entry(artifact, some, x, options, unit=None, joint_work=model.size(x))
             parts.append((await predictor.engine.compute(entry)).prediction.simulated)
     simulated = Simulated.joined(parts)
     variant = model.variant(prune)

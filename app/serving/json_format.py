@@ -78,8 +78,15 @@ def _ready(values: Any) -> Any:
     if not isinstance(values, np.ndarray):
         return values
     if np.issubdtype(values.dtype, np.datetime64):
-        return [moment.isoformat() + "Z" for moment in values.astype("datetime64[us]").tolist()]
+        return rfc3339(values)
     return np.ascontiguousarray(values)
+
+
+def rfc3339(times: np.ndarray) -> list[Any]:
+    """Datetimes as texts; times that are numbers stay so."""
+    if not np.issubdtype(times.dtype, np.datetime64):
+        return list(times.tolist())
+    return [moment.isoformat() + "Z" for moment in times.astype("datetime64[us]").tolist()]
 
 
 def _record(record: Any) -> dict[str, Any]:

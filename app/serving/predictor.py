@@ -105,11 +105,17 @@ class Predictor:
                     report, num_bytes = request.file, request.num_bytes
                     del request  # frees its rows, several times the size of the tensor
                     t.reschedule(None)  # from here on, the engine checks the deadline
-                    joint_work = None if model.has_independent_rows else model.size(x)
+                    unit = model.unit(options)
                     entry = Entry(
-                        version.artifact_key, model, x, options, deadline, joint_work=joint_work
+                        version.artifact_key,
+                        model,
+                        x,
+                        options,
+                        deadline,
+                        unit=unit,
+                        joint_work=model.size(x) if unit is None else None,
                     )
-                    computed = await self._compute(entry, rows)
+                    computed = await self._compute(entry, rows, model.values_per_sample(options))
         prediction = await off_loop(num_bytes, model.with_reasons, computed.prediction, columns)
         stored = None if known is None else known.id
         if packed is not None:  # before the response, so that its id exists
@@ -119,17 +125,19 @@ class Predictor:
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         return PredictionResponse(version, prediction, timings, stored, report)
 
-    async def _compute(self, entry: Entry, counted: int) -> Computed:
+    async def _compute(self, entry: Entry, counted: int, per_sample: int) -> Computed:
         """The result of the engine. Counts the work of the entry that was not counted before.
 
         Args:
-            counted: rows that were counted before: a text counted as one.
+            counted: rows that were counted before: a text as one, and one series of several.
+            per_sample: values of each sample of a row.
 
         Raises:
             Unavailable: too many requests wait, or the engine has stopped.
         """
         more, samples = entry.rows - counted, entry.options.samples
-        with self.admission.entered(entry.speed_key, more, samples, more * samples, requests=0):
+        work = more * samples * per_sample
+        with self.admission.entered(entry.speed_key, more, samples, work, requests=0):
             return await self.engine.compute(entry)
 
     def encode(
@@ -142,15 +150,14 @@ class Predictor:
                 large to be stored.
         """
         packed = self.store.pack(model, request) if request.store else None
-        if request.rows_only:
-            check_independent_rows(model)
         decode_future = request.decode_future
         if decode_future is not None and not model.future_inputs:
             message = "this model has no covariates: leave out future"
             raise Invalid([("/future", message)])
         columns = request.decode(model.inputs, model.unread)
-        rows = model.num_rows(len(next(iter(columns.values()))), options)
-        self.limits.work(rows, options.samples, model.num_steps(columns), "steps")
+        rows, samples = model.num_predicted(columns, options), options.samples
+        self.limits.work(rows, samples, model.num_steps(columns), "steps")
+        self.limits.work(rows, samples, model.values_per_sample(options))
         future = None if decode_future is None else decode_future(model.future_inputs, model.unread)
         return model.read(columns, future, options), columns, packed
 
@@ -164,6 +171,12 @@ class Predictor:
                 raise
             message = f"no answer is ready within deadline_ms={1000 * deadline_seconds:g}"
             raise Unavailable(message, self.admission.drain_seconds()) from None
+
+
+def check_data_sets(model: TrainedModel) -> None:
+    """Raise `Invalid` unless the model predicts data sets: rows, or groups of rows."""
+    if model.group_columns is None:
+        check_independent_rows(model)
 
 
 def check_independent_rows(model: TrainedModel) -> None:

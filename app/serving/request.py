@@ -38,7 +38,6 @@ class PredictionRequest:
         num_bytes: of the body; decides which thread decodes the rows.
         decode: the columns of the rows.
         decode_future: the columns of the steps ahead; None if there are none.
-        rows_only: whether the format supports only independent rows.
         store: whether to store the request for later labels.
         file: what was found in the file of the rows; None for other formats.
     """
@@ -50,7 +49,6 @@ class PredictionRequest:
     num_bytes: int
     decode: Decode
     decode_future: Decode | None = None
-    rows_only: bool = False
     deadline_seconds: float | None = None
     store: bool = False
     file: FileReport | None = None
@@ -64,7 +62,6 @@ class PredictionRequest:
         decode: Decode,
         *,
         decode_future: Decode | None = None,
-        rows_only: bool = False,
     ) -> "PredictionRequest":
         """The request with these parameters and rows."""
         milliseconds = parameters.deadline_ms
@@ -76,7 +73,6 @@ class PredictionRequest:
             num_bytes=num_bytes,
             decode=decode,
             decode_future=decode_future,
-            rows_only=rows_only,
             deadline_seconds=None if milliseconds is None else milliseconds / 1000,
             store=parameters.store,
         )

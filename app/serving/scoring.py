@@ -84,12 +84,12 @@ async def score(
         raise Invalid([("/model", model.no_labels)])
     options = model.resolve(request.options)
     rows, samples = model.num_rows(request.num_rows, options), options.samples
-    labels: list[Any] = check_length(truth, rows)
     work = predictor.limits.work(rows, samples, model.values_per_sample(options))
     artifact = f"{version.artifact_key} labelled"  # scoring is slower, so it needs its own estimate
     with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
         encode = partial(predictor.encode, model, request, options)
         x, _, _ = await off_loop(request.num_bytes, encode)
+        labels: list[Any] = check_length(truth, model.size(x))
         known = await off_loop(request.num_bytes, read_labels, labels, model.classes, model.label)
         each = None if weights is None else read_weights(weights, known)
         if each is not None:
@@ -97,7 +97,7 @@ async def score(
         parts = []
         for some, truths in _parts(model, x, known):
             labelled = _LabelledRows(model, truths)
-            entry = Entry(artifact, labelled, some, options, joint_work=model.size(some))
+            entry = Entry(artifact, labelled, some, options, unit=None, joint_work=model.size(some))
             parts.append((await predictor.engine.compute(entry)).prediction.scores)
     scores = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}
     if each is not None:

@@ -61,8 +61,8 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
         return _reasons(values) if name == REASONS else pa.array(values, pa.string())
     if values.ndim > 1:
         return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
-    if values.dtype == bool:
-        return pa.array(values, pa.bool_())
+    if values.dtype.kind in "bi":
+        return pa.array(values, pa.bool_() if values.dtype == bool else pa.int64())
     if np.issubdtype(values.dtype, np.datetime64):
         return pa.array(values, pa.timestamp("us", tz="UTC"))
     return _floats(values)
@@ -126,7 +126,7 @@ def _floats(values: np.ndarray) -> "pa.Array[Any]":
 
 def _lists(values: np.ndarray) -> "pa.Array[Any]":
     """An array's first axis as rows, the others as nested lists of fixed size."""
-    array = _floats(np.ascontiguousarray(values).reshape(-1))
+    array = _column("", np.ascontiguousarray(values).reshape(-1), ())
     for size in reversed(values.shape[1:]):
         array = pa.FixedSizeListArray.from_arrays(array, size)
     return array

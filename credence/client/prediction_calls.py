@@ -38,7 +38,7 @@ class PredictionCalls(Calls):
             rows: the path of a file (CSV, JSON lines, Excel, Parquet, …), which is read as the
                 training data were; or a frame of pandas, polars or pyarrow, a dict of arrays, a
                 list of records, or a matrix whose columns are the features in order. Extra columns
-                are ignored. For a forecast, the history of one series.
+                are ignored. For a forecast, the history of one series or of several.
             version: number or alias; the newest by default.
             future: the covariates for each step ahead, if a forecast has any.
             settings: options of the prediction; of a file also `delimiter`, `encoding`, `decimal`,

@@ -58,7 +58,7 @@ def predict(
         typer.Argument(
             callback=existing,
             help="CSV, JSON lines, Excel, Parquet, …; text for a language model. - is standard "
-            "input. For a forecast: the history, in the order of time.",
+            "input. For a forecast: the history of one series or of several, in the order of time.",
         ),
     ] = STANDARD_INPUT,
     *,
@@ -123,6 +123,9 @@ def predict(
         typer.Option("--total-series", help="Forecasts: also the sums over all series."),
     ] = False,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
+    anomalies: Annotated[
+        int | None, typer.Option(help="Forecasts: score so many of the newest values.")
+    ] = None,
     future: Annotated[
         Path | None,
         typer.Option(callback=existing, help="Forecasts: a file with the covariates of the steps."),
@@ -185,6 +188,7 @@ def predict(
         "costs": costs,
         "totals": _totals(total_exceeds or [], total=total, series=total_series),
         "horizon": horizon,
+        "anomalies": anomalies,
         "top": top,
     }
     settings: Json = {key: value for key, value in given.items() if value is not None}
@@ -206,7 +210,6 @@ def predict(
         trained = client.model(model, version)
         about = trained.description
         if about["task"] != "language_model" and future is None:
-            _check_future(about, future_of(about) if about["task"] == "forecasting" else [])
             given_file = files.enter_context(input_of(file, from_))
             _predict_input(
                 client, about, given_file, settings | reading, None if as_json else result
@@ -280,13 +283,6 @@ def _report(metadata: dict[str, str], *, is_first: bool) -> None:
         note(f"not features, ignored: {', '.join(ignored)}")
     for text in json.loads(metadata.get("notes", "[]")):
         note(text)
-
-
-def _check_future(about: Version, wanted: list[Feature]) -> None:
-    if wanted:
-        names = ", ".join(feature["name"] for feature in wanted)
-        message = f"{about['model']} needs {names} of the steps ahead: give --future FILE"
-        raise typer.BadParameter(message)
 
 
 def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:

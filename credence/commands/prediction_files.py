@@ -88,7 +88,7 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         return "; ".join(one["text"] for one in value) or None
     if isinstance(value, bool | list):
-        return json.dumps(value)
+        return json.dumps(value, default=_time)
     return _time(value) if hasattr(value, "isoformat") else value
 
 

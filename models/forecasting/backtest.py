@@ -22,6 +22,7 @@ from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
 from models.forecasting.dependence import Dependence, standard_errors
 from models.forecasting.forecast import Forecast
+from models.forecasting.histories.filling import fill, readable
 from models.forecasting.series import Series
 from models.forecasting.side_by_side import advantage
 from models.prediction.predictive import GaussianMixture
@@ -70,7 +71,7 @@ def origins(
     found = find_origins(series, scored, span, horizon)
     if not found:
         raise InvalidData(
-            f"no series has {span} steps to read and {horizon} more to compare with, none missing",
+            f"no series has {span} steps to read and {horizon} more, all known, to compare with",
             "/dataset",
         )
     return found
@@ -79,7 +80,7 @@ def origins(
 def find_origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
 ) -> list[Origin]:
-    """All origins whose past and future have no missing value, thinned evenly to a bounded number.
+    """All origins with a readable past and a known future, thinned evenly to a bounded number.
 
     Args:
         scored: number of the first step of each series that may be forecast.
@@ -98,12 +99,13 @@ def find_origins(
 
 
 def _firsts(one: Series, start: int, span: int, horizon: int) -> np.ndarray:
-    """The steps from `start` on at which a forecast may begin, ascending."""
+    """The steps from `start` on whose past can be read, and which begin `horizon` known ones."""
     firsts = np.arange(start, len(one) - horizon + 1)
-    if not np.isnan(one.values).any():
+    if not len(firsts) or not np.isnan(one.values).any():
         return firsts
-    missing = np.concatenate([[0], np.cumsum(np.isnan(one.values))])
-    return firsts[missing[firsts + horizon] == missing[firsts - span]]
+    known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
+    whole = known[firsts + horizon] - known[firsts] == horizon
+    return firsts[whole & readable(one.values, span)[firsts - span]]
 
 
 def worth(chosen: Sequence[Origin], horizon: int) -> float:
@@ -240,7 +242,7 @@ def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> Gauss
     steps = np.arange(horizon)
     means, variances = [], []
     for origin in chosen:
-        last = origin.past.values[-season:]
+        last = fill(origin.past.values, season)[-season:]
         means.append(last[steps % season])
         changes = _seasonal_changes(origin.past, season)
         variances.append(np.nanmean(np.square(changes)) * (steps // season + 1))

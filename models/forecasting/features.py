@@ -121,3 +121,8 @@ def _encoded(encoder: FeatureEncoder, some: Sequence[int], columns: Columns) -> 
 def joined(first: Columns, second: Columns) -> Columns:
     """The columns of `second`, each appended to the column of that name in `first`."""
     return {name: np.concatenate([first[name], second[name]]) for name in second}
+
+
+def stacked(parts: Sequence[Columns]) -> Columns:
+    """The rows of all parts, which have the same columns."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

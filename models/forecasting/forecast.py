@@ -25,7 +25,9 @@ from models.forecasting.totals import summary as totals
 from models.forecasting.totals.across import pair
 from models.forecasting.totals.coupling import couple
 from models.forecasting.totals.sums import Sums, calibrate_sums
-from models.prediction.answers import decisions, number_costs, questions
+from models.prediction.answers import decisions, exceeds, number_costs, questions
+from models.prediction.answers.crossings import ever_above, ever_below, probability
+from models.prediction.answers.parts import at_values
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
@@ -181,6 +183,7 @@ class Forecast:
                 quantiles |= dict(zip(names, ends, strict=True))
         others, of_costs = replace(options, costs=None, totals=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
+        summary |= self._crossings(options.exceeds)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
@@ -194,6 +197,40 @@ class Forecast:
                 for level, ends in zip(options.intervals, self.within(scores), strict=True):
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _crossings(self, thresholds: Sequence[float]) -> dict[str, Tensor]:
+        """The probability that a path is beyond each threshold at some step up to each one."""
+        if not thresholds:
+            return {}
+        horizon = self.drawn.values.shape[-1]
+        each = [self._crossing_parts(threshold) for threshold in thresholds]
+        return {
+            exceeds.QUESTION.key(name): torch.stack(
+                [probability(parts[name], horizon) for parts in each], dim=-1
+            )
+            for name in exceeds.EVER
+        }
+
+    def _crossing_parts(self, threshold: float) -> dict[str, Float64[Tensor, "paths steps"]]:
+        """What each path adds to the probabilities, by their names."""
+        horizon = self.drawn.values.shape[-1]
+        edges = at_values(self.of_y, [threshold, math.nextafter(threshold, -math.inf)])
+        paths = self.whole_paths
+        above, at_least = (self._above_each(paths, one) for one in edges)
+        parts = (
+            ever_above(paths, above, threshold, horizon),
+            ever_below(paths, at_least, threshold, horizon),
+        )
+        return dict(zip(exceeds.EVER, parts, strict=True))
+
+    def _above_each(self, paths: Tensor, edge: PerStep) -> Float64[Tensor, "paths steps"]:
+        """P(y > edge) of each path's step given the path before; of coupled paths, whether it is.
+
+        Coupling reorders the steps of the paths: the predictions before a step are of other paths.
+        """
+        if self.calibration is not None and self.calibration.sums is not None:
+            return (paths > edge).double()
+        return self.of_y.survival_parts(edge.unsqueeze(0)).squeeze(0)
 
     def _totals(self, options: BatchOptions) -> dict[str, Tensor]:
         """The sums over the steps with their errors, if the options ask for them."""
@@ -226,6 +263,11 @@ class Forecast:
 
         found = {name: standard_error(part) for name, part in self._influences(quantiles).items()}
         found |= questions.errors_of(y, y, summary, options, of_paths)
+        found |= {
+            f"{name}_{threshold}": of_paths(parts)
+            for threshold in map(float, options.exceeds)
+            for name, parts in self._crossing_parts(threshold).items()
+        }
         return {f"{ERROR}{name}": values for name, values in found.items()}
 
     def _influences(

@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.config import EnsembleConfig, ForecastConfig, Json, ModelConfig
+from models.config import (
+    EnsembleConfig,
+    ForecastConfig,
+    Json,
+    ModelConfig,
+    OutOfDistributionConfig,
+)
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
@@ -27,19 +33,21 @@ from models.forecasting.backtest import (
 from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import Asked
 from models.forecasting.features import (
-    Known,
     dynamic_width,
     feature_configs,
     joined,
     known_of,
+    stacked,
     static_width,
 )
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories import check_future, check_history
+from models.forecasting.histories.filling import fill
+from models.forecasting.histories.newest import Newest, newest_of, origins_of
+from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
 from models.forecasting.mixing import Split
 from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
 from models.forecasting.panels.observed import continued
-from models.forecasting.rollout import History, Paths, Rollout
+from models.forecasting.rollout import History, Paths, Rollout, aligned
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
@@ -47,6 +55,7 @@ from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
+from models.prediction.answers import anomalies
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
@@ -169,34 +178,85 @@ class Forecaster(TabularModel):
         return int(self.forecast.horizon or 1)
 
     def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> History:
-        """Encode one series, with rows in the order of time, and the covariates of the steps ahead.
+        """Encode the series of a request, and the covariates of their steps ahead.
+
+        The rows of each series are in the order of time. Those after its last known target are
+        steps ahead.
 
         Raises:
             InvalidInput: naming what is missing or wrong.
         """
-        horizon = options.horizon
+        horizon, time = options.horizon, str(self.forecast.time)
         missing = [column.name for column in self.inputs if column.name not in columns]
         if missing:
             raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
-        one = check_history(columns, self.config.target, self.forecast, self.frame, self.spacing)
-        times = self.spacing.after(one.times, horizon)
+        asked = Histories(self.config.target, self.forecast, self.frame, self.spacing).read(columns)
+        covariates = check_future(asked, future, self.future_inputs, horizon, time)
+        ahead = [
+            self._ahead(one, known, horizon) for one, known in zip(asked, covariates, strict=True)
+        ]
+        pasts = [one.past for one in asked]
+        reasons = [
+            self._reasons(one.columns, known) + unseen_key(self.encoder, one.key)
+            for one, known in zip(pasts, covariates, strict=True)
+        ]
+        return replace(
+            self._history(pasts, ahead, horizon),
+            newest=self._newest(pasts, options.anomalies),
+            times=np.concatenate([one[time] for one in ahead]),
+            series=None if self.forecast.key is None else tuple(str(one.key) for one in pasts),
+            reasons=tuple(reasons),
+        )
+
+    def _newest(self, pasts: Sequence[Series], count: int | None) -> Newest | None:
+        """The newest values of each series with their pasts; None if no anomalies are asked for."""
+        if count is None:
+            return None
+        longest = self.horizon
+        origins = [origins_of(one, count, self.frame.span, longest) for one in pasts]
+        steps = max(1, *(int(one.leads.max()) for one in origins))
+        histories = self._history(
+            [past for one in origins for past in one.pasts],
+            [ahead for one in origins for ahead in one.ahead(steps)],
+            steps,
+        )
+        return newest_of(pasts, origins, histories, str(self.forecast.time))
+
+    def _scored(self, x: History, options: ResolvedOptions) -> Arrays:
+        """The arrays of the answer about anomalies, for the summary; {} if none are asked for."""
+        if not isinstance(x.newest, Newest):
+            return {}
+        forecast = self.roll_out(x.newest.history, options)
+        rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+        found = x.newest.scores(forecast, rate)
+        series = {} if x.series is None else {"series": np.array(x.series, object)}
+        return {anomalies.QUESTION.key(name): part for name, part in (found | series).items()}
+
+    def _ahead(self, one: SeriesAsked, covariates: Columns, horizon: int) -> Columns:
+        """All columns of the steps ahead of a series.
+
+        Raises:
+            InvalidInput: if their times cannot be written.
+        """
+        time = str(self.forecast.time)
+        given = one.ahead[time][:horizon]
+        own = not self.spacing.is_regular and len(given) == horizon
+        times = given if own else self.spacing.after(one.past.times, horizon)
         if np.issubdtype(times.dtype, np.datetime64) and times[-1] > _LAST:
             raise InvalidInput(f"{horizon} steps ahead is after the year 9999", "/horizon")
-        ahead = {
-            **check_future(future, self.future_inputs, horizon),
-            str(self.forecast.time): times,
-        }
+        ahead = {**covariates, time: times}
         for feature in self.features:  # the key, and what is static or not known ahead
             if feature.name not in ahead:
-                ahead[feature.name] = np.repeat(one.columns[feature.name][-1:], horizon)
-        history = self._history(one, ahead, horizon)
-        reasons = self._reasons(one.columns, future) + unseen_key(self.encoder, one.key)
-        return replace(history, times=times, reasons=reasons)
+                ahead[feature.name] = np.repeat(one.past.columns[feature.name][-1:], horizon)
+        return ahead
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
     ) -> RowPrediction:
-        """Forecast one series.
+        """Forecast one series or several.
+
+        Args:
+            future: the covariates of the steps ahead of one series, unless `columns` has them.
 
         Raises:
             InvalidInput: for an unusable history, or an option that this model does not have.
@@ -221,20 +281,34 @@ class Forecaster(TabularModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
+        summary |= self._scored(x, used)
         answer = self._explained(
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
         draws = made[0].whole_paths.cpu().numpy() if options.return_draws else None
-        paths = self.split(options.prune, samples).paths
-        return replace(answer, draws=draws, times=x.times, paths=paths)
+        return replace(
+            answer,
+            draws=draws,
+            times=x.times,
+            paths=self.split(options.prune, samples).paths,
+            **self._places(x),
+        )
 
-    def _reasons(self, past: Columns, future: Columns | None) -> tuple[Reason, ...]:
+    @staticmethod
+    def _places(x: History) -> Json:
+        """The series and the step of each predicted row; none without a key."""
+        if x.series is None:
+            return {}
+        steps = np.tile(np.arange(1, x.horizon + 1), len(x.series))
+        return {"series": [key for key in x.series for _ in range(x.horizon)], "steps": steps}
+
+    def _reasons(self, past: Columns, future: Columns) -> tuple[Reason, ...]:
         """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
         if self.seen is None:
             return ()
         names = self.seen.names
         read = {name: past[name][-self.frame.span :] for name in names}
-        if future is None:
+        if not future:
             return self.seen.reasons(read)
         ahead = {name: future[name] for name in names if name in future}
         unknown = np.full(len(next(iter(future.values()))), np.nan)  # the target
@@ -247,9 +321,15 @@ class Forecaster(TabularModel):
         """
         if self.seen is None:
             return answer
-        flagged = answer.out_of_distribution | bool(x.reasons)
-        reasons = x.reasons or (COMBINATION,)
-        rows = Reasons([reasons if one else () for one in flagged.tolist()])
+        of_rows = x.reasons or ((),) * len(x.past)
+        each = [reasons for reasons in of_rows for _ in range(x.horizon)]
+        flagged = answer.out_of_distribution | np.array([bool(reasons) for reasons in each])
+        rows = Reasons(
+            [
+                (reasons or (COMBINATION,)) if one else ()
+                for one, reasons in zip(flagged.tolist(), each, strict=True)
+            ]
+        )
         answers = {**answer.answers, REASONS: rows}
         return replace(answer, out_of_distribution=flagged, answers=answers)
 
@@ -342,7 +422,7 @@ class Forecaster(TabularModel):
             InvalidData: if no series is long enough, or the model forecasts logarithms and a value
                 is not positive.
         """
-        series = split_series(columns, self.config.target, self.forecast)
+        series = split_series(columns, self.config.target, self.forecast, self.spacing)
         lowest = min(float(np.nanmin(one.values)) for one in series)
         if self.frame.observation.needs_positive and lowest <= 0:
             raise InvalidData(f"this model forecasts logarithms; {lowest:g} has none", "/dataset")
@@ -366,7 +446,7 @@ class Forecaster(TabularModel):
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:
         """The origins of forecasts that are scored on the held-out end of each series."""
-        series = split_series(columns, self.config.target, self.forecast)
+        series = split_series(columns, self.config.target, self.forecast, self.spacing)
         firsts = [divide(len(one), self.config).scores for one in series]
         return origins(series, firsts, self.frame.span, self.horizon)
 
@@ -375,14 +455,43 @@ class Forecaster(TabularModel):
         """No: the steps of a path depend on those before them."""
         return False
 
+    @property
+    def series_column(self) -> str | None:
+        """The key."""
+        return self.forecast.key
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """The time, and the key if there is one."""
+        key = self.forecast.key
+        return (str(self.forecast.time), *(() if key is None else (key,)))
+
+    def row_groups(self, columns: Columns) -> list[np.ndarray]:
+        """The rows of each series, in the order of time."""
+        times = columns[str(self.forecast.time)]
+        groups = group(columns, self.forecast.key)
+        return [rows[np.argsort(times[rows], kind="stable")] for rows in groups]
+
     def num_rows(self, given: int, options: ResolvedOptions) -> int:
-        """The steps ahead."""
+        """The steps ahead of one series."""
+        return options.horizon
+
+    def num_predicted(self, columns: Columns, options: ResolvedOptions) -> int:
+        """The steps ahead of all series."""
+        return self.unit(options) * len(group(columns, self.forecast.key))
+
+    def unit(self, options: ResolvedOptions) -> int:
+        """The steps ahead of one series, whose paths are whole."""
         return options.horizon
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """The paths per sample, for each of which answers are computed."""
+        """The paths per sample, for each of which answers are computed.
+
+        Of newest values that are scored as many as steps ahead count as one more answer.
+        """
         split = self.split(options.prune, options.samples)
-        return math.ceil(split.all_paths / options.samples) * values_per_sample(options)
+        newest = math.ceil((options.anomalies or 0) / options.horizon)
+        return math.ceil(split.all_paths / options.samples) * (newest + values_per_sample(options))
 
     def example(self, columns: Columns) -> History:
         """A flat past."""
@@ -415,26 +524,35 @@ class Forecaster(TabularModel):
 
     def histories(self, chosen: Sequence[Origin]) -> History:
         """The histories at these origins, encoded."""
-        return History.concatenate([self._at(origin, self.horizon) for origin in chosen])
+        ahead = [
+            {k: v[o.first : o.first + self.horizon] for k, v in o.series.columns.items()}
+            for o in chosen
+        ]
+        return self._history([origin.past for origin in chosen], ahead, self.horizon)
 
-    def _at(self, origin: Origin, horizon: int) -> History:
-        """The history at an origin of a back-test."""
-        columns = origin.series.columns
-        ahead = {k: v[origin.first : origin.first + horizon] for k, v in columns.items()}
-        return self._history(origin.past, ahead, horizon)
-
-    def _history(self, one: Series, ahead: Columns, horizon: int) -> History:
+    def _history(self, pasts: Sequence[Series], ahead: Sequence[Columns], horizon: int) -> History:
+        """The windows that end with these pasts, missing values filled, and what is known ahead."""
         names, context = [feature.name for feature in self.features], self.frame.context
-        behind = {name: one.columns[name][len(one) - context :] for name in names}
-        columns = joined(behind, {name: ahead[name] for name in names})
-        known: Known = known_of(self.encoder, self.config, columns, np.zeros(1, np.int64))
-        dynamic = known.dynamic[1:]  # each step of a window has those of the step after it
+        parts = []
+        for one, after in zip(pasts, ahead, strict=True):
+            behind = {name: one.columns[name][len(one) - context :] for name in names}
+            parts.append(joined(behind, {name: after[name] for name in names}))
+        firsts = np.arange(len(parts)) * (context + horizon)
+        known = known_of(self.encoder, self.config, stacked(parts), firsts)
+        each = known.dynamic.unflatten(0, (len(parts), -1))
+        dynamic = each[:, 1:]  # each step of a window has those of the step after it
         if known.observed.shape[1]:
-            dynamic = torch.cat([dynamic, continued(known.observed[:context], horizon)], dim=-1)
-        values = self.frame.transform(one.values[len(one) - self.frame.span :])
-        past = torch.from_numpy(values).unsqueeze(0)
-        history = History(past, dynamic.unsqueeze(0), known.static, horizon)
-        return replace(history, known=self._known(one)).to(self.device)
+            observed = known.observed.unflatten(0, (len(parts), -1))[:, :context]
+            more = torch.stack([continued(one, horizon) for one in observed])
+            dynamic = torch.cat([dynamic, more], dim=-1)
+        read = torch.from_numpy(np.stack([self._window(one) for one in pasts]))
+        whole = aligned([self._known(one) for one in pasts])
+        return History(read, dynamic, known.static, horizon, known=whole).to(self.device)
+
+    def _window(self, one: Series) -> np.ndarray:
+        """The steps that the network reads, missing values filled."""
+        values = fill(self.frame.transform(one.values), self.frame.season)
+        return values[len(one) - self.frame.span :]
 
     def _known(self, one: Series) -> Tensor:
         """u of the latest steps; NaN where a value is missing, or has no logarithm."""

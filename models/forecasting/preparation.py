@@ -61,7 +61,7 @@ class _Table:
         encoder = fit_known(config, self.types, learned, self.spacing)
         frame = _frame(config, self.observation)
         panel = Panel.of(stacked, config, frame, encoder)
-        whole = stacked.whole_windows(panel.values.numpy(), frame.span)
+        whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
 
         def at(firsts: np.ndarray, lasts: np.ndarray) -> Tensor:
             return torch.from_numpy(np.flatnonzero(whole & stacked.between(firsts, lasts)))
@@ -155,13 +155,30 @@ def _notes(
         notes.append("not calibrated: no steps were set apart for it (calibration_fraction 0)")
     elif not calibrates:
         notes.append("not calibrated: too few whole forecasts lie in the steps set apart for it")
+    return [*notes, *_notes_on_steps(spacing, series)]
+
+
+def _notes_on_steps(spacing: Spacing, series: Sequence[Series]) -> list[str]:
+    """What was done about uneven times and missing values."""
+    notes = []
     gaps = sum(len(one) - 1 for one in series)
-    if irregular := sum(spacing.irregular(one.times) for one in series):
-        step = f"{spacing.step:g} {spacing.unit}"
+    if uneven := sum(_uneven(spacing, one) for one in series):
         notes.append(
-            f"{irregular} of {gaps} gaps between times are not the usual one of {step}: "
-            "rows were taken as consecutive steps"
+            f"{uneven} of {gaps} gaps between times are not the usual one of "
+            f"{spacing.describe()}: rows were taken as consecutive steps"
         )
-    if missing := sum(int(np.isnan(one.values).sum()) for one in series):
-        notes.append(f"{missing} steps have no target: windows that touch them were left out")
+    absent = sum(one.absent for one in series)
+    missing = sum(int(np.isnan(one.values).sum()) for one in series) - absent
+    filled = "windows read them filled in, and none learns to predict them"
+    if spacing.unit == "weekday":
+        notes.append(f"a step is {spacing.describe()}: other days count as no step")
+    if absent:
+        notes.append(f"{absent} steps have no row; they count as missing: {filled}")
+    if missing:
+        notes.append(f"{missing} steps have no target: {filled}")
     return notes
+
+
+def _uneven(spacing: Spacing, one: Series) -> int:
+    """How many gaps between rows are not one step."""
+    return int((~spacing.is_whole(one.times) | (spacing.gaps(one.times) > 1)).sum())

@@ -7,6 +7,7 @@ Var(y_h | w) with less noise than the values, and exactly for the first step.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,14 @@ _PASTS, _ROWS = 6, 5
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 
 
+class Scored(ABC):
+    """The newest values of each row of a history (`models.forecasting.histories.newest.Newest`)."""
+
+    @abstractmethod
+    def of_rows(self, rows: slice) -> "Scored":
+        """Those of some rows."""
+
+
 @dataclass(frozen=True)
 class History:
     """The pasts of some forecasts, in u, and the inputs that are known ahead.
@@ -36,6 +45,10 @@ class History:
     Args:
         dynamic: inputs known ahead; each step of a window has those of the step after it.
         static: inputs of the series as a whole.
+        times: of the steps ahead, row after row; None where no request asks.
+        series: the key of each row; None without a key.
+        newest: the newest values of each row, to be scored; None unless asked for.
+        reasons: of each row, why its past is unlike those of training; () where none was checked.
         known: u of the whole history, up to a bound, which classical members read; NaN where it is
             missing, and before it begins. None if there are no such members.
     """
@@ -44,13 +57,34 @@ class History:
     dynamic: Float[Tensor, "rows steps dynamic"]
     static: Float[Tensor, "rows static"]
     horizon: int
-    times: np.ndarray | None = None  # of the steps ahead, where there is one row
-    reasons: tuple[Reason, ...] = ()  # why the past is unlike those of training
+    times: np.ndarray | None = None
+    series: tuple[str, ...] | None = None
+    reasons: tuple[tuple[Reason, ...], ...] = ()
+    newest: "Scored | None" = None
     known: Float64[Tensor, "histories known"] | None = None
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
         return len(self.past) * self.horizon
+
+    def __getitem__(self, steps: slice) -> "History":
+        """The rows with these predicted steps: whole rows."""
+        return self.rows(slice(*(None if s is None else s // self.horizon for s in _ends(steps))))
+
+    def rows(self, rows: slice) -> "History":
+        """Some rows."""
+        ahead = slice(*(None if s is None else s * self.horizon for s in _ends(rows)))
+        return replace(
+            self,
+            past=self.past[rows],
+            dynamic=self.dynamic[rows],
+            static=self.static[rows],
+            times=None if self.times is None else self.times[ahead],
+            series=None if self.series is None else self.series[rows],
+            reasons=self.reasons[rows],
+            newest=None if self.newest is None else self.newest.of_rows(rows),
+            known=None if self.known is None else self.known[rows],
+        )
 
     @classmethod
     def concatenate(cls, parts: Sequence["History"]) -> "History":
@@ -60,7 +94,7 @@ class History:
             torch.cat([part.dynamic for part in parts]),
             torch.cat([part.static for part in parts]),
             parts[0].horizon,
-            known=_aligned([part.known for part in parts]),
+            known=aligned([part.known for part in parts]),
         )
 
     @property
@@ -72,17 +106,16 @@ class History:
 
     def split(self, rows: int) -> list["History"]:
         """Cut into parts of `rows` rows; the last part may have fewer."""
-        parts = zip(
-            self.past.split(rows), self.dynamic.split(rows), self.static.split(rows), strict=True
-        )
-        return [
-            History(past, dynamic, static, self.horizon, self.times, self.reasons)
-            for past, dynamic, static in parts
-        ]
+        starts = range(0, max(1, len(self.past)), rows)
+        return [self.rows(slice(start, start + rows)) for start in starts]
 
     def to(self, device: str | torch.device) -> "History":
         past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
         return replace(self, past=past, dynamic=dynamic, static=static)
+
+
+def _ends(rows: slice) -> tuple[int | None, int | None]:
+    return rows.start, rows.stop
 
 
 @dataclass(frozen=True)
@@ -204,7 +237,7 @@ class Rollout:
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
 
 
-def _aligned(parts: Sequence[Tensor | None]) -> Tensor | None:
+def aligned(parts: Sequence[Tensor | None]) -> Tensor | None:
     """Histories below each other that end at the same step; the shorter ones begin with NaN."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):

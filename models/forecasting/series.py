@@ -1,7 +1,7 @@
-"""Splits a table into series: grouped by key, in the order of time, and checked."""
+"""Splits a table into series: grouped by key, in the order of time, absent steps inserted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,19 +9,27 @@ from models.config import ForecastConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.targets import present
+from models.forecasting.spacing import Spacing
+
+_FEW = 100  # steps that may be absent from a series with fewer rows
 
 
 @dataclass(frozen=True)
 class Series:
     """One series: its columns in the order of time, from the first to the last known value.
 
-    Values in between may be missing (NaN): windows that would contain one are left out.
+    Values in between may be missing (NaN). They are filled where windows read them
+    (`models.forecasting.histories.filling`), and are never a target.
+
+    Args:
+        absent: how many of the missing values had no row.
     """
 
     key: str | None
     columns: Columns
     times: np.ndarray
     values: np.ndarray
+    absent: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -30,11 +38,18 @@ class Series:
         """The first `stop` steps; none if `stop` is negative."""
         stop = max(stop, 0)
         columns = {name: column[:stop] for name, column in self.columns.items()}
-        return Series(self.key, columns, self.times[:stop], self.values[:stop])
+        return replace(self, columns=columns, times=self.times[:stop], values=self.values[:stop])
 
 
-def split_series(columns: Columns, target: str, config: ForecastConfig) -> list[Series]:
+def split_series(
+    columns: Columns, target: str, config: ForecastConfig, spacing: Spacing | None = None
+) -> list[Series]:
     """The series of a table, in the order of their keys; those without any value are left out.
+
+    Steps that are absent from a regular series are inserted as missing.
+
+    Args:
+        spacing: of the training data; None finds it.
 
     Raises:
         InvalidData: if a series has a time twice, a time or key is missing, or all values are.
@@ -47,7 +62,37 @@ def split_series(columns: Columns, target: str, config: ForecastConfig) -> list[
     series = [one for one in found if len(one)]
     if not series:
         raise InvalidData(f"no row has a {target!r}", "/dataset")
-    return series
+    if spacing is None and any(len(one) > 1 for one in series):
+        spacing = Spacing.fit([one.times for one in series])
+    if spacing is None or not spacing.is_regular:
+        return series
+    return [_regular(one, target, str(config.time), spacing) for one in series]
+
+
+def with_absent_steps(columns: Columns, target: str, time: str, spacing: Spacing) -> Columns:
+    """A regular series with a row for each step: a new one has no target, and else what the row
+    before it has.
+    """
+    times = columns[time]
+    if not (absent := spacing.absent(times)):
+        return columns
+    rows = np.repeat(np.arange(len(times)), np.append(spacing.gaps(times), 1))
+    is_new = np.append(False, rows[1:] == rows[:-1])
+    every = {name: values[rows] for name, values in columns.items()}
+    every[target] = np.where(is_new, np.nan, every[target])
+    steps = spacing.after(times[:1], len(times) + absent - 1)
+    every[time][is_new] = np.append(times[:1], steps)[is_new]
+    return every
+
+
+def _regular(one: Series, target: str, time: str, spacing: Spacing) -> Series:
+    """The series with its absent steps, unless its rows are no steps, or fewer than are absent."""
+    if not spacing.is_whole(one.times).all():
+        return one
+    if not 0 < (absent := spacing.absent(one.times)) <= max(len(one), _FEW):
+        return one
+    side = with_absent_steps(one.columns, target, time, spacing)
+    return Series(one.key, side, side[time], side[target], absent)
 
 
 def _groups(columns: Columns, config: ForecastConfig) -> Sequence[np.ndarray]:

@@ -1,11 +1,12 @@
-"""The spacing of the steps of a series: months, a fixed duration, or a fixed number."""
+"""The spacing of the steps of a series: months, days of the week, a fixed duration or number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from models.config.ranges import Flag, Positive
 from models.exceptions import InvalidData
@@ -15,7 +16,14 @@ _HOUR, _DAY = 60 * _MINUTE, 24 * 60 * _MINUTE
 _WEEK = 7 * _DAY
 _SHORTEST_MONTH, _MONTH = 28 * _DAY, 365.2425 / 12 * _DAY
 _MOST_STEPS = 1_000  # of a season
-_ROUNDING = 1e-6  # of a gap between times that are fractions
+_FARTHEST = 2**32  # steps between two rows
+_EACH_DAY = "1111111"
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# Times of each weekday that occurs, before the others count as closed: of days that are absent at
+# random, one in ten, a given weekday is absent in four weeks once in 10,000 cases.
+_WEEKS = 4
+
+Week = Annotated[str, Field(pattern="^[01]{7}$")]
 
 
 @dataclass(frozen=True)
@@ -23,15 +31,19 @@ class Spacing:
     """The usual step between times.
 
     Args:
-        step: a number of months, microseconds or units.
+        step: a number of months, open days, microseconds or units.
         month_end: whether each time is on the last day of its month.
-        is_regular: whether all gaps in training were this step.
+        is_regular: whether all gaps in training were whole numbers of steps, and fewer steps were
+            absent than there were rows. The steps in between are then inserted as missing; if not,
+            rows count as consecutive steps.
+        week: of the unit weekday, whether Monday to Sunday have a step: "1111100".
     """
 
-    unit: Literal["month", "microsecond", "number"]
+    unit: Literal["month", "weekday", "microsecond", "number"]
     step: Positive
     month_end: Flag = False
     is_regular: Flag = True
+    week: Week = _EACH_DAY
 
     @classmethod
     def fit(cls, series: Sequence[np.ndarray]) -> "Spacing":
@@ -44,7 +56,9 @@ class Spacing:
         if not series:
             raise InvalidData("no series has two steps with a target", "/dataset")
         usual = cls._usual(series)
-        return replace(usual, is_regular=not any(usual.irregular(times) for times in series))
+        is_whole = not any(usual.irregular(times) for times in series)
+        rows = sum(len(times) for times in series)
+        return replace(usual, is_regular=is_whole and sum(map(usual.absent, series)) <= rows)
 
     @classmethod
     def _usual(cls, series: Sequence[np.ndarray]) -> "Spacing":
@@ -54,14 +68,30 @@ class Spacing:
         every = np.concatenate(list(series))
         if np.median(np.concatenate(micros)) >= _SHORTEST_MONTH:
             month_end = bool((_months(every + np.timedelta64(1, "D")) > _months(every)).all())
-            if month_end or len(np.unique(_within_month(every))) == 1:
+            on_one_day = len(np.unique(_within_month(every))) == 1
+            if month_end or on_one_day or _once_a_month(series):
                 months = [np.diff(_months(times)) for times in series]
                 return cls("month", _most_common(months), month_end)
-        return cls("microsecond", _most_common(micros))
+        step = _most_common(micros)
+        week = _open_days(every) if step == _DAY else _EACH_DAY
+        return cls("microsecond", step) if week == _EACH_DAY else cls("weekday", 1.0, week=week)
 
     def irregular(self, times: np.ndarray) -> int:
-        """How many of the gaps between these times are not the usual step."""
-        return int((np.abs(self._gaps(times) - self.step) > _ROUNDING * self.step).sum())
+        """How many of the gaps between these times are not a whole number of steps."""
+        return int((~self.is_whole(times)).sum())
+
+    def is_whole(self, times: np.ndarray) -> np.ndarray:
+        """Of each gap between these times, whether it is a whole number of steps, at least one."""
+        steps = self._gaps(times) / self.step
+        return (steps > 0.5) & np.isclose(steps, np.round(steps), rtol=1e-6, atol=0)
+
+    def gaps(self, times: np.ndarray) -> np.ndarray:
+        """The steps from each time to the next, rounded."""
+        return np.clip(np.round(self._gaps(times) / self.step), 1, _FARTHEST).astype(np.int64)
+
+    def absent(self, times: np.ndarray) -> int:
+        """How many steps between these times have no row."""
+        return int((self.gaps(times) - 1).sum())
 
     def after(self, times: np.ndarray, count: int) -> np.ndarray:
         """The `count` times that come after these."""
@@ -71,25 +101,32 @@ class Spacing:
             return last + ahead
         if self.unit == "microsecond":
             return last + ahead.astype("timedelta64[us]")
+        if self.unit == "weekday":
+            days = np.busday_offset(_days(last), ahead.astype(np.int64), weekmask=self.week)
+            return days.astype("datetime64[us]") + (last - _days(last))
         if self.month_end:  # the same time before the next month begins
             before = _start(_months(last) + 1) - last
             starts = _start(_months(last) + 1 + ahead.astype(np.int64))
             return starts - before
         months = _start(_months(last) + ahead.astype(np.int64))
-        return months + _within_month(last)
+        longest = _start(_months(months) + 1) - months - np.timedelta64(1, "D")
+        return months + np.minimum(_within_month(last), longest)
 
     def describe(self) -> str:
         """The step in words."""
         if self.unit == "month":
             return "a month" if self.step == 1 else f"{self.step:g} months"
+        if self.unit == "weekday":
+            open_ = [day for day, one in zip(_DAYS, self.week, strict=True) if one == "1"]
+            return f"a day of {', '.join(open_)}"
         if self.unit == "number":
             return f"{self.step:g}"
         return str(timedelta(microseconds=self.step))
 
     @property
     def microseconds(self) -> float:
-        """The length of a step between datetimes; for months the average length."""
-        return self.step * (_MONTH if self.unit == "month" else 1.0)
+        """The length of a step between datetimes; for months the average, for weekdays a day."""
+        return self.step * {"month": _MONTH, "weekday": _DAY}.get(self.unit, 1.0)
 
     @property
     def season(self) -> int:
@@ -98,6 +135,8 @@ class Spacing:
             return 1
         if self.unit == "month":
             return int(12 // self.step) if 12 % self.step == 0 else 1
+        if self.unit == "weekday":
+            return self.week.count("1")
         if self.step == _WEEK:
             return 52
         cycles = (_WEEK,) if self.step == _DAY else (_DAY, _HOUR, _MINUTE)
@@ -109,6 +148,11 @@ class Spacing:
             return np.diff(times)
         if self.unit == "microsecond":
             return np.diff(times).astype(np.int64)
+        if self.unit == "weekday":
+            days = _days(times)
+            gaps = np.busday_count(days[:-1], days[1:], weekmask=self.week)
+            on_time = np.diff(times - days).astype(np.int64) == 0
+            return np.where(on_time & np.is_busday(days[1:], weekmask=self.week), gaps, 0)
         return np.diff(_months(times))
 
 
@@ -120,6 +164,27 @@ def _months(times: np.ndarray) -> np.ndarray:
 def _start(months: np.ndarray) -> np.ndarray:
     """The first moment of each month."""
     return months.astype("datetime64[M]").astype("datetime64[us]")
+
+
+def _once_a_month(series: Sequence[np.ndarray]) -> bool:
+    """Whether days differ from month to month, as last working days do; not every 28 days."""
+    micros = np.concatenate([np.diff(times) for times in series]).astype(np.int64)
+    months = np.concatenate([np.diff(_months(times)) for times in series])
+    return bool(months.min() > 0 and (micros % _most_common([micros]) != 0).any())
+
+
+def _days(times: np.ndarray) -> np.ndarray:
+    return times.astype("datetime64[D]")
+
+
+def _open_days(times: np.ndarray) -> str:
+    """The weekdays of daily times, as `Spacing.week`: all, unless some never occur for long."""
+    days = _days(times)
+    counts = np.bincount((days.astype(np.int64) + 3) % 7, minlength=7)  # day 0 was a Thursday
+    is_open = counts > 0
+    if len(np.unique(times - days)) > 1 or counts[is_open].min() < _WEEKS:
+        return _EACH_DAY
+    return "".join("1" if one else "0" for one in is_open)
 
 
 def _within_month(times: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from torch import Tensor
 from models.config.ranges import Flag, NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
+from models.forecasting.histories.filling import fill, readable
 from models.forecasting.observation import PLAIN, Observation
 
 CHANNELS = 2  # value and change
@@ -132,11 +133,16 @@ class Frame:
         return torch.where(scale > 0, scale, self.usual)
 
 
-def windows(values: np.ndarray, span: int) -> tuple[np.ndarray, Pasts, Float64[Tensor, "rows"]]:
-    """Every step with `span` steps before it, none of them missing: its number, past and value."""
+def windows(
+    values: np.ndarray, span: int, season: int = 1
+) -> tuple[np.ndarray, Pasts, Float64[Tensor, "rows"]]:
+    """Every known step with `span` steps before it that can be read: its number, past and value.
+
+    The last of these steps is known; others may be filled, by values before the predicted one.
+    """
     if len(values) <= span:
         return np.empty(0, np.int64), torch.empty(0, span).double(), torch.empty(0).double()
-    views = np.lib.stride_tricks.sliding_window_view(values, span + 1)
-    whole = ~np.isnan(views).any(-1)
-    chosen = torch.from_numpy(views[whole].copy())
-    return np.flatnonzero(whole) + span, chosen[:, :-1], chosen[:, -1]
+    chosen = readable(values, span)[:-1] & ~np.isnan(values[span:])
+    views = np.lib.stride_tricks.sliding_window_view(fill(values, season), span + 1)
+    found = torch.from_numpy(views[chosen].copy())
+    return np.flatnonzero(chosen) + span, found[:, :-1], found[:, -1]

@@ -205,6 +205,14 @@ class BatchOptions:
             "probability that demand until a step is above the stock",
         ),
     ] = None
+    horizon: Horizon = None
+    anomalies: Annotated[
+        Annotated[int, Interval(ge=1, le=1_000)] | None,
+        Field(
+            description="forecasting only: score so many of the newest values of each history, "
+            "each against its prediction from the values before it, in `anomalies`",
+        ),
+    ] = None
 
     @property
     def asked(self) -> tuple[Any, ...]:
@@ -231,7 +239,6 @@ class PredictOptions(BatchOptions):
         Annotated[int, Interval(ge=1, le=100)] | None,
         Field(description="language models: how many next tokens are returned; default 10"),
     ] = None
-    horizon: Horizon = None
 
 
 @dataclass(frozen=True, kw_only=True)

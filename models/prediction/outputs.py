@@ -60,6 +60,8 @@ ROW_OUTPUTS = (
         "probabilities",
         per_class=True,
     ),
+    Output("series", "series", "key", ("forecasting",), attrgetter("series")),
+    Output("step", "steps", "steps", ("forecasting",), attrgetter("steps")),
     Output("time", "times", "time", ("forecasting",), attrgetter("times")),
     Output("", "paths", "paths per weight draw", (), attrgetter("paths")),
     Output("mean", "mean", "target", NUMBERS, attrgetter("mean")),

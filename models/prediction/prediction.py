@@ -126,6 +126,8 @@ class RowPrediction(Prediction):
         entropy: of classes, in nats: aleatoric, epistemic and total.
         draws: samples × rows (× classes): predicted means, each from one weight draw for all rows.
             For a forecast: whole paths with noise, those of a weight draw one after the other.
+        series, steps: of a forecast, if a column tells series apart: the key of each row, and the
+            number of the step ahead, from 1.
         times: of a forecast's steps.
         paths: of a forecast, per weight draw.
         abstained: whether each row is too uncertain; None without a bound.
@@ -143,6 +145,8 @@ class RowPrediction(Prediction):
     labels: list[ClassName] | None = None
     entropy: Arrays | None = None
     draws: np.ndarray | None = None
+    series: list[str] | None = None
+    steps: np.ndarray | None = None
     times: np.ndarray | None = None
     paths: int | None = None
     abstained: np.ndarray | None = None

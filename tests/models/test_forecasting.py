@@ -171,9 +171,10 @@ def test_the_density_is_in_the_targets_own_units() -> None:
 def test_windows_of_a_hand_made_series() -> None:
     values = np.array([1.0, 2.0, 4.0, 8.0, np.nan, 16.0, 1.0, 2.0, 4.0])
     steps, past, following = windows(values, 3)
-    assert steps.tolist() == [3, 8]
-    assert past.tolist() == [[1.0, 2.0, 4.0], [16.0, 1.0, 2.0]]
-    assert following.tolist() == [8.0, 4.0]
+    # the missing value is no target, no window ends in it, and others read (8 + 16) ÷ 2
+    assert steps.tolist() == [3, 6, 7, 8]
+    assert past.tolist() == [[1, 2, 4], [8, 12, 16], [12, 16, 1], [16, 1, 2]]
+    assert following.tolist() == [8.0, 1.0, 2.0, 4.0]
 
 
 def test_a_window_reads_values_about_their_mean_and_changes_by_the_season() -> None:
@@ -265,10 +266,14 @@ def test_months_may_be_told_by_their_last_days() -> None:
     assert (spacing.after(ends[:10], 4) == ends[10:]).all()
 
 
-def test_a_gap_is_counted() -> None:
-    times = np.delete(_every("1 D", 30), 12)
+def test_an_uneven_gap_is_counted_and_absent_steps_are_not_uneven() -> None:
+    times = np.delete(_every("1 D", 30), [12, 20, 21])
     spacing = Spacing.fit([times])
-    assert (spacing.irregular(times), spacing.is_regular) == (1, False)
+    assert (spacing.irregular(times), spacing.is_regular) == (0, True)
+    assert (spacing.absent(times), spacing.gaps(times).max()) == (3, 3)
+    times[5] += np.timedelta64(1, "h")
+    spacing = Spacing.fit([times])
+    assert (spacing.irregular(times), spacing.is_regular) == (2, False)
 
 
 def test_a_season_is_one_if_changes_repeat() -> None:

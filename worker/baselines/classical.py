@@ -21,6 +21,7 @@ from jaxtyping import Float64
 
 from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, Scores
+from models.forecasting.histories.filling import fill
 from models.prediction.predictive import GaussianMixture
 from worker.baselines.stopping import ShouldStop, check_stop
 
@@ -81,7 +82,7 @@ def _fit(
 ) -> tuple[Float64[np.ndarray, "horizon"], Float64[np.ndarray, "horizon"]]:
     """Means and variances of the steps ahead, from half the width of the 90 % intervals."""
     check_stop(should_stop)
-    known = stretch(origin.past.values, season)
+    known = stretch(fill(origin.past.values, season), season)
     found = _model(label, season, len(known)).forecast(y=known, h=horizon, level=[_LEVEL])
     mean, low, high = (
         np.asarray(found[name], float) for name in ("mean", f"lo-{_LEVEL}", f"hi-{_LEVEL}")

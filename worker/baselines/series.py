@@ -11,6 +11,7 @@ from models.config import Json
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.forecasting.backtest import Origin, Scores, beside, every, scores_alone, some
+from models.forecasting.histories.filling import fill
 from models.forecasting.model import Forecaster
 from models.model import TrainedModel
 from models.tabular.problem import SCORE_SAMPLES
@@ -67,7 +68,7 @@ def at_origins(held_out: Sequence[Origin], season: int) -> list[Origin]:
 
     Those with too little to read are left out.
     """
-    usable = [o for o in held_out if len(stretch(o.past.values, season)) >= LEAST]
+    usable = [o for o in held_out if len(stretch(fill(o.past.values, season), season)) >= LEAST]
     series = len({origin.series.key for origin in usable})
     return some(usable, PER_SERIES * min(series, MOST_SERIES)) if usable else []
 

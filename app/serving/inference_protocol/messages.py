@@ -88,9 +88,7 @@ def read_request(
         raise Invalid([("/model_name", f"the path says {model!r}")])
     tensors = _tensors(header.inputs, data, memoryview(body)[length:])
     parameters, decode = _options(model, version, header), partial(to_columns, tensors)
-    request = PredictionRequest.of(
-        parameters, _num_rows(tensors), len(body), decode, rows_only=True
-    )
+    request = PredictionRequest.of(parameters, _num_rows(tensors), len(body), decode)
     return request, partial(write_response, header)
 
 
@@ -253,7 +251,7 @@ def _check_questions(given: dict[str, Any], names: list[str] | None) -> None:
             and question.name in given
             and not set(tensors) & set(names)
         ):
-            listed = " and ".join(repr(name) for name in tensors)
+            listed = " and ".join(repr(name) for name in tensors if name not in question.only)
             message = f"is returned as {listed}: request it too"
             raise Invalid([(f"{PARAMETERS}/{question.name}", message)])
 

@@ -14,8 +14,10 @@ from typing import cast
 import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
+from app.serving.json_format import rfc3339
 from core.exceptions import Invalid
 from models.features.columns import level_text
+from models.model import TrainedModel
 from models.prediction.answers.answer import Question
 from models.prediction.answers.contributions import CONTRIBUTIONS, TENSORS
 from models.prediction.answers.questions import QUESTIONS
@@ -36,7 +38,15 @@ OF_KIND = {
     "adaptive": {"adaptive_quantiles"},
 }
 ABSTAINED = "abstained"
-DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # by unit; else FP64
+DATATYPES: dict[str, Datatype] = {  # by unit; else FP64
+    "class": "BYTES",
+    "true or false": "BOOL",
+    "key": "BYTES",
+    "time": "BYTES",
+    "steps": "INT64",
+}
+FORECASTING = "forecasting"
+OF_SERIES = ("series", "step")  # only with a key
 
 
 @dataclass(frozen=True)
@@ -54,9 +64,14 @@ class TensorOutput:
     on_request: bool = False
 
 
-def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
-    """All outputs of a regression model (None) or a classifier; those on request are last."""
-    task = "regression" if num_classes is None else "classification"
+def outputs(num_classes: int | None, task: str | None = None) -> dict[str, TensorOutput]:
+    """All outputs of a model; those on request are last.
+
+    Args:
+        num_classes: None of numbers.
+        task: by default regression, or classification.
+    """
+    task = task or ("regression" if num_classes is None else "classification")
     found = {
         output.tensor or output.name: _tensor(output, num_classes)
         for output in ROW_OUTPUTS
@@ -71,22 +86,26 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
         for question in QUESTIONS
         if task in question.tasks
         for name, shape in question.tensors.items()
+        if question.only.get(name, task) == task
     }
     found |= {name: _contributions(name, shape) for name, shape in TENSORS.items()}
     return dict(sorted(found.items(), key=lambda item: item[1].on_request))
 
 
-def describe(num_classes: int | None) -> list[TensorMetadata]:
+def describe(model: TrainedModel) -> list[TensorMetadata]:
     """All outputs, for a model's metadata."""
+    left_out = OF_SERIES if model.series_column is None else ()
+    num_classes = None if model.classes is None else len(model.classes)
     return [
         TensorMetadata(name=name, datatype=output.datatype, shape=list(output.shape))
-        for name, output in outputs(num_classes).items()
+        for name, output in outputs(num_classes, model.task).items()
+        if name not in left_out
     ]
 
 
 def check_names(names: Iterable[str]) -> None:
     """Raise `Invalid` for outputs that no model has, or that are requested twice."""
-    known = outputs(None) | outputs(2)
+    known = outputs(None) | outputs(2) | outputs(None, FORECASTING)
     seen: set[str] = set()
     for i, name in enumerate(names):
         if name not in known:
@@ -107,7 +126,10 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
     """
     rows = cast(RowPrediction, prediction)  # texts were refused with their inputs
     classes = rows.classes
-    known = outputs(None if classes is None else len(classes))
+    task = None if rows.times is None else FORECASTING
+    known = outputs(None if classes is None else len(classes), task)
+    if rows.series is None:
+        known = {name: output for name, output in known.items() if name not in OF_SERIES}
     if names is None:
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
@@ -136,8 +158,10 @@ def _tensor(output: Output, num_classes: int | None) -> TensorOutput:
 
 def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     values = output.values(prediction)
-    if output.unit == "class":
+    if output.unit in ("class", "key"):
         return _texts(values or ())
+    if output.unit == "time":
+        return _texts(rfc3339(values))
     if values is not None:
         return np.asarray(values)
     if output.name == "draws":

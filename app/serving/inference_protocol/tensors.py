@@ -102,6 +102,8 @@ def datatype_of(values: np.ndarray) -> str:
     """The protocol's data type of an array."""
     if values.dtype == object:
         return BYTES
+    if values.dtype.kind == "i":
+        return f"INT{8 * values.itemsize}"
     return BOOL if values.dtype == bool else f"FP{8 * values.itemsize}"
 
 

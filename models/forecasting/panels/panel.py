@@ -6,6 +6,7 @@ the series themselves.
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
@@ -13,6 +14,7 @@ from torch import Tensor
 from models.config import ForecastConfig, ModelConfig
 from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.features import known_of
+from models.forecasting.histories.filling import fill
 from models.forecasting.panels.observed import draw_unknown
 from models.forecasting.panels.stacked import Stacked
 from models.forecasting.windows import Frame
@@ -24,7 +26,7 @@ class Panel(TensorRecord):
     """Encoded series.
 
     Args:
-        values: u of every step; NaN is missing.
+        values: u of every step, the missing ones filled.
         dynamic: inputs known before each step.
         observed: inputs known after each step.
         unknown: the steps at the end of the window before each step whose `observed` are not known.
@@ -47,7 +49,10 @@ class Panel(TensorRecord):
         """Encode series; the key once for each of them."""
         columns, begins = stacked.columns, stacked.begins
         known = known_of(encoder, config, columns, begins[:-1])
-        values = torch.from_numpy(frame.transform(columns[config.target]))
+        filled = np.array(frame.transform(columns[config.target]))
+        for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+            filled[start:stop] = fill(filled[start:stop], frame.season)
+        values = torch.from_numpy(filled)
         horizon = int((config.forecast or ForecastConfig()).horizon or 1)
         unknown = draw_unknown(len(values), horizon, config.training.seed)
         first = torch.from_numpy(begins)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from models.forecasting.histories.filling import fill
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing
 
@@ -26,8 +27,8 @@ def is_seasonal(values: np.ndarray, season: int) -> bool:
     moving average without r_s (Bartlett 1946). Makridakis et al. 2020 test the values in this way
     in the M4 competition; with changes a trend is not mistaken for a season.
     """
-    known = values[~np.isnan(values)]
-    changes = np.diff(known)
+    values = fill(values, season=1)  # by lines, which have no season
+    changes = np.diff(values[~np.isnan(values)])
     if len(changes) < 3 * season or changes.std() == 0:
         return False
     centred = changes - changes.mean()

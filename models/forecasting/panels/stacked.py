@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from models.features.columns import Columns
+from models.forecasting.histories.filling import MOST_MISSING
 from models.forecasting.series import Series
 
 
@@ -45,8 +46,13 @@ class Stacked:
         return (self.step >= firsts[self.series]) & (self.step < stops[self.series])
 
     def whole_windows(self, values: np.ndarray, span: int) -> Bool[np.ndarray, "rows"]:
-        """Whether `span` steps of its series are before each row, and no value is missing."""
-        missing = np.concatenate([[0], np.cumsum(np.isnan(values))])
-        has_past = self.step >= span
+        """Whether each row is known and has `span` steps of its series before it that can be read.
+
+        The last of them is known, and not too many are missing
+        (`models.forecasting.histories.filling`).
+        """
+        missing = np.isnan(values)
+        before = np.concatenate([[0], np.cumsum(missing)])
+        has_past = (self.step >= span) & ~missing & ~np.concatenate([[True], missing[:-1]])
         start = np.where(has_past, np.arange(len(values)) - span, 0)
-        return has_past & (missing[1:] == missing[start])
+        return has_past & (before[:-1] - before[start] <= MOST_MISSING * span)

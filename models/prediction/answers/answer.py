@@ -101,6 +101,7 @@ class Question:
         instead: by task, what models that do not answer it have.
         texts, flags: the tensors of texts, by task, and those of true or false.
         member: the answer's name in JSON; by default the option's.
+        only: the task of each tensor that models of this task alone have.
         check: raises `InvalidInput` for an option that a model of these classes cannot answer.
     """
 
@@ -116,6 +117,7 @@ class Question:
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     member: str = ""
+    only: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[BatchOptions, Classes], None] | None = None
 
     def is_asked(self, options: BatchOptions) -> bool:

@@ -22,29 +22,49 @@ from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.outputs import NUMBERS
 from models.prediction.predictive import Mixture
 
+EVER = ("any_above", "any_below")
+"""Of forecasts: the probability of a value beyond the threshold at some step up to each one."""
+
 
 @dataclass(frozen=True)
 class Exceedance(Answer):
-    """P(y > t) of each row for every threshold t, in units of the target."""
+    """P(y > t) of each row for every threshold t, in units of the target.
+
+    Args:
+        any_above, any_below: of a forecast, the probability that its path is above, or below, at
+            some step up to this one.
+    """
 
     thresholds: tuple[float, ...]
     probabilities: Float[np.ndarray, "rows thresholds"]
+    any_above: Float[np.ndarray, "rows thresholds"] | None = None
+    any_below: Float[np.ndarray, "rows thresholds"] | None = None
 
     def document(self) -> list[dict[str, Any]]:
-        each = zip(self.thresholds, self.probabilities.T, strict=True)
-        return [{"threshold": t, "probability": np.ascontiguousarray(p)} for t, p in each]
+        return [
+            {"threshold": threshold}
+            | {_MEMBERS.get(n, n): np.ascontiguousarray(v[:, i]) for n, v in self.tensors().items()}
+            for i, threshold in enumerate(self.thresholds)
+        ]
 
     def columns(self) -> dict[str, np.ndarray]:
-        each = zip(self.thresholds, self.probabilities.T, strict=True)
-        return {column_name(threshold): values for threshold, values in each}
+        return {
+            column_name(threshold, name): values[:, i]
+            for i, threshold in enumerate(self.thresholds)
+            for name, values in self.tensors().items()
+        }
 
     def tensors(self) -> dict[str, np.ndarray]:
-        return {"exceeds": self.probabilities}
+        ever = {name: getattr(self, name) for name in EVER}
+        return {"exceeds": self.probabilities} | {k: v for k, v in ever.items() if v is not None}
 
 
-def column_name(threshold: float) -> str:
+_MEMBERS = {"exceeds": "probability"}
+
+
+def column_name(threshold: float, name: str = "exceeds") -> str:
     """The column of a threshold, such as "exceeds_10.0"."""
-    return f"exceeds_{float(threshold)}"
+    return f"{name}_{float(threshold)}"
 
 
 def of_mixture(
@@ -70,7 +90,8 @@ def errors(
 
 
 def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> Exceedance:
-    return Exceedance(options.exceeds, arrays["probabilities"])
+    ever = {name: arrays[name] for name in EVER if name in arrays}
+    return Exceedance(options.exceeds, arrays["probabilities"], **ever)
 
 
 QUESTION = Question(
@@ -78,7 +99,8 @@ QUESTION = Question(
     of_mixture,
     answer,
     NUMBERS,
-    {"exceeds": (-1, -1)},
+    dict.fromkeys(("exceeds", *EVER), (-1, -1)),
     errors,
     INSTEAD,
+    only=dict.fromkeys(EVER, "forecasting"),
 )

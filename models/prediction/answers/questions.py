@@ -7,7 +7,15 @@ import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.answers import class_sets, decisions, density, exceeds, quantiles, totals
+from models.prediction.answers import (
+    anomalies,
+    class_sets,
+    decisions,
+    density,
+    exceeds,
+    quantiles,
+    totals,
+)
 from models.prediction.answers.answer import (
     Answer,
     Arrays,
@@ -28,6 +36,7 @@ QUESTIONS: tuple[Question, ...] = (
     decisions.QUESTION,
     class_sets.QUESTION,
     totals.QUESTION,
+    anomalies.QUESTION,
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from app.serving.arrow_format import MEDIA_TYPE
 from app.ui.card.page import sections
@@ -252,17 +253,27 @@ def test_paths_count_as_work(service: Service, version: dict[str, Any]) -> None:
     assert "1000 rows × 10000 samples × 10 values each" in answer.json()["detail"]
 
 
-def test_rows_one_by_one_have_no_forecast(service: Service, version: dict[str, Any]) -> None:
+def test_a_data_set_of_one_series_and_tensors_are_forecast(
+    service: Service, version: dict[str, Any]
+) -> None:
+    expected = ask(service)
     batch = service.post("/predict/batch", {"model": "sales", "dataset": version["dataset"]})
-    assert batch.status_code == 422
-    assert "POST /predict" in batch.text
+    assert batch.status_code == 202, batch.text
+    job = _finish(service, batch.json()["id"])
+    content = service.http.get(f"/jobs/{job['id']}/result").content
+    table = parquet.read_table(io.BytesIO(content))
+    assert table.column_names[:2] == ["time", "mean"]
+    assert table["mean"].to_pylist() == expected["mean"]
     tensors = [
         {"name": "quarter", "shape": [60], "datatype": "BYTES", "data": history()["quarter"]},
         {"name": "sales", "shape": [60], "datatype": "FP64", "data": history()["sales"]},
     ]
     infer = service.post("/v2/models/sales/infer", {"inputs": tensors})
-    assert infer.status_code == 422
-    assert "POST /predict" in infer.text
+    assert infer.status_code == 200, infer.text
+    found = {output["name"]: output["data"] for output in infer.json()["outputs"]}
+    assert found["time"] == expected["times"]
+    assert found["mean"] == expected["mean"]
+    assert "series" not in found
 
 
 def test_an_evaluation_is_a_back_test(service: Service, version: dict[str, Any]) -> None:

@@ -130,7 +130,7 @@ def test_a_forecast_is_told_what_will_be(service: Service, client: Client, tmp_p
     prediction = model.predict(columns, future={"promo": [0.0, 1.0, 0.0]}, horizon=3)
     assert prediction.mean.tolist() == pytest.approx([row["mean"] for row in told])
     assert str(prediction.times[0]).startswith("1995-01")
-    assert "needs promo of the steps ahead: give --future" in _words(invoke(service, *asked).stderr)
+    assert "needs promo of the" in _words(invoke(service, *asked).stderr)
 
 
 @pytest.mark.parametrize(

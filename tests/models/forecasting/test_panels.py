@@ -12,6 +12,7 @@ from models.features.columns import ColumnProfile, Columns
 from models.features.rows import batches
 from models.forecasting import preparation, problem
 from models.forecasting.backtest import MAX_ORIGINS, find_origins
+from models.forecasting.histories.filling import fill
 from models.forecasting.model import Forecaster
 from models.forecasting.panels import cutting
 from models.forecasting.panels.cutting import CutRows, fit_frame
@@ -80,11 +81,12 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     stacked, frame = Stacked.of(series), Frame(context=4, season=2)
     dynamic = torch.arange(90.0).unsqueeze(1)
     begins = torch.from_numpy(stacked.begins)
-    values = torch.from_numpy(stacked.columns["y"])
+    values = np.concatenate([fill(one.values, frame.season) for one in series])
     static, nothing = torch.tensor([[0.0], [1.0], [2.0]]), torch.empty(90, 0)
-    panel = Panel(values, dynamic, nothing, torch.zeros(90).long(), static, begins)
-    at = torch.from_numpy(np.flatnonzero(stacked.whole_windows(values.numpy(), frame.span)))
-    alone = [windows(one.values, frame.span) for one in series]
+    unknown = torch.zeros(90).long()
+    panel = Panel(torch.from_numpy(values), dynamic, nothing, unknown, static, begins)
+    at = torch.from_numpy(np.flatnonzero(stacked.whole_windows(stacked.columns["y"], frame.span)))
+    alone = [windows(one.values, frame.span, frame.season) for one in series]
     past = torch.cat([part for _, part, _ in alone])
     following = torch.cat([part for _, _, part in alone])
     frame = frame.fit(past, following)
@@ -144,7 +146,7 @@ def test_more_than_a_thousand_series_are_learned_with_bounded_epochs(
     assert best * 0.8 < metrics["crps"] < 1.25 * best
 
 
-def test_origins_are_those_without_a_gap_evenly_thinned() -> None:
+def test_origins_have_a_readable_past_and_a_known_future_evenly_thinned() -> None:
     random = np.random.default_rng(1)
     series = []
     for i, length in enumerate((40, 9, 0, 200)):
@@ -156,7 +158,9 @@ def test_origins_are_those_without_a_gap_evenly_thinned() -> None:
         (one.key, first, max(start, span))
         for one, start in zip(series, scored, strict=True)
         for first in range(max(start, span), len(one) - horizon + 1)
-        if not np.isnan(one.values[first - span : first + horizon]).any()
+        if not np.isnan(one.values[first - 1 : first + horizon]).any()
+        and np.isnan(one.values[first - span : first]).mean() <= 0.5
+        and not np.isnan(one.values[: first - span + 1]).all()
     ]
     kept = np.unique(np.linspace(0, len(every) - 1, MAX_ORIGINS).round().astype(int))
     found = find_origins(series, scored, span, horizon)

@@ -1,0 +1,1 @@
+"""Histories: read from a request, their holes filled, their newest values scored."""

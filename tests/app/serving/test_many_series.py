@@ -1,0 +1,292 @@
+"""Forecasts of several series over HTTP: JSON, Arrow, CSV, v2, and a data set as a job."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from app.serving.arrow_format import MEDIA_TYPE
+from tests.app.running import Service, serving
+from tests.waiting import wait_until
+from tests.worker.conftest import worker
+
+HORIZON = 4
+SHOPS = ("north", "south")
+Columns = dict[str, list[Any]]
+
+
+def history(shop: str, count: int = 48) -> Columns:
+    """Quarters with a season, a trend and some noise; a price of 1 or 2."""
+    t, random = np.arange(count), np.random.default_rng(SHOPS.index(shop))
+    values = 50 * np.exp(0.02 * t + 0.2 * np.cos(np.pi * t / 2) + 0.02 * random.normal(size=count))
+    times = np.datetime64("2005-01", "M") + 3 * t
+    return {
+        "shop": [shop] * count,
+        "quarter": times.astype(str).tolist(),
+        "sales": (values * (1 + SHOPS.index(shop))).tolist(),
+        "price": random.integers(1, 3, count).astype(float).tolist(),
+    }
+
+
+def ahead(shop: str, count: int = HORIZON) -> Columns:
+    """The rows of the steps ahead: no sales."""
+    times = np.datetime64("2017-01", "M") + 3 * np.arange(count)
+    return {
+        "shop": [shop] * count,
+        "quarter": times.astype(str).tolist(),
+        "sales": [None] * count,
+        "price": [1.0, 2.0, 1.0, 2.0][:count],
+    }
+
+
+def together(*parts: Columns) -> Columns:
+    return {name: [v for part in parts for v in part[name]] for name in parts[0]}
+
+
+BOTH = together(*(part for shop in SHOPS for part in (history(shop), ahead(shop))))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A server, a worker beside it, and a version of `shops` that knows prices ahead."""
+    with serving(tmp_path_factory.mktemp("series")) as running, worker(running.context):
+        request = {
+            "model": "shops",
+            "data": {"columns": together(history("north"), history("south"))},
+            "target": "sales",
+            "task": "forecasting",
+            "features": ["price"],
+            "forecast": {"key": "shop", "time": "quarter", "horizon": HORIZON},
+            "method": {"kind": "map"},
+            "network": {"kind": "rnn", "hidden": [4]},
+            "training": {"epochs": 5},
+        }
+        finish(running, running.post("/train", request))
+        yield running
+
+
+def finish(service: Service, answer: Any) -> str:
+    assert answer.status_code == 202, answer.text
+    job_id: str = answer.json()["id"]
+
+    def job() -> dict[str, Any]:
+        found: dict[str, Any] = service.http.get(f"/jobs/{job_id}").json()
+        return found
+
+    wait_until(lambda: job()["finished_at"] is not None)
+    assert job()["status"] == "succeeded", job()["error"]
+    return job_id
+
+
+def ask(service: Service, inputs: Any = BOTH, **options: Any) -> dict[str, Any]:
+    answer = service.post("/predict", {"model": "shops", "inputs": inputs, **options})
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def test_an_answer_has_the_series_one_after_the_other(service: Service) -> None:
+    answer = ask(service, exceeds=[100.0], return_draws=True)
+    assert answer["series"] == [shop for shop in SHOPS for _ in range(HORIZON)]
+    assert answer["steps"] == [1, 2, 3, 4] * 2
+    assert answer["times"][:HORIZON] == answer["times"][HORIZON:]
+    assert answer["times"][0] == "2017-01-01T00:00:00Z"
+    (exceeded,) = answer["exceeds"]
+    of_threshold = (exceeded[name] for name in ("probability", "any_above", "any_below"))
+    for values in (answer["mean"], answer["reasons"], *of_threshold):
+        assert len(values) == 2 * HORIZON
+    assert np.shape(answer["draws"])[1] == 2 * HORIZON
+    for i, shop in enumerate(SHOPS):
+        future = {"price": ahead(shop)["price"]}
+        alone = ask(service, history(shop), future=future)
+        rows = slice(i * HORIZON, (i + 1) * HORIZON)
+        np.testing.assert_allclose(answer["mean"][rows], alone["mean"], rtol=1e-5)
+        assert alone["series"] == [shop] * HORIZON
+
+
+def test_the_probability_of_any_step_is_that_of_the_paths(service: Service) -> None:
+    """1,000 paths: a standard error of 1.6 points at most."""
+    threshold = float(np.median(ask(service)["median"][:HORIZON]))
+    answer = ask(service, exceeds=[threshold], return_draws=True)
+    draws = np.array(answer["draws"]).reshape(-1, 2, HORIZON)
+    above = np.array(answer["exceeds"][0]["any_above"]).reshape(2, HORIZON)
+    below = np.array(answer["exceeds"][0]["any_below"]).reshape(2, HORIZON)
+    for step in range(HORIZON):
+        upto = draws[..., : step + 1]
+        np.testing.assert_allclose(above[:, step], (upto > threshold).any(-1).mean(0), atol=0.06)
+        np.testing.assert_allclose(below[:, step], (upto < threshold).any(-1).mean(0), atol=0.06)
+
+
+def test_the_same_in_arrow_and_csv(service: Service) -> None:
+    options = {"model": "shops", "exceeds": "100"}
+    whole = ask(service, exceeds=[100.0])
+    columns = [*whole["exceeds"][0]["any_above"]]
+    sink = io.BytesIO()
+    table = pa.table(BOTH)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    headers = {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE}
+    answer = service.http.post("/predict", params=options, content=sink.getvalue(), headers=headers)
+    assert answer.status_code == 200, answer.text
+    table = pa.ipc.open_stream(answer.content).read_all()
+    assert table.column_names[:4] == ["series", "step", "time", "mean"]
+    assert table["series"].to_pylist() == whole["series"]
+    assert table["step"].to_pylist() == whole["steps"]
+    assert table["mean"].to_pylist() == whole["mean"]
+    assert table["any_above_100.0"].to_pylist() == columns
+    lines = [",".join(BOTH)]
+    rows = zip(*BOTH.values(), strict=True)
+    lines += [",".join("" if v is None else str(v) for v in row) for row in rows]
+    body = ("\n".join(lines)).encode()
+    answer = service.http.post(
+        "/predict", params=options, content=body, headers={"Content-Type": "text/csv"}
+    )
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["series"] == whole["series"]
+    np.testing.assert_allclose(answer.json()["mean"], whole["mean"], rtol=1e-6)
+
+
+def test_the_same_in_the_inference_protocol(service: Service) -> None:
+    whole = ask(service, exceeds=[100.0])
+    size = len(BOTH["shop"])
+    tensors = [
+        {"name": name, "shape": [size], "datatype": kind, "data": BOTH[name]}
+        for name, kind in (
+            ("shop", "BYTES"),
+            ("quarter", "BYTES"),
+            ("sales", "FP64"),
+            ("price", "FP64"),
+        )
+    ]
+    request = {"inputs": tensors, "parameters": {"exceeds": "100"}}
+    answer = service.post("/v2/models/shops/infer", request)
+    assert answer.status_code == 200, answer.text
+    found = {output["name"]: output for output in answer.json()["outputs"]}
+    assert found["series"]["data"] == whole["series"]
+    assert found["time"]["data"] == whole["times"]
+    assert (found["step"]["datatype"], found["step"]["data"]) == ("INT64", whole["steps"])
+    np.testing.assert_allclose(found["mean"]["data"], whole["mean"], rtol=1e-6)
+    assert found["any_above"]["data"] == whole["exceeds"][0]["any_above"]
+    known = service.http.get("/v2/models/shops").json()
+    assert {"series", "step", "time", "mean", "any_above"} <= {o["name"] for o in known["outputs"]}
+    shorter = request | {"parameters": {"horizon": 2}, "outputs": [{"name": "mean"}]}
+    answer = service.post("/v2/models/shops/infer", shorter)
+    assert answer.json()["outputs"][0]["shape"] == [4]
+
+
+def test_a_data_set_is_forecast_series_by_series(service: Service) -> None:
+    """In chunks of one series; rows in any order; one that is too short has a row that says so."""
+    few = {name: values[:3] for name, values in history("north").items()}
+    few["shop"] = ["young"] * 3
+    columns = together(BOTH, few, {**ahead("north"), "shop": ["young"] * HORIZON})
+    order = np.random.default_rng(0).permutation(len(columns["shop"]))
+    first = columns["shop"].index("north")
+    order = [first, *[i for i in order.tolist() if i != first]]
+    shuffled = {name: [values[i] for i in order] for name, values in columns.items()}
+    sink = io.BytesIO()
+    parquet.write_table(pa.table(shuffled), sink)
+    headers = {"Content-Type": "application/vnd.apache.parquet"}
+    dataset = service.http.post(
+        "/datasets", params={"name": "all"}, content=sink.getvalue(), headers=headers
+    ).json()
+    request = {"model": "shops", "dataset": dataset["id"], "chunk_rows": 1, "horizon": 3}
+    job_id = finish(service, service.post("/predict/batch", request))
+    content = service.http.get(f"/jobs/{job_id}/result").content
+    table = parquet.read_table(io.BytesIO(content))
+    assert table.column_names[:4] == ["series", "step", "time", "mean"]
+    rows = {name: table[name].to_pylist() for name in ("series", "step", "mean", "error")}
+    whole = ask(service, horizon=3)
+    expected = {shop: whole["mean"][3 * i : 3 * i + 3] for i, shop in enumerate(SHOPS)}
+    for shop, means in expected.items():
+        at = [i for i, name in enumerate(rows["series"]) if name == shop]
+        assert [rows["step"][i] for i in at] == [1, 2, 3]
+        np.testing.assert_allclose([rows["mean"][i] for i in at], means, rtol=1e-5)
+        assert {rows["error"][i] for i in at} == {None}
+    young = rows["series"].index("young")
+    assert rows["series"].count("young") == 1
+    assert (rows["step"][young], rows["mean"][young]) == (None, None)
+    assert "this model reads the last 8" in rows["error"][young]
+
+
+def test_series_count_as_work(service: Service) -> None:
+    """1,000 steps × 1,000 paths are a million: of 20 series more than the limit of ten."""
+    many = together(
+        *(
+            {**history("north", 12), "shop": [f"shop {i}"] * 12, "price": [1.0] * 12}
+            for i in range(20)
+        )
+    )
+    body = {"model": "shops", "inputs": many, "horizon": 1000}
+    answer = service.post("/predict", body)
+    assert answer.status_code == 413, answer.text
+    assert "20000 rows × 1 samples" in answer.json()["detail"]
+
+
+def test_labels_are_in_the_order_of_the_answer(service: Service) -> None:
+    forecast = ask(service, store=True)
+    truth = [1.01 * value for value in forecast["mean"]]
+    told = service.post("/feedback", {"prediction": forecast["id"], "truth": truth})
+    assert told.status_code == 201, told.text
+    metrics = told.json()["metrics"]
+    assert metrics["rows"] == 2 * HORIZON
+    errors = 0.01 * np.array(forecast["mean"])
+    assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
+    short = service.post("/feedback", {"prediction": forecast["id"], "truth": truth[:HORIZON]})
+    assert short.status_code == 422
+    assert short.json()["errors"][0]["path"] == "/truth"
+
+
+def test_the_newest_values_are_scored_on_every_wire(service: Service) -> None:
+    """The last value of the north is 60 % above what it was."""
+    odd = together(BOTH)
+    odd["sales"][47] *= 1.6
+    answer = ask(service, odd, anomalies=3)
+    found = answer["anomalies"]
+    assert found["series"] == ["north"] * 3 + ["south"] * 3
+    assert found["times"][:3] == [f"2016-{month}-01T00:00:00Z" for month in ("04", "07", "10")]
+    assert found["value"] == odd["sales"][45:48] + odd["sales"][97:100]
+    assert found["flagged"][2]
+    assert found["p_value"][2] < 1e-4
+    np.testing.assert_allclose(found["surprise"], -np.log2(found["p_value"]))
+    assert (found["joint"]["series"], found["joint"]["flagged"][0]) == (list(SHOPS), True)
+    assert len(answer["mean"]) == 2 * HORIZON
+    sink = io.BytesIO()
+    table = pa.table(odd)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    for accept in (MEDIA_TYPE, "text/csv"):
+        response = service.http.post(
+            "/predict",
+            params={"model": "shops", "anomalies": 3},
+            content=sink.getvalue(),
+            headers={"Content-Type": MEDIA_TYPE, "Accept": accept},
+        )
+        assert response.status_code == 200, response.text
+        if accept == MEDIA_TYPE:
+            table = pa.ipc.open_stream(response.content).read_all()
+            assert table["anomaly_p_value"].to_pylist()[0] == found["p_value"][:3]
+            assert table["anomaly_flagged"].to_pylist()[-1] == found["flagged"][3:]
+            assert table["anomaly_joint_p_value"].to_pylist()[0] == found["joint"]["p_value"][0]
+        else:
+            assert "anomaly_time" in response.text.splitlines()[0]
+            assert '"2016-04-01T00:00:00Z"' in response.text.replace('""', '"')
+    tensors = [
+        {"name": name, "shape": [len(values)], "datatype": kind, "data": values}
+        for (name, values), kind in zip(
+            odd.items(), ("BYTES", "BYTES", "FP64", "FP64"), strict=True
+        )
+    ]
+    request = {"inputs": tensors, "parameters": {"anomalies": 3}}
+    response = service.post("/v2/models/shops/infer", request)
+    assert response.status_code == 200, response.text
+    outputs = {output["name"]: output for output in response.json()["outputs"]}
+    assert outputs["anomaly_p_value"]["shape"] == [2, 3]
+    np.testing.assert_allclose(outputs["anomaly_p_value"]["data"], found["p_value"])
+    assert outputs["anomaly_flagged"]["datatype"] == "BOOL"
+    short = service.post("/predict", {"model": "shops", "inputs": odd, "anomalies": 41})
+    assert short.status_code == 422
+    assert short.json()["errors"][0]["path"] == "/anomalies"

@@ -1,0 +1,161 @@
+"""How improbable the newest values are: uniform where the model is right, small where it is not."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from models.exceptions import InvalidInput
+from models.forecasting.forecast import Forecast
+from models.forecasting.histories.newest import Newest, jointly, newest_of, origins_of
+from models.forecasting.model import Forecaster
+from models.forecasting.observation import LOGARITHM
+from models.forecasting.rollout import History, Rollout
+from models.forecasting.series import Series
+from models.forecasting.windows import Frame
+from models.likelihoods import HeteroscedasticGaussian
+from models.prediction.answers.anomalies import Anomalies
+from models.prediction.options import PredictOptions
+from models.prediction.weight_draws import FittedDraws
+from tests.models.test_forecaster import QUICK, SMALL, fit, sales
+from tests.models.test_forecasting import MEMORY, NOISE, ar_draws
+
+PHI, DRIFT = 0.5, 0.05
+FRAME = Frame(context=1, season=1, observation=LOGARITHM)
+COUNT = 500
+
+
+def _walk(seed: int, count: int = COUNT) -> np.ndarray:
+    """Changes of logarithms d_t = b + φ d_{t−1} + e; `_exact` knows b, φ and the noise."""
+    random, change, values = np.random.default_rng(seed), 0.1, [0.0, 0.1]
+    for _ in range(count):
+        change = DRIFT + PHI * change + NOISE * random.normal()
+        values.append(values[-1] + change)
+    return np.exp(values)
+
+
+def _exact() -> FittedDraws:
+    """The weights of the process itself, in one draw."""
+    _, _, fitted = ar_draws()
+    source = fitted.source
+    weights = {name: part[:1].clone() for name, part in source.weights.items()}  # type: ignore[attr-defined]
+    weights["dense0.weight"][:, 0, 1] = PHI
+    weights["dense0.bias"][:, 0] = DRIFT
+    return FittedDraws(fitted.network, type(source)(weights, {}), 1)  # type: ignore[call-arg]
+
+
+def _scored(values: np.ndarray, count: int, longest: int = 5) -> tuple[Newest, Forecast]:
+    """The newest values against the process that made them."""
+    one = Series(None, {"t": np.arange(float(len(values)))}, np.arange(len(values)), values)
+    origins = origins_of(one, count, FRAME.span, longest)
+    steps = max(1, int(origins.leads.max()))
+    pasts = np.log([past.values[-2:] for past in origins.pasts])
+    empty = torch.empty(count, steps, 0), torch.empty(count, 0)
+    history = History(torch.from_numpy(pasts), *empty, steps)
+    rollout = Rollout(FRAME, HeteroscedasticGaussian(), _exact(), 1, 300)
+    newest = newest_of([one], [origins], history, "t")
+    return newest, Forecast(rollout.run(history, 1, MEMORY), LOGARITHM)
+
+
+def test_p_values_are_uniform_where_the_model_is_right() -> None:
+    newest, forecast = _scored(_walk(0), COUNT)
+    found = newest.scores(forecast, 0.01)
+    p = found["p_values"][0]
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+    assert abs(stats.spearmanr(p[1:], p[:-1]).statistic) < 0.15
+    np.testing.assert_allclose(found["surprises"][0], -np.log2(p))
+    assert found["flagged"].sum() == (p < 0.01).sum() <= 15
+
+
+def test_the_first_step_has_the_exact_tail_far_out() -> None:
+    """A value of 12 deviations above: P = 2 × 1.8e−33, which 1 − F(y) would lose."""
+    values = _walk(1, 20)
+    change = DRIFT + PHI * np.log(values[-2] / values[-3])
+    for z in (12.0, -12.0, 2.0):
+        values[-1] = values[-2] * np.exp(change + z * NOISE)
+        newest, forecast = _scored(values, 1)
+        p = newest.scores(forecast, 0.01)["p_values"][0, 0]
+        assert p == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-2)
+
+
+def test_a_value_after_a_hole_is_compared_with_as_many_steps_ahead() -> None:
+    """Uniform too: 300 walks whose last but two and last but one values are missing."""
+    found = []
+    for seed in range(300):
+        values = _walk(seed, 12)
+        values[-3:-1] = np.nan
+        found.append(values)
+    newest, _ = _scored(found[0], 3)
+    assert newest.leads.tolist() == [0, 0, 3]
+    pasts = torch.from_numpy(np.log([values[-5:-3] for values in found]))
+    rollout = Rollout(FRAME, HeteroscedasticGaussian(), _exact(), 1, 300)
+    history = History(pasts, torch.empty(300, 3, 0), torch.empty(300, 0), 3)
+    forecast = Forecast(rollout.run(history, 1, MEMORY), LOGARITHM)
+    ends = torch.tensor([values[-1] for values in found])
+    many = Newest(1, history, torch.full((300,), 3), ends, np.zeros(300))
+    p = many.scores(forecast, 0.01)["p_values"].flatten()
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_values_without_a_prediction_are_not_scored() -> None:
+    values = _walk(3, 12)
+    values[-4:-1] = np.nan
+    newest, forecast = _scored(values, 5, longest=2)  # the last is 4 steps after a known one
+    found = newest.scores(forecast, 0.01)
+    assert np.isnan(found["p_values"][0]).tolist() == [False, True, True, True, True]
+    assert not found["flagged"][0, 1:].any()
+    assert found["joint_p_values"][0] == pytest.approx(found["p_values"][0, 0])
+
+
+def test_the_joint_p_value_is_fishers() -> None:
+    p = torch.tensor([[0.03, 0.2, 0.4], [0.5, math.nan, 0.01], [math.nan] * 3]).double()
+    found = jointly(p)
+    for i, known in enumerate(([0.03, 0.2, 0.4], [0.5, 0.01])):
+        assert float(found[i]) == pytest.approx(stats.combine_pvalues(known).pvalue)
+    assert math.isnan(float(found[2]))
+
+
+@pytest.fixture(scope="module")
+def forecaster() -> Forecaster:
+    return fit(sales(), network=SMALL, training=replace(QUICK, epochs=60))
+
+
+def _anomalies(model: Forecaster, columns: dict[str, np.ndarray], count: int) -> Anomalies:
+    answer = model.predict(columns, PredictOptions(samples=50, anomalies=count))
+    assert len(answer.mean) == model.horizon
+    found = answer.answers["anomalies"]
+    assert isinstance(found, Anomalies)
+    return found
+
+
+def test_a_planted_outlier_is_flagged_and_its_neighbours_follow_from_it(
+    forecaster: Forecaster,
+) -> None:
+    usual = _anomalies(forecaster, sales(), 6)
+    assert not usual.flagged[0, -1]
+    odd = sales()
+    odd["sales"][80] *= 2
+    found = _anomalies(forecaster, odd, 6)
+    assert found.flagged[0].tolist()[2]
+    assert found.p_values[0, 2] < 1e-6
+    np.testing.assert_allclose(found.p_values[0, :2], usual.p_values[0, :2])
+    assert found.joint_flagged[0]
+    assert found.times[0, 2] == odd["month"][80]
+
+
+def test_more_values_need_a_longer_history(forecaster: Forecaster) -> None:
+    options = PredictOptions(samples=2, anomalies=7)
+    with pytest.raises(InvalidInput, match="has 30 steps; to score the newest 7") as caught:
+        forecaster.predict(sales(30), options)
+    assert caught.value.path == "/anomalies"
+
+
+def test_scored_values_count_as_work(forecaster: Forecaster) -> None:
+    few, many = (
+        forecaster.values_per_sample(forecaster.resolve(PredictOptions(anomalies=count)))
+        for count in (None, 120)
+    )
+    assert many == 11 * few
