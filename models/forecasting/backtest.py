@@ -5,7 +5,6 @@ last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better t
 scaled CRPS is the CRPS divided by the same error.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from models.prediction.predictive import GaussianMixture
 
 MAX_ORIGINS = 64
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
+_LARGEST = 1e100  # of a score: scales cut what diverges at e^600, some 1e260
 MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
 SCALED = ("mase", "scaled_crps")
 COMPARED = ("crps", "scaled_crps", "mase", "mae", "log_likelihood", "coverage", "interval_width")
@@ -223,7 +223,7 @@ def _finite(values: Mapping[str, Any]) -> Json:
             return _finite(value)
         if isinstance(value, list):
             return [finite(one) for one in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
+        return None if isinstance(value, float) and not abs(value) < _LARGEST else value
 
     return {name: finite(value) for name, value in values.items()}
 
