@@ -45,8 +45,8 @@ def weigh(
 
     Their share beside the network follows from the origins that calibrate, because the network has
     learned the steps before them. It is all without such origins: nothing shows then what the
-    network's forecasts are worth; but a model with covariates, which only the network reads, is then
-    the network alone. None if no origin has a long enough past.
+    network's forecasts are worth. But with covariates, which only the network reads, it is then the
+    network alone. None if no origin has a long enough past.
     """
     if not earlier:
         return None
