@@ -43,7 +43,7 @@ Particles = Float64[Tensor, "particles 4"]
 Filled = Float64[Tensor, "rows particles columns"]
 
 MOST = 1_024  # particles in a stored member
-_FIRST, _KEPT = 256, 128  # particles of the prior, and of the population
+_FIRST, _KEPT = 256, 64  # particles of the prior, and of the population
 _FREEDOM = 5  # of Student's t, from which the population is drawn
 _DEFENSIVE = 0.1  # the prior's share in it, which bounds the weights (Hesterberg 1995)
 _WIDER = 1.5  # the proposal's covariance ÷ that of the posterior
