@@ -29,7 +29,7 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
 from models.features.groups import check_groups
 from models.features.texts import WIDTH as TEXT_WIDTH
-from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
+from models.forecasting.recipe import Load, plan_series, series_network, series_steps
 from models.inference.laplace.limits import check_size
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
@@ -95,7 +95,7 @@ def resolve_rows(
     network = config.network
     built = build_network(network, inputs, num_outputs=max(2, len(target.levels or ())))
     _check_network(config.method, built)
-    steps = SERIES_STEPS if task == "forecasting" else _STEPS
+    steps = series_steps(num_rows) if task == "forecasting" else _STEPS
     reads_images = any(f.type == "tensor" for f in config.features or ())
     plan = plan_fit(config, task, built, _num_weights(built), num_rows, reads_images=reads_images)
     training = _fractions(config, task)
