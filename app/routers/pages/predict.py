@@ -19,6 +19,7 @@ from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 
+_HISTORY = 200  # rows that are filled in: classical members read more than the network
 MOST = 100  # models to choose from; the page of models links to the others
 
 
@@ -63,7 +64,7 @@ def _history(context: Context, version: Version, about: Json) -> list[Json]:
     try:
         dataset = context.datasets.get(version.dataset)
         num_series = next((c.num_levels or 1 for c in dataset.columns if c.name == key), 1)
-        wanted = forecast["context"] + forecast["season"]
+        wanted = max(forecast["context"] + forecast["season"], _HISTORY)
         limit = min(wanted * num_series, MAX_LIMIT)
         rows = context.datasets.rows(dataset.id, limit, start=max(0, dataset.rows - limit))
     except NotFound:

@@ -11,7 +11,7 @@ posterior in closed form, which is computed anew for every history.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import torch
@@ -20,11 +20,13 @@ from jaxtyping import Float64
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.config.ranges import Flag
+from models.config.ranges import Flag, NotNegative, Number, Positive
 from models.forecasting.classics.member import (
     Asked,
     Season,
     Values,
+    evenly,
+    given,
     inverse_chi_square,
     season_basis,
     unit_of,
@@ -36,7 +38,10 @@ from models.prediction.noise import standard_normal
 # Priors in units of the standard deviation of changes.
 _LAG, _LEVEL, _DRIFT, _SEASON = 0.5, 10.0, 0.3, 3.0
 _NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²: its size, and how many values it counts as
-_LARGEST = 1e3  # of a path, in units of the history's size: what explodes is cut there
+_LARGEST = 10.0  # of a path, in units of the history's size: what explodes is cut there
+
+MOST = 256  # terms of a stored member
+Products = Annotated[tuple[Number, ...], Len(0, MOST)]
 
 Coefficients = Float64[Tensor, "rows draws terms"]
 
@@ -51,6 +56,9 @@ class Autoregression:
         changes: whether it is of changes from step to step.
         seasonal_changes: whether it is of changes from season to season.
         has_phases: whether each step of the season has a mean of its own.
+        learned: the products of terms and values in training, the values last, per history.
+        count: known values in each, on average.
+        steps: of a training history, on average.
     """
 
     lags: Annotated[tuple[StepCount, ...], Len(0, 64)]
@@ -58,6 +66,9 @@ class Autoregression:
     changes: Flag = False
     seasonal_changes: Flag = False
     has_phases: Flag = False
+    learned: Annotated[tuple[Products, ...], Len(0, MOST)] = ()
+    count: NotNegative = 0.0
+    steps: Positive = 1.0
 
     @property
     def name(self) -> str:
@@ -75,15 +86,20 @@ class Autoregression:
         return ", ".join(parts)
 
     def adapted(self, values: Values) -> "Autoregression":
-        """The same: its posterior has a closed form."""
-        return self
+        """A copy that knows what these histories say, for shorter ones."""
+        values = self._long_enough(evenly(values))
+        products, known = self._products(self._scaled(values))
+        return replace(
+            self,
+            learned=tuple(tuple(row) for row in products.mean(0).tolist()),
+            count=float(known.mean()),
+            steps=given(values),
+        )
 
     def paths(self, values: Values, asked: Asked) -> Paths:
         """Sample paths, each from coefficients and noise that it has drawn."""
-        values = pad(values, (max(0, self._reach + 1 - values.shape[1]), 0), value=math.nan)
-        first = _centre(values)
-        unit = unit_of(values)
-        scaled = (values - first.unsqueeze(1)) / unit.unsqueeze(1)
+        values = self._long_enough(values)
+        first, unit, scaled = _centre(values), unit_of(values), self._scaled(values)
         coefficients, variance = self._drawn(scaled, asked)
         known = _filled(scaled)[:, -self._reach :] if self._reach else scaled[:, :0]
         steps = self._ahead(known, coefficients, variance.sqrt(), asked)
@@ -91,6 +107,13 @@ class Autoregression:
         value, mean = (first[:, None] + unit[:, None] * one for one in found)
         of_paths = (unit**2 * variance.T).view(asked.draws, 1, -1, 1).expand_as(mean)
         return Paths(value, mean, of_paths, value[:0])
+
+    def _long_enough(self, values: Values) -> Float64[Tensor, "rows padded"]:
+        """Histories that have the steps before a value, missing if need be."""
+        return pad(values, (max(0, self._reach + 1 - values.shape[1]), 0), value=math.nan)
+
+    def _scaled(self, values: Values) -> Values:
+        return (values - _centre(values).unsqueeze(1)) / unit_of(values).unsqueeze(1)
 
     @property
     def _polynomial(self) -> Float64[Tensor, "terms"]:
@@ -156,22 +179,41 @@ class Autoregression:
         self, scaled: Values, asked: Asked
     ) -> tuple[Coefficients, Float64[Tensor, "rows draws"]]:
         """Coefficients and σ² of each draw."""
-        w = self._differences(scaled)
-        terms = self._terms(w)
-        known = ~(terms.isnan().any(-1) | w.isnan())
-        x = torch.where(known.unsqueeze(-1), terms, 0.0)
-        y = torch.where(known, w, 0.0).unsqueeze(-1)
-        matrix = x.mT @ x + (self._widths**-2).diag()
-        lower = torch.linalg.cholesky(matrix)
-        mean = torch.cholesky_solve(x.mT @ y, lower).squeeze(-1)
-        left = y.square().sum((1, 2)) - (mean * (x.mT @ y).squeeze(-1)).sum(-1)
-        freedom = _NOISE_COUNT + known.sum(1).double()
+        products, count = self._with_learned(scaled, *self._products(scaled))
+        right = products[:, :-1, -1:]
+        lower = torch.linalg.cholesky(products[:, :-1, :-1] + (self._widths**-2).diag())
+        mean = torch.cholesky_solve(right, lower).squeeze(-1)
+        left = products[:, -1, -1] - (mean * right.squeeze(-1)).sum(-1)
+        freedom = _NOISE_COUNT + count
         size = (_NOISE_COUNT * _NOISE + left.clamp(min=0)) / freedom
         noise = standard_normal(asked.seed, self.name, 0, asked.draws, 1 + mean.shape[1]).double()
         variance = size.unsqueeze(1) * inverse_chi_square(noise[:, 0], freedom.unsqueeze(1))
         normal = noise[:, 1:].T.expand(len(mean), -1, -1)
         spread = torch.linalg.solve_triangular(lower.mT, normal, upper=True).mT
         return mean.unsqueeze(1) + variance.sqrt().unsqueeze(-1) * spread, variance
+
+    def _products(
+        self, scaled: Values
+    ) -> tuple[Float64[Tensor, "rows both both"], Float64[Tensor, "rows"]]:
+        """Of terms and values, the values last, with the number of known values."""
+        w = self._differences(scaled)
+        both = torch.cat([self._terms(w), w.unsqueeze(-1)], -1)
+        known = ~both.isnan().any(-1)
+        both = torch.where(known.unsqueeze(-1), both, 0.0)
+        return both.mT @ both, known.sum(1).double()
+
+    def _with_learned(
+        self,
+        scaled: Values,
+        products: Float64[Tensor, "rows both both"],
+        count: Float64[Tensor, "rows"],
+    ) -> tuple[Float64[Tensor, "rows both both"], Float64[Tensor, "rows"]]:
+        """A power prior (Ibrahim and Chen 2000): training counts for the steps that are missing."""
+        if not self.learned:
+            return products, count
+        share = (1 - (~scaled.isnan()).sum(1) / self.steps).clamp(min=0)
+        learned = torch.tensor(self.learned, dtype=torch.float64)
+        return products + share.view(-1, 1, 1) * learned, count + share * self.count
 
     def _ahead(
         self,

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from models.forecasting.rollout import Paths
 
+_ADAPTING = 8  # rows that a member adapts to
+
 Season = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 Values = Float64[Tensor, "rows steps"]
@@ -48,6 +50,17 @@ class Member(Protocol):
         ...
 
 
+def evenly(values: Values) -> Float64[Tensor, "some steps"]:
+    """At most `_ADAPTING` rows, evenly spread, the last one among them."""
+    places = torch.linspace(0, len(values) - 1, min(_ADAPTING, len(values)))
+    return values[places.round().long()]
+
+
+def given(values: Values) -> float:
+    """The mean number of known steps of a row."""
+    return float((~values.isnan()).sum(1).double().mean())
+
+
 def first_known(values: Values) -> Float64[Tensor, "rows"]:
     """The first value of each row that is not missing; 0 if all are."""
     known = ~values.isnan()
@@ -81,7 +94,7 @@ def inverse_chi_square(
 ) -> Float64[Tensor, "*both"]:
     """ν ÷ χ²_ν from standard normals: the cube root of χ² is nearly one (Wilson, Hilferty 1931)."""
     ninth = 2 / (9 * freedom)
-    return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.05) ** -3
+    return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
 
 
 def season_basis(season: int, most: int = 12) -> Float64[Tensor, "season waves"]:

@@ -28,7 +28,9 @@ from models.forecasting.classics.member import (
     Asked,
     Season,
     Values,
+    evenly,
     first_known,
+    given,
     inverse_chi_square,
     resampled,
     season_basis,
@@ -47,7 +49,6 @@ _FIRST, _KEPT = 256, 64  # particles of the prior, and of the population
 _FREEDOM = 5  # of Student's t, from which the population is drawn
 _DEFENSIVE = 0.1  # the prior's share in it, which bounds the weights (Hesterberg 1995)
 _WIDER = 1.5  # the proposal's covariance ÷ that of the posterior
-_ADAPTING_ROWS = 8
 _IMPOSSIBLE = -1e30  # log probability
 _BLOCK = 32  # steps of errors that are kept before their products are added
 _BLOCK_VALUES = 2**22  # of all states of the rows at once
@@ -121,21 +122,20 @@ class Smoothing:
 
     def adapted(self, values: Values) -> "Smoothing":
         """A copy whose population lies where the posteriors of these histories do."""
-        values = _evenly(values, _ADAPTING_ROWS)
+        values = evenly(values)
         particles, offsets = self._prior(_FIRST), torch.zeros(_FIRST, dtype=torch.float64)
         for stage in range(2):
             found = self._filtered(values, particles).log_prob
             weights = (found + offsets).softmax(1).mean(0)
             particles, offsets = self._proposed(particles, weights, stage)
         learned = self._filtered(values, particles).log_prob.mean(0)
-        steps = float((~values.isnan()).sum(1).double().mean())
         rows = tuple((a, b, c, d) for a, b, c, d in particles.tolist())
         return replace(
             self,
             population=rows,
             offsets=tuple(offsets.tolist()),
             learned=tuple(learned.tolist()),
-            steps=steps,
+            steps=given(values),
         )
 
     def paths(self, values: Values, asked: Asked) -> Paths:
@@ -156,8 +156,8 @@ class Smoothing:
 
         A power prior (Ibrahim and Chen 2000): what training saw counts as much as is missing.
         """
-        given = (~values.isnan()).sum(1, keepdim=True).double()
-        share = (1 - given / self.steps).clamp(min=0)
+        known = (~values.isnan()).sum(1, keepdim=True).double()
+        share = (1 - known / self.steps).clamp(min=0)
         offsets = torch.tensor(self.offsets, dtype=torch.float64)
         return offsets + share * torch.tensor(self.learned, dtype=torch.float64)
 
@@ -344,9 +344,3 @@ class Smoothing:
 def _pick(values: Tensor, chosen: Int[Tensor, "rows draws"]) -> Tensor:
     """The values of the chosen particles of each row."""
     return values[torch.arange(len(values)).unsqueeze(1), chosen]
-
-
-def _evenly(values: Values, most: int) -> Float64[Tensor, "some steps"]:
-    """At most so many rows, evenly spread, the last one among them."""
-    chosen = torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()
-    return values[chosen]

@@ -81,6 +81,19 @@ def test_a_history_shorter_than_the_lags_is_continued() -> None:
     assert bool(((found > 3) & (found < 7)).double().mean() > 0.9)
 
 
+def test_a_shorter_history_leans_on_what_training_found() -> None:
+    """φ = 0.9 in training, of which five steps alone say hardly anything: E y₁ = 0.9 y₀."""
+    trained = Autoregression((1, 2, 3)).adapted(torch.from_numpy(simulated([0.9], 500, 4, rows=3)))
+    short = torch.tensor([[0.0, 1.0, 0.5, 4.0, 5.0]], dtype=torch.float64)
+    centre, asked = 2.1, Asked(1, 200, 5, seed=0)
+    known, unknown = (
+        float(one.paths(short, asked).means.mean()) - centre
+        for one in (trained, Autoregression((1, 2, 3)))
+    )
+    assert known == pytest.approx(0.9 * 2.9, abs=0.5)
+    assert abs(unknown - 0.9 * 2.9) > abs(known - 0.9 * 2.9)
+
+
 def test_what_explodes_stays_finite() -> None:
     series = torch.from_numpy(np.exp(0.4 * np.arange(30))[None])
     found = Autoregression((1, 2, 3)).paths(series, Asked(100, 50, 5, seed=0))
