@@ -14,7 +14,7 @@ from models.evaluation.path_calibration import PathCalibration
 from models.forecasting.backtest import Origin
 from models.forecasting.classics.classics import Classics
 from models.forecasting.model import Forecaster
-from models.forecasting.weighing import weigh
+from models.forecasting.weighing import note_on, weigh
 from models.tabular.model import TabularModel
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
 from models.tabular.task import RowTask
@@ -73,7 +73,8 @@ class SeriesProblem(WindowProblem):
         """The calibrated model with metrics, sampling error and detector of every variant."""
         model = model.with_unseen_series()
         found = self._find(model) if self.found is None else self.found
-        mixed = replace(model, classics=found.classics)
+        notes = (*model.notes, *note_on(found.classics, self.calibrating))
+        mixed = replace(model, classics=found.classics, notes=notes)
         return RowProblem.finish(self.whole or self, mixed.with_calibrations(found.calibrations))
 
     def _find(self, model: Forecaster) -> Found:

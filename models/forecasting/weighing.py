@@ -70,6 +70,14 @@ def weigh(
     return replace(found, share=1.0 if share > 1 - _LEAST else share)
 
 
+def note_on(found: Classics | None, calibrating: Sequence[Origin]) -> tuple[str, ...]:
+    """Says that the network has no part in forecasts, and why."""
+    if found is None or found.share < 1:
+        return ()
+    why = "they forecast better" if calibrating else "no steps were left to weigh the network"
+    return (f"forecasts are of classical members alone, with every pruned variant: {why}",)
+
+
 def _known(
     model: Forecaster, origins: Sequence[Origin]
 ) -> tuple[Tensor, Float64[Tensor, "origins horizon"]]:

@@ -58,8 +58,10 @@ class Classics:
         known = (~values.isnan()).sum(1)
         tried = candidates(season, int(known.min()), int(known.max()))
         members = [one.adapted(values) for one in tried]
+        # What they learned is of steps after most of these histories: it must not help here.
+        alone = [replace(one, steps=1.0) for one in members]
         scores = torch.stack(
-            [log_scores(one.paths(values, asked), targets).flatten() for one in members]
+            [log_scores(one.paths(values, asked), targets).flatten() for one in alone]
         )
         weights = stack(scores, independent)
         return cls._of(members, weights)

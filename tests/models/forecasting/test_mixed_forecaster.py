@@ -35,6 +35,17 @@ def test_what_a_forecast_is_made_of_is_said(mixed: Forecaster) -> None:
     assert members == sorted(members, key=lambda one: -one["weight"])
 
 
+def test_a_network_without_a_part_is_said() -> None:
+    """Of 60 months none are left to calibrate."""
+    config = configure(sales(60), training=replace(QUICK, epochs=2))
+    model = train(sales(60), TYPES, config)
+    assert isinstance(model, Forecaster)
+    assert model.classics is not None
+    assert model.classics.share == 1
+    note = "classical members alone, with every pruned variant: no steps were left"
+    assert any(note in one for one in model.notes)
+
+
 def test_a_plain_season_is_forecast_as_well_as_it_can_be(mixed: Forecaster) -> None:
     """The truth is known but for noise of 3 %, whose mean absolute error is 0.024 of the level."""
     whole = sales(120)
