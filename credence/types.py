@@ -363,10 +363,15 @@ class Interval(TypedDict):
 
 @final
 class Exceedance(TypedDict):
-    """The probability that the target is above a threshold, per row."""
+    """The probability that the target is above a threshold, per row.
+
+    Of forecasts also that it is above, or below, at some step up to this one.
+    """
 
     threshold: float
     probability: list[float]
+    any_above: NotRequired[list[float]]
+    any_below: NotRequired[list[float]]
 
 
 class Costs(TypedDict, total=False):
@@ -594,6 +599,28 @@ class Totals(TypedDict):
 
 
 @final
+class JointAnomalies(TypedDict):
+    """Of the newest values of a series together; a value per series."""
+
+    series: NotRequired[list[str]]
+    p_value: list[float | None]
+    flagged: list[bool]
+
+
+@final
+class Anomalies(TypedDict):
+    """How improbable the newest values are, oldest first, series after series."""
+
+    series: NotRequired[list[str]]
+    times: list[Any]
+    value: list[float | None]
+    p_value: list[float | None]
+    surprise: list[float | None]
+    flagged: list[bool]
+    joint: JointAnomalies
+
+
+@final
 class PredictionAnswer(TypedDict):
     """Arrays in row order; for a classifier `mean` and the variances are rows × classes."""
 
@@ -629,8 +656,11 @@ class PredictionAnswer(TypedDict):
     probabilities: NotRequired[list[list[float]]]
     entropy: NotRequired[dict[Kind, list[float]]]
     draws: NotRequired[list[Any]]
+    series: NotRequired[list[str]]
+    steps: NotRequired[list[int]]
     times: NotRequired[list[Any]]
     paths: NotRequired[int]
+    anomalies: NotRequired[Anomalies]
     reading: NotRequired[Json]
     ignored: NotRequired[list[str]]
     notes: NotRequired[list[str]]

@@ -59,7 +59,7 @@ interface Question {
   features: Feature[];
   variants: Variant[];
   max_samples: number;
-  forecast: { time: string };
+  forecast: { time: string; key: string | null };
   history: Row[];
 }
 
@@ -128,13 +128,25 @@ interface AnyAnswer {
   abstained?: boolean[] | null;
   decisions?: Decisions | null;
 }
+/** Of forecasts also that it is above the threshold at some step so far. */
+interface Exceedance {
+  threshold: number;
+  probability: number[];
+  any_above?: number[];
+}
+/** Sums from a forecast's first step to each. */
+interface Totals {
+  mean: (number | null)[];
+  intervals: Interval[];
+  exceeds?: Exceedance[];
+}
 interface RegressionAnswer extends AnyAnswer {
   mean: number[];
   median: number[];
   variance: Parts;
   intervals: Interval[];
   mc_error: (number | null)[] | null;
-  exceeds?: { threshold: number; probability: number[] }[];
+  exceeds?: Exceedance[];
   density?: { kind: "density" | "probability"; values: number[][]; density: number[][]; atoms: { value: number; probability: number[] }[] };
 }
 interface ClassificationAnswer extends AnyAnswer {
@@ -148,6 +160,8 @@ interface ClassificationAnswer extends AnyAnswer {
 }
 interface ForecastAnswer extends RegressionAnswer {
   times: string[];
+  series?: string[] | null;
+  totals?: Totals | null;
   paths: number;
 }
 interface TextAnswer extends AnyAnswer {

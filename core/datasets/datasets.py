@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Int
 from sqlalchemy import ColumnElement, delete, not_, or_, select
 from sqlalchemy.exc import IntegrityError
@@ -27,6 +28,7 @@ from core.database.schema import DatasetRow, JobRow
 from core.database.statements import installation_id
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.columns.place import Column
 from core.datasets.dataset import Dataset, about_of, dataset_of, given_fields
 from core.datasets.files.ingest import Given, Ingested, ingest, read_file
 from core.datasets.files.opening import opened, reopened
@@ -252,6 +254,23 @@ class Datasets:
             some = table if names is None else table.select(list(names))
             return to_json(some.slice(start, limit))
 
+    def distinct(self, dataset_id: str, name: str) -> Sequence[str]:
+        """The values of a column as texts, sorted; missing ones are left out."""
+        with self._open(self._row(dataset_id).artifact_key) as table:
+            values = pc.unique(_texts(table, name)).to_pylist()
+        return sorted(value for value in values if value is not None)
+
+    def newest_of(
+        self, dataset_id: str, name: str, value: str | None, limit: int
+    ) -> Sequence[dict[str, Any]]:
+        """The last `limit` rows with a value of `distinct`; None is that of the last row."""
+        check_limit(limit)
+        with self._open(self._row(dataset_id).artifact_key) as table:
+            texts = _texts(table, name)
+            wanted = texts[-1] if value is None else pa.scalar(value)
+            found = pc.indices_nonzero(pc.equal(texts, wanted))
+            return to_json(table.take(found[-limit:]))
+
     def columns(
         self,
         dataset_id: str,
@@ -449,6 +468,10 @@ def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
     """
     with pa.memory_map(str(path)) as file:
         return _arrays(pa.ipc.open_file(file).read_all(), types)
+
+
+def _texts(table: pa.Table, name: str) -> Column:
+    return pc.cast(table.column(name), pa.string())
 
 
 def _sha256(path: Path) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from credence.client.anomalies import PREFIX as ANOMALY
+from credence.client.anomalies import Anomalies, read_anomalies
 from credence.client.arrow import Table, numpy
 from credence.client.pictures import to_html
 from credence.client.totals import PREFIX, Totals
@@ -236,6 +238,25 @@ class Prediction:
         return self["time"]
 
     @property
+    def series(self) -> "ndarray":
+        """The name of each row's series, of a forecast of several: series after series.
+
+        Raises:
+            ValueError: the model has no key.
+        """
+        if "series" not in self.table.column_names:
+            raise ValueError(f"{self.model} has no key: all rows are of one series")
+        return self["series"]
+
+    @property
+    def steps(self) -> "ndarray":
+        """How many steps ahead each row of a forecast is; 1 is the first."""
+        if "step" in self.table.column_names:
+            return self["step"]
+        steps: ndarray = numpy().arange(1, len(self.times) + 1)
+        return steps
+
+    @property
     def draws(self) -> "ndarray":
         """With `return_draws`: samples × rows (× classes)."""
         np = numpy()
@@ -277,6 +298,20 @@ class Prediction:
             ValueError: this threshold was not requested; the message names those that were.
         """
         return self._asked("exceeds", float(threshold), "exceeds")
+
+    def any_above(self, threshold: float) -> "ndarray":
+        """The probability that a forecast is above a threshold of `exceeds` at some step so far.
+
+        That of a series' last step is of the whole horizon.
+
+        Raises:
+            ValueError: this threshold was not requested, or this is no forecast.
+        """
+        return self._ever("any_above", threshold)
+
+    def any_below(self, threshold: float) -> "ndarray":
+        """The same of a value below the threshold."""
+        return self._ever("any_below", threshold)
 
     def quantile(self, p: float) -> "ndarray":
         """The value that the target is at most with probability `p`, one of the request.
@@ -329,6 +364,19 @@ class Prediction:
             hint = 'predict with totals={"exceeds": [500]}, or totals={}'
             raise ValueError(f"the prediction of {self.model} has no totals: {hint}")
         return Totals(self)
+
+    @property
+    def anomalies(self) -> Anomalies:
+        """With `anomalies`: how improbable the newest values of each series are.
+
+        Raises:
+            ValueError: the prediction was made without anomalies.
+        """
+        if f"{ANOMALY}p_value" not in self.table.column_names:
+            raise ValueError(
+                f"the prediction of {self.model} has no anomalies: predict with anomalies=7"
+            )
+        return read_anomalies(self.table)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -405,6 +453,11 @@ class Prediction:
             hint = f"predict with {option}=[{value}]"
             raise ValueError(f"{option} has no {value}, but: {', '.join(there) or 'none'}; {hint}")
         return self[f"{prefix}_{value}"]
+
+    def _ever(self, name: str, threshold: float) -> "ndarray":
+        """The column of a threshold that a path passes at some step."""
+        self.exceeds(threshold)
+        return self[f"{name}_{float(threshold)}"]
 
     def _deviation(self, kind: str) -> "ndarray":
         self._check_numbers()

@@ -36,6 +36,31 @@ ModelName = Annotated[
 Hidden = Annotated[list[int] | None, typer.Option(help="Width of a hidden layer; once per layer.")]
 Epochs = Annotated[int | None, typer.Option(help="At most this many epochs.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of training.")]
+TaskOption = Annotated[
+    Literal["regression", "classification", "forecasting", "language_model"] | None,
+    typer.Option("--task", help="What is predicted; default: by the target's values."),
+]
+FORECASTS = "Forecasts"  # the panel of these options in --help
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The time of a row. Default: the one column of times.",
+        rich_help_panel=FORECASTS,
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Names the series of a row. Default: all rows are one series.",
+        rich_help_panel=FORECASTS,
+    ),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option(help="Steps ahead that are calibrated and scored.", rich_help_panel=FORECASTS),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -31,7 +31,14 @@ TEXTS = {
     "next_token": "next token",
     "next_probability": "probability",
 }
+ASKED = {
+    "exceeds": "above",
+    "any_above": "ever above",
+    "any_below": "ever below",
+    "quantile": "quantile",
+}
 TOTAL = "total_"  # columns of sums over the steps of a forecast
+ANOMALY = "anomaly_"  # columns of the newest values of a forecast's history
 BARS, HEIGHTS = 16, "▁▂▃▄▅▆▇█"  # of the drawing of a density
 Columns = dict[str, Sequence[Any]]
 
@@ -57,6 +64,8 @@ def print_prediction(table: "Table", first_row: int) -> None:
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
+    if f"{ANOMALY}p_value" in table.column_names:
+        _print_anomalies(table)
     if "reasons" in table.column_names:
         _print_reasons(table.to_pylist("reasons"), first_row)
 
@@ -69,14 +78,36 @@ def _print_reasons(reasons: Sequence[Sequence[dict[str, Any]]], first_row: int) 
             print_line(f"row {number}: {words}", output, UNUSUAL)
 
 
+def _print_anomalies(table: "Table") -> None:
+    """Print the newest values of each series with their p-values."""
+    from credence.client.anomalies import first_rows  # noqa: PLC0415 - with nanoarrow
+
+    names = ("time", "value", "p_value", "surprise", "flagged")
+    lists = {name: table.to_pylist(f"{ANOMALY}{name}") for name in names}
+    keys = table.to_pylist("series") if "series" in table.column_names else None
+    rows = [
+        ([] if keys is None else [keys[i]])
+        + [_written(time), *numbers, "unusual" if is_flagged else ""]
+        for i in first_rows(table)
+        for time, *numbers, is_flagged in zip(*(lists[n][i] for n in names), strict=True)
+    ]
+    headers = ["time", "value", "p-value", "surprise\n(bits)", "!"]
+    styles = [UNUSUAL if row[-1] else "" for row in rows]
+    print_table([*([] if keys is None else ["series"]), *headers], rows, "newest values", styles)
+
+
+def _written(time: Any) -> Any:
+    return time.isoformat() if hasattr(time, "isoformat") else time
+
+
 def _numbers(table: "Table") -> Columns:
     if targets := json.loads(table.metadata.get("targets", "[]")):
         return _of_targets(table, targets)
     columns: Columns = {}
+    if len(set(table.to_pylist("series") if "series" in table.column_names else ())) > 1:
+        columns["series"] = table.to_pylist("series")
     if "time" in table.column_names:
-        columns["time"] = [
-            getattr(t, "isoformat", lambda t=t: t)() for t in table.to_pylist("time")
-        ]
+        columns["time"] = list(map(_written, table.to_pylist("time")))
     columns["mean"] = table.to_pylist("mean")
     if "median" in table.column_names:
         columns["median"] = table.to_pylist("median")
@@ -113,10 +144,8 @@ def _asked(table: "Table") -> Columns:
     columns: Columns = {}
     for name in table.column_names:
         kind, _, value = name.rpartition("_")
-        if kind == "exceeds":
-            columns[f"above\n{float(value):g}"] = table.to_pylist(name)
-        elif kind == "quantile":
-            columns[f"quantile\n{float(value):g}"] = table.to_pylist(name)
+        if kind in ASKED:
+            columns[f"{ASKED[kind]}\n{float(value):g}"] = table.to_pylist(name)
     if "density" in table.column_names:
         each = zip(*map(table.to_pylist, ("density_values", "density")), strict=True)
         columns["density"] = [_drawing(values, density) for values, density in each]

@@ -23,7 +23,9 @@ from credence.commands.options import (
     Follow,
     Header,
     Hidden,
+    Horizon,
     Index,
+    Key,
     ModelName,
     Quote,
     Seed,
@@ -31,6 +33,8 @@ from credence.commands.options import (
     Sheet,
     Skip,
     Targets,
+    TaskOption,
+    Time,
     Url,
     Yes,
     reading_options,
@@ -54,6 +58,10 @@ def train(
         str | None,
         typer.Option(help="A column in each group of which conformal intervals are right."),
     ] = None,
+    task: TaskOption = None,
+    time: Time = None,
+    key: Key = None,
+    horizon: Horizon = None,
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     set_: Settings = None,
     follow_: Follow = True,
@@ -84,6 +92,8 @@ def train(
     `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
 
     `credence train bakery.csv --target flour --target butter`
+
+    `credence train sales.csv --target sales --task forecasting --horizon 12`
     """
     reading = reading_options(
         delimiter=delimiter,
@@ -101,6 +111,10 @@ def train(
         "training.epochs": epochs,
         "training.seed": seed,
         "training.groups": groups,
+        "task": task,
+        "forecast.time": time,
+        "forecast.key": key,
+        "forecast.horizon": horizon,
     }
     targets = [named_target(one, data, reading) for one in target or (None,)]
     wanted = targets if len(targets) > 1 else targets[0]

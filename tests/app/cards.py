@@ -23,6 +23,7 @@ def publish_all(data_dir: Path) -> None:
     publish(context, "price", columns, target="price", alias="champion", change=with_selection)
     publish(context, "tree", class_columns(), target="tree", features=["x", "y", "image"])
     _publish_forecast(context)
+    _publish_series(context)
     _publish_language_model(context, data_dir / "lines.txt")
     context.close()
 
@@ -61,6 +62,28 @@ def _publish_forecast(context: Context) -> None:
         pruning=(0.5,),
     )
     publish_as(context, "sales", dataset, config)
+
+
+def _publish_series(context: Context) -> None:
+    """Two shops, of which one has a name that is HTML."""
+    random = np.random.default_rng(0)
+    days = np.datetime64("2025-01-01") + np.arange(60)
+    values = {"<b>south": 90 + random.normal(size=60), "north": 20 + random.normal(size=60)}
+    columns = {
+        "shop": [shop for shop in values for _ in days],
+        "day": days.astype(str).tolist() * 2,
+        "sold": np.concatenate(list(values.values())).tolist(),
+    }
+    dataset, _ = context.datasets.add_columns("shops", columns)
+    config = ModelConfig(
+        target="sold",
+        task="forecasting",
+        forecast=ForecastConfig(time="day", key="shop", horizon=3, classics=False),
+        network=RecurrentConfig(kind="rnn", hidden=(4,)),
+        training=BRIEF,
+        pruning=(),
+    )
+    publish_as(context, "shops", dataset, config)
 
 
 def _publish_language_model(context: Context, path: Path) -> None:

@@ -1,5 +1,6 @@
 """`/ui/predict`: the form for predictions of one model."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -20,6 +21,7 @@ from core.registry.registry import Version
 router = APIRouter(include_in_schema=False)
 
 _HISTORY = 200  # rows that are filled in: classical members read more than the network
+_SERIES = 1_000  # to choose from
 MOST = 100  # models to choose from; the page of models links to the others
 
 
@@ -29,8 +31,12 @@ def predict(
     context: ContextDep,
     model: Annotated[ModelName | None, Query()] = None,
     version: Annotated[Reference | None, Query()] = None,
+    series: Annotated[str | None, Query(max_length=1000)] = None,
 ) -> HTMLResponse:
-    """The form of a model. Without `model`, a list to choose from, unless there is only one."""
+    """The form of a model. Without `model`, a list to choose from, unless there is only one.
+
+    `series` names the one whose history is filled in.
+    """
     newest = context.registry.list(limit=MOST).data
     if model is None and len(newest) == 1:
         model = newest[0].model
@@ -41,32 +47,38 @@ def predict(
     about = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
     question = form_data(about, card, context.settings.max_samples)
+    history, names = _history(context, found, about, series) if card else ((), ())
     return show(
         request,
         "predict.html",
         models=models,
         versions=context.registry.versions(model),
         version=about,
-        question=question | {"history": _history(context, found, about) if card else []},
+        question=question | {"history": history},
+        series=names[:_SERIES],
+        num_series=len(names),
         can_fill_in=can_fill_in(question),
         has_card=card is not None,
     )
 
 
-def _history(context: Context, version: Version, about: Json) -> list[Json]:
-    """The last rows of the training series that a forecast reads; empty if they are deleted.
+def _history(
+    context: Context, version: Version, about: Json, series: str | None
+) -> tuple[Sequence[Json], Sequence[str]]:
+    """The last rows of a training series, as many as a forecast reads, and the names of all series.
 
-    If there are several series: the rows of the last row's series.
+    Of several series the rows are those of `series`, by default of the last row's. There are none
+    if the data set is deleted.
     """
     if about["task"] != "forecasting":
-        return []
-    forecast, key = about["forecast"], about["forecast"]["key"]
+        return (), ()
+    forecast, key, datasets = about["forecast"], about["forecast"]["key"], context.datasets
+    wanted = min(max(forecast["context"] + forecast["season"], _HISTORY), MAX_LIMIT)
     try:
-        dataset = context.datasets.get(version.dataset)
-        num_series = next((c.num_levels or 1 for c in dataset.columns if c.name == key), 1)
-        wanted = max(forecast["context"] + forecast["season"], _HISTORY)
-        limit = min(wanted * num_series, MAX_LIMIT)
-        rows = context.datasets.rows(dataset.id, limit, start=max(0, dataset.rows - limit))
+        dataset = datasets.get(version.dataset)
+        if key is None:
+            return datasets.rows(dataset.id, wanted, start=max(0, dataset.rows - wanted)), ()
+        history = datasets.newest_of(dataset.id, key, series, wanted)
+        return history, datasets.distinct(dataset.id, key)
     except NotFound:
-        return []
-    return [row for row in rows if key is None or row[key] == rows[-1][key]][-wanted:]
+        return (), ()

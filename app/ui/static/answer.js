@@ -5,6 +5,7 @@ import { asks, decided, decisionColumns } from "./costs.js";
 import { byId } from "./dom.js";
 import { density, fan, root } from "./figures.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
+import { bound, ofHorizon, totalColumns } from "./totals.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
@@ -128,22 +129,25 @@ const digests = {
    * @returns {Digest} */
   forecasting(answer, body, question) {
     const [aleatoric, epistemic] = [root(answer.variance.aleatoric), epistemicOf(answer, root(answer.variance.epistemic))];
-    const { time } = question.forecast;
+    const { time, key } = question.forecast;
     const last = answer.mean.length - 1;
-    const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), ...above(answer).map(([name]) => name), "remark"];
-    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
-    const history = { x: body.inputs[time], y: body.inputs[question.target] };
+    const names = [...new Set(answer.series ?? [])];
+    const isPlural = names.length > 1;
+    const headers = [...(isPlural && key ? [key] : []), "time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), ...above(answer).map(([name]) => name), "remark"];
+    const rows = answer.times.map((when, i) => [...(isPlural && answer.series ? [answer.series[i]] : []), when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
+    const drawn = firstSeries(answer, body.inputs, key);
+    const history = { x: drawn.known(body.inputs[time]), y: drawn.known(body.inputs[question.target]) };
     return {
       headers, rows,
       isFlagged: answer.times.map((_, i) => remark(answer, i) !== ""),
-      facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
+      facts: [["steps", answer.times.length], ...ofHorizon(answer), ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
+      summary: isPlural ? `${names.length} series. The picture shows ${names[0]}` : `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
       isSeries: true,
-      draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
+      draw: () => draw("fan", fan(drawn.answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
-        [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
+        ...(key ? { [key]: answer.series } : {}), [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
-        ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
+        ...exceedances(answer), ...totalColumns(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
       }),
     };
   },
@@ -168,7 +172,19 @@ const digests = {
   },
 };
 
-const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : formatValue(value));
+/** The first series of an answer, and a function that keeps its rows of the history; of one series all.
+ * @param {ForecastAnswer} answer
+ * @param {Record<string, Value[]>} inputs
+ * @param {string | null} key */
+function firstSeries(answer, inputs, key) {
+  const { series } = answer;
+  const name = series?.[0];
+  if (!series || !key || series.every((one) => one === name)) return { answer, known: (/** @type {Value[]} */ values) => values };
+  const steps = series.filter((one) => one === name).length; // its rows are the first
+  const intervals = answer.intervals.map((one) => ({ ...one, lower: one.lower.slice(0, steps), upper: one.upper.slice(0, steps) }));
+  const own = { ...answer, times: answer.times.slice(0, steps), mean: answer.mean.slice(0, steps), intervals };
+  return { answer: own, known: (/** @type {Value[]} */ values) => values.filter((_, i) => String(inputs[key][i]) === name) };
+}
 
 /** The probabilities of each threshold, with a name for people.
  * @param {RegressionAnswer} answer

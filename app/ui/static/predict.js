@@ -122,6 +122,11 @@ function soon(wait) {
 /** @param {Event} event */
 function changed(event) {
   const target = /** @type {HTMLElement} */ (event.target);
+  if (target.id === "series") {
+    setStale(true);
+    chooseSeries(inputById("series").value).catch((error) => showErrors(error, null, false));
+    return;
+  }
   if (target.id === "file" || target.closest("#answer")) return;
   showSettings();
   if (target.matches("[name=mode]")) switchMode();
@@ -170,12 +175,27 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
+/** Fill in the history of the chosen series, which the page of its address has.
+ * @param {string} name */
+async function chooseSeries(name) {
+  const address = new URL(location.href);
+  address.searchParams.set("model", question.model);
+  address.searchParams.set("version", String(question.version));
+  address.searchParams.set("series", name);
+  const page = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
+  if (name !== inputById("series").value) return; // another one has been chosen since
+  question.history = JSON.parse(page.getElementById("question")?.textContent ?? "").history;
+  history.replaceState(null, "", address);
+  fillIn();
+  await ask(false);
+}
+
 /** Fill in the history. Returns whether the form has values to predict with. */
 function fillIn() {
-  const history = findInput("history");
-  if (history && question.history.length) {
+  const place = findInput("history");
+  if (place && question.history.length) {
     const names = Object.keys(question.history[0]);
-    history.value = [names, ...question.history.map((row) => names.map((name) => row[name]))].map(csvLine).join("\n");
+    place.value = [names, ...question.history.map((row) => names.map((name) => row[name]))].map(csvLine).join("\n");
   }
   return question.task === "language_model" || (question.task === "forecasting" ? question.history.length > 0 : question.features.some(({ typical }) => typical !== null));
 }

@@ -49,6 +49,8 @@ const readers = {
     const rows = { inputs: readColumns(inputById("history").value) };
     if (horizon) rows.horizon = Number(horizon);
     if (future) rows.future = readColumns(future);
+    const most = inputById("total-threshold").value.trim();
+    rows.totals = most ? { exceeds: [value(most, "number")] } : {};
     return { rows };
   },
   language_model() {

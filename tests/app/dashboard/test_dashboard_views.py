@@ -394,6 +394,55 @@ def test_a_forecast_is_a_fan(cards: Service, visit: Visit) -> None:
     assert mean["y"] == pytest.approx(ask(cards, model="sales", inputs=history)["mean"])
 
 
+def test_a_forecast_tells_of_its_total(cards: Service, visit: Visit) -> None:
+    page = visit.go(f"{cards.url}/ui/predict?model=sales")
+    plotted(page, "#fan")
+    page.get_by_label("Steps ahead").fill("4")
+    page.get_by_label("Threshold", exact=True).fill("170")
+    page.get_by_label("Threshold of the total").fill("650")
+    expect(page.locator("#facts")).to_contain_text("total above 650")
+    found = facts(page, "#facts")
+    lines = [line.split(",") for line in page.get_by_label("History").input_value().splitlines()]
+    history = {"quarter": [a for a, _ in lines[1:]], "sales": [float(b) for _, b in lines[1:]]}
+    asked: Any = {"intervals": [0.5, 0.9], "totals": {"exceeds": [650]}, "exceeds": [170]}
+    answer = ask(cards, model="sales", inputs=history, horizon=4, **asked)
+    total = answer["totals"]
+    ends = [format_value(total["intervals"][1][end][-1]) for end in ("lower", "upper")]
+    assert found["total of 4 steps"] == format_value(total["mean"][-1])
+    assert found["90 % of the total"] == " to ".join(ends)
+    assert found["total above 650"] == format_value(total["exceeds"][0]["probability"][-1])
+    ever = answer["exceeds"][0]["any_above"][-1]
+    assert found["above 170 at some step"] == format_value(ever)
+
+
+def test_a_series_is_chosen_and_filled_in(cards: Service, visit: Visit) -> None:
+    page = visit.go(f"{cards.url}/ui/predict?model=shops")
+    *_, mean = plotted(page, "#fan")
+    history = page.get_by_label("History")
+    assert {line.split(",")[0] for line in history.input_value().splitlines()[1:]} == {"north"}
+    assert max(mean["y"]) < 50
+    page.get_by_label("Steps ahead").fill("2")
+    page.get_by_label("shop", exact=True).select_option("<b>south")
+    expect(history).to_have_value(re.compile("<b>south"))
+    expect(page.locator("#facts")).to_contain_text("total of 2 steps")
+    page.wait_for_function("document.querySelector('#fan').data.at(-1).y[0] > 50")
+    assert "north" not in history.input_value()
+    assert "series=%3Cb%3Esouth" in page.url
+    *_, mean = plotted(visit.go(page.url), "#fan")
+    assert len(mean["y"]) == 3
+    assert min(mean["y"]) > 50
+    south = history.input_value()
+    north = visit.go(f"{cards.url}/ui/predict?model=shops&series=north")
+    plotted(north, "#fan")
+    rows = [*history.input_value().splitlines(), *south.splitlines()[1:]]
+    history.fill("\n".join(rows))
+    expect(page.locator("#summary")).to_have_text("2 series. The picture shows north")
+    assert {"north: total of 3 steps", "<b>south: total of 3 steps"} <= facts(page, "#facts").keys()
+    *_, mean = plotted(page, "#fan")
+    assert len(mean["y"]) == 3
+    assert serious_problems(page) == []
+
+
 def test_texts_are_answered_with_tokens(cards: Service, visit: Visit) -> None:
     page = visit.go(f"{cards.url}/ui/predict?model=lines")
     page.get_by_label("Texts").fill("a b\n<b>")

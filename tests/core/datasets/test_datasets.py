@@ -78,6 +78,20 @@ def test_rows_are_ready_for_json(datasets: Datasets, added: Dataset) -> None:
         datasets.rows(added.id, limit=0)
 
 
+def test_rows_of_a_series_are_found_by_its_name(datasets: Datasets) -> None:
+    columns = {"shop": [7, 12, 7, None, 7, 12], "x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]}
+    dataset, _ = datasets.add_columns("shops", columns)
+    assert datasets.distinct(dataset.id, "shop") == ["12", "7"]
+
+    def found(value: str | None, limit: int = 5) -> list[float]:
+        return [row["x"] for row in datasets.newest_of(dataset.id, "shop", value, limit)]
+
+    assert found("7") == [0, 2, 4]
+    assert found("7", limit=2) == [2, 4]
+    assert found(None) == [1, 5]
+    assert found("8") == []
+
+
 def test_columns_are_arrays(datasets: Datasets, added: Dataset) -> None:
     columns = datasets.columns(added.id, ["ok", "x"])
     assert list(columns) == ["ok", "x"]
