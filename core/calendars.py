@@ -1,10 +1,11 @@
-"""The holidays of countries and of their parts, from the package `holidays`."""
+"""The holidays of countries and of their parts, from the package `holidays`.
+
+It is loaded when a calendar is asked for: an API that forecasts none starts without it.
+"""
 
 from difflib import get_close_matches
 
-import holidays
 import numpy as np
-from holidays.registry import COUNTRIES
 
 from models.config import ForecastConfig, ModelConfig
 from models.exceptions import InvalidData
@@ -15,6 +16,7 @@ from models.forecasting.holidays import Holidays
 YEARS = 30  # before and after those of the data
 _FIRST, _LAST = 1900, 2200  # years outside of which no holidays are known
 _NEAR = 5
+_LETTERS = 2
 
 
 def check_holidays(config: ModelConfig) -> None:
@@ -51,6 +53,8 @@ def holidays_of(config: ModelConfig, columns: Columns) -> Holidays | None:
 
 def calendar(name: str, first: int, last: int) -> Holidays:
     """All holidays of a calendar in these years. `name` is a country, or one and its part."""
+    import holidays  # noqa: PLC0415 - loaded when needed
+
     country, _, part = name.partition("-")
     years = range(first, last + 1)
     found = holidays.country_holidays(country, subdiv=part or None, years=years)
@@ -63,18 +67,19 @@ def _day(date: np.datetime64) -> int:
     return int(date.astype("datetime64[D]").astype(np.int64))
 
 
-def _countries() -> list[str]:
-    return [name for name in holidays.list_supported_countries() if len(name) == 2]
-
-
 def _names() -> set[str]:
     """Countries by two letters, and their parts after a hyphen."""
-    parts = holidays.list_supported_countries()
-    return {*_countries(), *(f"{one}-{part}" for one in _countries() for part in parts[one])}
+    import holidays  # noqa: PLC0415 - loaded when needed
+
+    found = holidays.list_supported_countries().items()
+    parts = {country: parts for country, parts in found if len(country) == _LETTERS}
+    return {*parts, *(f"{country}-{part}" for country in parts for part in parts[country])}
 
 
 def _near(name: str, known: set[str]) -> list[str]:
     """Calendars whose code, or whose country's English name, is near."""
+    from holidays.registry import COUNTRIES  # noqa: PLC0415 - loaded when needed
+
     country = name.partition("-")[0]
     if parts := sorted(one for one in known if one.startswith(f"{country}-")):
         return parts
