@@ -5,13 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from models.artifact.files import read_model, write_model
+from models.artifact.schema import SeriesDocument
 from models.config import ForecastConfig, MAPConfig, ModelConfig, RecurrentConfig, TrainingConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
+from models.forecasting.preparation import prepare_series
 from models.forecasting.spacing import Spacing
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
@@ -127,6 +130,16 @@ def test_a_version_keeps_its_holidays(model: Forecaster, tmp_path: Path) -> None
     assert loaded.holidays == model.holidays
     one, two = (each.predict(columns, PredictOptions(samples=10)) for each in (model, loaded))
     assert np.array_equal(one.mean, two.mean)
+
+
+def test_versions_from_before_there_were_holidays_load() -> None:
+    columns, _ = simulated()
+    model = prepare_series(columns, TYPES, configure(columns, holidays=None)).model
+    assert isinstance(model, Forecaster)
+    assert model.holidays is None
+    document = model.to_json()["series"]
+    del document["holidays"]
+    assert "frame" in TypeAdapter(SeriesDocument).validate_python(document)
 
 
 def test_numbers_have_no_holidays() -> None:
