@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from app.schemas.training import TrainRequest
+from core.calendars import check_holidays
 from core.context import Context
 from core.datasets.dataset import Dataset
 from models.config import ModelConfig
@@ -50,6 +51,7 @@ def _resolve(
     load = partial(context.datasets.columns, dataset.id)
     columns = [column for column in dataset.columns if column.name not in others]
     config = request.config(columns, request.method)
+    check_holidays(config)
     return config, resolve(config, columns, dataset.rows, load)
 
 

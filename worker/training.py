@@ -10,6 +10,7 @@ from typing import cast
 import structlog
 import torch
 
+from core.calendars import holidays_of
 from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.inputs import target_type
@@ -134,7 +135,10 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
         run = TrainingRun(on_progress, should_stop, folder.checkpoints, training.checkpoint_seconds)
         if training.others:
             return _train_joint(columns, training, run)
-        model, _ = train_problem(columns, training.types, config, run, training.device)
+        holidays = holidays_of(config, columns)
+        model, _ = train_problem(
+            columns, training.types, config, run, training.device, holidays=holidays
+        )
         return with_baselines(model, columns, training.types, should_stop)
 
 

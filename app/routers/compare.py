@@ -21,6 +21,7 @@ from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
 from app.schemas.jobs import JobResponse
+from core.calendars import check_holidays
 from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.inputs import check_inputs
@@ -102,6 +103,7 @@ def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> lis
         config = request.config(dataset.columns, method)
         config = replace(config, pruning=_pruning(request, method, methods))
         try:
+            check_holidays(config)
             configs.append(resolve(config, dataset.columns, dataset.rows, load, once=True))
         except InvalidData as error:
             errors.append((i, error))

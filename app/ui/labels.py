@@ -161,6 +161,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "forecast.identity": ("Identity", "What is known of a series by its key."),
     "forecast.static": ("Static", "Features that never change within a series."),
     "forecast.past": ("Past only", "Features that are not known ahead."),
+    "forecast.holidays": (
+        "Holidays",
+        "The calendar of a country, as DE, or of its part, as DE-BY.",
+    ),
     "forecast.transform": (
         "Transform",
         "The scale of the forecast: log where variation grows with the level, counts for demand.",

@@ -31,6 +31,7 @@ from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
+from models.forecasting.holidays import Holidays
 from models.forecasting.observation import upgraded
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
@@ -95,6 +96,7 @@ class SeriesDocument(TypedDict):
     spacing: Spacing
     seen: NotRequired[SeenSeries | None]
     classics: NotRequired[Classics | None]
+    holidays: NotRequired[Holidays | None]
 
 
 class ModelDocument(TypedDict):

@@ -84,6 +84,7 @@ class ForecastConfig:
     ahead.
     `classics` mixes the network's forecasts with those of exponential smoothing and
     autoregressions, by the log score of forecasts from earlier times.
+    `holidays` names the calendar of a country, such as "DE", or of its part, such as "DE-BY".
     """
 
     __pydantic_config__ = STRICT
@@ -97,6 +98,7 @@ class ForecastConfig:
     identity: Identity | None = None
     static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
     past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()
+    holidays: Annotated[str, Len(1, 64)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Inputs that are known before a step: the phases of its time, covariates, the series' key."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from models.features.columns import Columns, convert
 from models.features.encoders import Encoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
+from models.forecasting.holidays import Holidays
 from models.forecasting.spacing import Spacing
 
 _NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)
@@ -29,6 +30,14 @@ class Known:
     dynamic: Float[Tensor, "steps dynamic"]
     observed: Float[Tensor, "steps observed"]
     static: Float[Tensor, "*series static"]
+
+    def with_holidays(
+        self, holidays: Holidays | None, times: np.ndarray, spacing: Spacing
+    ) -> "Known":
+        """A copy with the holidays at these times as further inputs of each step."""
+        if holidays is None:
+            return self
+        return replace(self, dynamic=torch.cat([self.dynamic, holidays.read(times, spacing)], 1))
 
 
 def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig, ...]:

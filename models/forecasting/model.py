@@ -44,6 +44,7 @@ from models.forecasting.forecast import Forecast
 from models.forecasting.histories.filling import fill
 from models.forecasting.histories.newest import Newest, newest_of, origins_of
 from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
+from models.forecasting.holidays import Holidays
 from models.forecasting.mixing import Split
 from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
 from models.forecasting.panels.observed import continued
@@ -78,12 +79,14 @@ class Forecaster(TabularModel):
 
     Args:
         classics: classical members, whose paths are mixed with the network's; None without any.
+        holidays: of the calendar in `forecast.holidays`; None without one.
     """
 
     frame: Frame
     spacing: Spacing
     seen: SeenSeries | None = None
     classics: Classics | None = None
+    holidays: Holidays | None = None
 
     @property
     def forecast(self) -> ForecastConfig:
@@ -128,6 +131,7 @@ class Forecaster(TabularModel):
             "spacing": asdict(self.spacing),
             "seen": None if self.seen is None else asdict(self.seen),
             "classics": None if self.classics is None else asdict(self.classics),
+            "holidays": None if self.holidays is None else asdict(self.holidays),
         }
         return super().to_json() | {"series": series}
 
@@ -139,10 +143,20 @@ class Forecaster(TabularModel):
     @cached_property
     def network(self) -> Network:
         static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, CHANNELS + dynamic_width(self.encoder, self.config))
+        shape = (self.frame.context, CHANNELS + self._dynamic_width)
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
         return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
+
+    @property
+    def _dynamic_width(self) -> int:
+        of_holidays = 0 if self.holidays is None else self.holidays.width(self.spacing)
+        return dynamic_width(self.encoder, self.config) + of_holidays
+
+    @property
+    def has_covariates(self) -> bool:
+        """Whether the network reads more of a step than its time: classical members do not."""
+        return bool(self.config.features) or self.holidays is not None
 
     @cached_property
     def engine(self) -> Engine:
@@ -501,7 +515,7 @@ class Forecaster(TabularModel):
         """A flat past with `size` steps ahead, at most as many as in training."""
         horizon = min(size, self.horizon)
         static = static_width(self.encoder, self.config)
-        dynamic = dynamic_width(self.encoder, self.config)
+        dynamic = self._dynamic_width
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         steps = self.frame.context - 1 + horizon
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
@@ -538,7 +552,10 @@ class Forecaster(TabularModel):
             behind = {name: one.columns[name][len(one) - context :] for name in names}
             parts.append(joined(behind, {name: after[name] for name in names}))
         firsts = np.arange(len(parts)) * (context + horizon)
-        known = known_of(self.encoder, self.config, stacked(parts), firsts)
+        columns = stacked(parts)
+        known = known_of(self.encoder, self.config, columns, firsts)
+        times = columns[str(self.forecast.time)]
+        known = known.with_holidays(self.holidays, times, self.spacing)
         each = known.dynamic.unflatten(0, (len(parts), -1))
         dynamic = each[:, 1:]  # each step of a window has those of the step after it
         if known.observed.shape[1]:

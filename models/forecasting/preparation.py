@@ -12,6 +12,7 @@ from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.features import fit_known
+from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import Observation
 from models.forecasting.panels.cutting import CutRows, fit_frame
@@ -45,6 +46,7 @@ class _Table:
     notes: Sequence[str]
     columns: Columns  # the table itself, which the back-test reads
     ranks: Ranks
+    holidays: Holidays | None
 
     def problem(self, ends: np.ndarray, stops: np.ndarray) -> WindowProblem:
         """The problem that learns each series up to its end.
@@ -60,7 +62,9 @@ class _Table:
         learned = stacked.rows(stacked.between(starts, ends))
         encoder = fit_known(config, self.types, learned, self.spacing)
         frame = _frame(config, self.observation)
-        panel = Panel.of(stacked, config, frame, encoder)
+        panel = Panel.of(
+            stacked, config, frame, encoder, spacing=self.spacing, holidays=self.holidays
+        )
         whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
 
         def at(firsts: np.ndarray, lasts: np.ndarray) -> Tensor:
@@ -82,7 +86,8 @@ class _Table:
         )
         held_out = stacked.rows(stacked.between(sets.scores, never))
         seen = SeenSeries.fit(config, self.types, learned, [held_out])
-        model = replace(_skeleton(config, encoder, frame, self.spacing, self.notes), seen=seen)
+        model = _skeleton(config, encoder, frame, self.spacing, self.notes)
+        model = replace(model, seen=seen, holidays=self.holidays)
         return WindowProblem(
             model,
             learning.held_if_small(),
@@ -96,28 +101,43 @@ class _Table:
 
 
 def prepare_series(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    ranks: Ranks = ALONE,
+    *,
+    holidays: Holidays | None = None,
 ) -> SeriesProblem:
     """Divide the series of a table into sets, cut them into windows, and encode them.
+
+    Args:
+        holidays: of the calendar that `forecast.holidays` names.
 
     Raises:
         InvalidData: if too little is left to learn from, or to score.
     """
-    series = split_series(columns, config.target, config.forecast or ForecastConfig())
+    forecast = config.forecast or ForecastConfig()
+    if (forecast.holidays is None) != (holidays is None):
+        raise ValueError(
+            f"forecast.holidays is {forecast.holidays!r}: give its days, and no others"
+        )
+    series = split_series(columns, config.target, forecast)
     sets = SetBounds.of(series, config)
     observation = observation_of(config, series)
     chosen = calibration_origins(series, config, _frame(config, observation).span)
     spacing = Spacing.fit([one.times for one in series])
     notes = _notes(config, spacing, series, calibrates=bool(chosen)) + told(observation)
     stacked = Stacked.of(series)
-    table = _Table(stacked, types, config, sets, spacing, observation, notes, columns, ranks)
+    table = _Table(
+        stacked, types, config, sets, spacing, observation, notes, columns, ranks, holidays
+    )
     first = table.problem(sets.stopping, sets.calibration)
     assert isinstance(first.model, Forecaster)
     first.model.held_out_origins(columns)  # raises before a fit if there is none to score
     whole = table.problem(sets.scores, sets.scores) if config.training.refit else None
     own = {field.name: getattr(first, field.name) for field in fields(first)}
     own["profile"] = (whole or first).profile
-    span, forecast = _frame(config, observation).span, config.forecast or ForecastConfig()
+    span = _frame(config, observation).span
     earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
     return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
 

@@ -67,6 +67,7 @@ def plan_series(
     )
     _check_settings(config, forecast)
     _check_past(config, forecast, profiles)
+    _check_holidays(forecast, profiles)
     config = replace(config, features=_covariates(config, forecast, profiles), forecast=forecast)
     names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
     others = [one.name for one in candidates(config, profiles)]
@@ -190,6 +191,15 @@ def _check_past(
             raise InvalidData(f"{name!r} is read already: leave it out", path)
         if type_ not in ("number", "boolean", "category", "datetime"):
             raise InvalidData(f"{name!r} is of type {type_}, which a window cannot hold", path)
+
+
+def _check_holidays(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> None:
+    if forecast.holidays is not None and profiles[str(forecast.time)].type != "datetime":
+        raise InvalidData(
+            f"the times in {forecast.time!r} are numbers, which have no holidays: leave them out, "
+            "or give datetimes",
+            "/forecast/holidays",
+        )
 
 
 def _check_number(series: Sequence[Series]) -> None:

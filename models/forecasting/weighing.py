@@ -45,15 +45,15 @@ def weigh(
 
     Their share beside the network follows from the origins that calibrate, because the network has
     learned the steps before them. It is all without such origins: nothing shows then what the
-    network's forecasts are worth. But with covariates, which only the network reads, it is then the
-    network alone. None if no origin has a long enough past.
+    network's forecasts are worth. But with covariates or holidays, which only the network reads, it
+    is then the network alone. None if no origin has a long enough past.
     """
     if not earlier:
         return None
     known, targets = _known(model, earlier)
     found = Classics.fit(known, targets, model.frame.season, worth(earlier, model.horizon))
     if not calibrating:
-        return None if model.config.features else found
+        return None if model.has_covariates else found
     known, targets = _known(model, calibrating)
     alone = replace(model, classics=None)
     options = alone.resolve(PredictOptions(samples=samples))

@@ -8,6 +8,7 @@ from pathlib import Path
 from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.forecasting.holidays import Holidays
 from models.forecasting.preparation import prepare_series
 from models.forecasting.problem import SeriesProblem
 from models.language.problem import text_problem
@@ -36,6 +37,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_dir: Path | None = None,
     checkpoint_seconds: float = 60.0,
+    holidays: Holidays | None = None,
 ) -> TrainedModel:
     """Train a model and its pruned variants; calibrate and score each of them on held-out rows.
 
@@ -53,6 +55,7 @@ def train(
         config: every setting filled in by `models.training.recipe.resolve`.
         checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
         checkpoint_seconds: time between checkpoints. A stage's end and a stop save one, too.
+        holidays: of the calendar that `forecast.holidays` names.
 
     Raises:
         InvalidData: if the model cannot learn from the rows.
@@ -60,7 +63,7 @@ def train(
         Stopped: between two mini-batches, once `should_stop` returns True.
     """
     run = TrainingRun(on_progress, should_stop, checkpoint_dir, checkpoint_seconds)
-    return train_problem(columns, types, config, run, device)[0]
+    return train_problem(columns, types, config, run, device, holidays=holidays)[0]
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ def train_problem(
     config: ModelConfig,
     run: TrainingRun,
     device: str = "cpu",
+    *,
+    holidays: Holidays | None = None,
 ) -> tuple[TrainedModel, Problem]:
     """`train`, with the problem that calibrated and scored the model."""
     ranks = Ranks.current()
@@ -99,7 +104,7 @@ def train_problem(
         case "language_model":
             problem = text_problem(columns, config, device)
         case "forecasting":
-            problem = prepare_series(columns, types, config, ranks).to(device)
+            problem = prepare_series(columns, types, config, ranks, holidays=holidays).to(device)
         case _:
             problem = prepare(columns, types, config, ranks).to(device)
     model, problem = _fit(problem, stages)

@@ -15,8 +15,10 @@ from models.config import ForecastConfig, ModelConfig
 from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.features import known_of
 from models.forecasting.histories.filling import fill
+from models.forecasting.holidays import Holidays
 from models.forecasting.panels.observed import draw_unknown
 from models.forecasting.panels.stacked import Stacked
+from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.tensors import TensorRecord
 
@@ -44,17 +46,25 @@ class Panel(TensorRecord):
 
     @classmethod
     def of(
-        cls, stacked: Stacked, config: ModelConfig, frame: Frame, encoder: FeatureEncoder
+        cls,
+        stacked: Stacked,
+        config: ModelConfig,
+        frame: Frame,
+        encoder: FeatureEncoder,
+        *,
+        spacing: Spacing,
+        holidays: Holidays | None = None,
     ) -> "Panel":
         """Encode series; the key once for each of them."""
         columns, begins = stacked.columns, stacked.begins
+        forecast = config.forecast or ForecastConfig()
         known = known_of(encoder, config, columns, begins[:-1])
+        known = known.with_holidays(holidays, columns[str(forecast.time)], spacing)
         filled = np.array(frame.transform(columns[config.target]))
         for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             filled[start:stop] = fill(filled[start:stop], frame.season)
         values = torch.from_numpy(filled)
-        horizon = int((config.forecast or ForecastConfig()).horizon or 1)
-        unknown = draw_unknown(len(values), horizon, config.training.seed)
+        unknown = draw_unknown(len(values), int(forecast.horizon or 1), config.training.seed)
         first = torch.from_numpy(begins)
         return cls(values, known.dynamic, known.observed, unknown, known.static, first)
 

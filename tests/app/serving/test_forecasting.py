@@ -56,6 +56,7 @@ def version(service: Service) -> dict[str, Any]:
         "identity": None,
         "static": None,
         "past": [],
+        "holidays": None,
         "classics": True,
     }
     assert _finish(service, job.json()["id"])["status"] == "succeeded"
@@ -356,3 +357,50 @@ def test_a_series_has_a_support(service: Service) -> None:
     needs = service.post("/train", request | {"target": "sales"})
     assert needs.status_code == 422
     assert "'logit', which needs a lower and an upper bound" in needs.text
+
+
+def days(count: int = 60) -> dict[str, list[Any]]:
+    """Days from the first of November 2024, with noise alone."""
+    times = np.datetime64("2024-11-01") + np.arange(count)
+    values = 100 + np.random.default_rng(0).normal(size=count)
+    return {"day": times.astype(str).tolist(), "sales": values.tolist()}
+
+
+def test_holidays_of_a_country_are_read_without_being_given(service: Service) -> None:
+    request = {
+        "model": "holidays",
+        "data": {"columns": days()},
+        "target": "sales",
+        "task": "forecasting",
+        "forecast": {"holidays": "DE-BY", "horizon": 2, "context": 4, "season": 1},
+        "training": {"epochs": 1},
+    }
+    job = service.post("/train", request)
+    assert job.status_code == 202, job.text
+    assert job.json()["request"]["forecast"]["holidays"] == "DE-BY"
+    _finish(service, job.json()["id"])
+    version = service.http.get("/models/holidays/versions/1").json()
+    assert version["forecast"]["holidays"] == "DE-BY"
+    answer = service.post("/predict", {"model": "holidays", "inputs": days()})
+    assert answer.status_code == 200, answer.text
+    later = days()
+    later["day"] = [day.replace("202", "206") for day in later["day"]]
+    answer = service.post("/predict", {"model": "holidays", "inputs": later})
+    assert answer.status_code == 422
+    assert "from 1994-01-01 to 2054-12-31" in answer.text
+
+
+@pytest.mark.parametrize("path", ["train", "compare"])
+def test_a_calendar_that_does_not_exist_is_refused(service: Service, path: str) -> None:
+    request = {
+        "model": "holidays",
+        "data": {"columns": days()},
+        "target": "sales",
+        "task": "forecasting",
+        "forecast": {"holidays": "Germany"},
+    }
+    body = request | ({"methods": [{"kind": "map"}, {"kind": "mle"}]} if path == "compare" else {})
+    answer = service.post(f"/{path}", body)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["path"] == "/forecast/holidays"
+    assert "near it are DE" in answer.text

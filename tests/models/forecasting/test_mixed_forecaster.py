@@ -9,6 +9,7 @@ import pytest
 from models.artifact.files import examine_artifact, read_model, write_model
 from models.config import ForecastConfig
 from models.forecasting.backtest import seasonal_naive
+from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
 from models.prediction.options import PredictOptions
 from models.training.train import train
@@ -44,6 +45,16 @@ def test_a_network_without_a_part_is_said() -> None:
     assert model.classics.share == 1
     note = "classical members alone, with every pruned variant: no steps were left"
     assert any(note in one for one in model.notes)
+
+
+def test_holidays_keep_the_network_where_nothing_weighs_it() -> None:
+    """Classical members do not read them."""
+    config = configure(sales(60), training=replace(QUICK, epochs=2))
+    assert config.forecast is not None
+    config = replace(config, forecast=replace(config.forecast, holidays="here"))
+    model = train(sales(60), TYPES, config, holidays=Holidays((0,), -40_000, 40_000))
+    assert isinstance(model, Forecaster)
+    assert model.classics is None
 
 
 def test_a_plain_season_is_forecast_as_well_as_it_can_be(mixed: Forecaster) -> None:

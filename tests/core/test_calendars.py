@@ -1,0 +1,71 @@
+"""Calendars of countries: the days of known years, and what is near an unknown name."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from core.calendars import YEARS, calendar, check_holidays, holidays_of
+from models.config import ForecastConfig, ModelConfig
+from models.exceptions import InvalidData
+
+EPOCH = dt.date(1970, 1, 1)
+
+
+def configured(name: str | None) -> ModelConfig:
+    return ModelConfig(target="y", forecast=ForecastConfig(time="day", holidays=name))
+
+
+def dates(name: str, year: int) -> set[str]:
+    found = calendar(name, year, year)
+    return {str(EPOCH + dt.timedelta(days=day)) for day in found.days}
+
+
+def test_holidays_are_those_of_the_law() -> None:
+    """Germany's nine in 2025; Bavaria has three more everywhere (BayFTG, article 1)."""
+    germany = {"01-01", "04-18", "04-21", "05-01", "05-29", "06-09", "10-03", "12-25", "12-26"}
+    assert dates("DE", 2025) == {f"2025-{day}" for day in germany}
+    bavaria = germany | {"01-06", "06-19", "11-01"}
+    assert dates("DE-BY", 2025) == {f"2025-{day}" for day in bavaria}
+    assert {"2024-07-04", "2024-11-28"} <= dates("US", 2024)  # the fourth Thursday of November
+
+
+def test_a_version_knows_the_years_around_its_data() -> None:
+    days = np.array(["2019-05-01", "NaT", "2021-05-01"], "datetime64[us]")
+    found = holidays_of(configured("DE"), {"day": days})
+    assert found is not None
+    years = [(EPOCH + dt.timedelta(days=day)).isoformat() for day in (found.first, found.last)]
+    assert years == [f"{2019 - YEARS}-01-01", f"{2021 + YEARS}-12-31"]
+    christmas = (dt.date(2051, 12, 25) - EPOCH).days
+    assert christmas in found.days
+    assert list(found.days) == sorted(set(found.days))
+
+
+def test_without_a_calendar_there_are_none() -> None:
+    check_holidays(configured(None))
+    assert holidays_of(configured(None), {}) is None
+
+
+def test_years_far_off_have_no_holidays_and_cost_nothing() -> None:
+    days = np.array(["0004-01-01", "9000-01-01"], "datetime64[us]")
+    found = holidays_of(configured("DE"), {"day": days})
+    assert found is not None
+    assert len(found.days) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("Germany", "near it are DE"),
+        ("United States", "near it are US"),
+        ("de-by", "near it are DE-BY"),
+        ("USA", "near it are US"),
+        ("DE-BAYERN", "DE-BW, DE-BY, DE-HB"),
+        ("", "no calendar ''"),
+        ("?", "no calendar"),
+    ],
+)
+def test_an_unknown_calendar_is_refused_with_those_near_it(name: str, near: str) -> None:
+    with pytest.raises(InvalidData, match=near.replace("?", r"\?")) as caught:
+        check_holidays(configured(name))
+    assert caught.value.path == "/forecast/holidays"
