@@ -4,9 +4,10 @@ import { csvLine } from "./cells.js";
 import { asks, decided, decisionColumns } from "./costs.js";
 import { byId } from "./dom.js";
 import { density, fan, root } from "./figures.js";
+import { bound, boundColumns, named as level } from "./intervals.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
-import { bound, ofHorizon, totalColumns } from "./totals.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
+import { ofHorizon, totalColumns } from "./totals.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
@@ -59,7 +60,6 @@ const digests = {
     const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // the others would stretch the scale
     const scale = extent(usual.length ? usual : rows);
     const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
-    const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "credible" ? "" : ` ${interval.kind}`}`;
     const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${formatValue(row.mean)}, ± ${formatValue(row.total)}, ${level(credible)} from ${formatValue(row.lower)} to ${formatValue(row.upper)}`);
     return {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
@@ -81,7 +81,7 @@ const digests = {
       summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
-        ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "credible" ? "" : `${one.kind}_`}${end}_${one.level}`, values]))),
+        ...boundColumns(answer.intervals),
         ...exceedances(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, reasons: reasons(answer), abstained: answer.abstained, ...decisionColumns(answer),
       }),
     };
@@ -133,7 +133,7 @@ const digests = {
     const last = answer.mean.length - 1;
     const names = [...new Set(answer.series ?? [])];
     const isPlural = names.length > 1;
-    const headers = [...(isPlural && key ? [key] : []), "time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), ...above(answer).map(([name]) => name), "remark"];
+    const headers = [...(isPlural && key ? [key] : []), "time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map(level), ...above(answer).map(([name]) => name), "remark"];
     const rows = answer.times.map((when, i) => [...(isPlural && answer.series ? [answer.series[i]] : []), when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
     const drawn = firstSeries(answer, body.inputs, key);
     const history = { x: drawn.known(body.inputs[time]), y: drawn.known(body.inputs[question.target]) };
@@ -146,7 +146,7 @@ const digests = {
       draw: () => draw("fan", fan(drawn.answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
         ...(key ? { [key]: answer.series } : {}), [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
-        ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
+        ...boundColumns(answer.intervals),
         ...exceedances(answer), ...totalColumns(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
       }),
     };

@@ -108,7 +108,8 @@ export function heatMap(x, y, values, name, meta, axes, range) {
  * @returns {Figure} */
 export function fan(answer, history, target) {
   const x = answer.times;
-  const [half, wide] = [answer.intervals[0], answer.intervals[answer.intervals.length - 1]];
+  const credible = answer.intervals.filter(({ kind }) => kind === "credible"); // conformal ones may be unbounded
+  const [half, wide] = [credible[0], credible[credible.length - 1]];
   const between = (/** @type {Interval} */ interval, /** @type {string} */ name, /** @type {string} */ meta) => [
     trace(x, interval.lower, `${name}, from`, "edge"),
     trace(x, interval.upper, name, meta),

@@ -1,10 +1,7 @@
 // What a forecast says of its whole horizon: the sum of its steps, and whether a threshold is ever passed.
 
+import { bound, boundColumns, named } from "./intervals.js";
 import { formatValue } from "./parts.js";
-
-/** A bound of an interval, which may be unbounded.
- * @param {number | null} value */
-export const bound = (value) => (value === null ? "unbounded" : formatValue(value));
 
 /** The number of the last row of each series.
  * @param {ForecastAnswer} answer */
@@ -32,7 +29,7 @@ function atStep({ totals, exceeds = [] }, i, steps) {
   const widest = totals.intervals.filter(({ level, lower }) => level === Math.max(...totals.intervals.map((one) => one.level)) && lower[i] !== null);
   return [
     [`total of ${steps} ${steps === 1 ? "step" : "steps"}`, bound(totals.mean[i])],
-    ...widest.map((one) => /** @type {[string, string]} */ ([`${+(100 * one.level).toPrecision(4)} %${one.kind === "credible" ? "" : ` ${one.kind}`} of the total`, `${bound(one.lower[i])} to ${bound(one.upper[i])}`])),
+    ...widest.map((one) => /** @type {[string, string]} */ ([`${named(one)} of the total`, `${bound(one.lower[i])} to ${bound(one.upper[i])}`])),
     ...(totals.exceeds ?? []).map(({ threshold, probability }) => /** @type {[string, string]} */ ([`total above ${formatValue(threshold)}`, formatValue(probability[i])])),
     ...found,
   ];
@@ -43,7 +40,6 @@ function atStep({ totals, exceeds = [] }, i, steps) {
  * @returns {Record<string, (number | null)[]>} */
 export function totalColumns({ totals }) {
   if (!totals) return {};
-  const intervals = totals.intervals.flatMap((one) => /** @type {const} */ (["lower", "upper"]).map((end) => [`total_${one.kind === "credible" ? "" : `${one.kind}_`}${end}_${one.level}`, one[end]]));
   const exceeds = (totals.exceeds ?? []).map(({ threshold, probability }) => [`total_exceeds_${threshold}`, probability]);
-  return { total_mean: totals.mean, ...Object.fromEntries([...intervals, ...exceeds]) };
+  return { total_mean: totals.mean, ...boundColumns(totals.intervals, "total_"), ...Object.fromEntries(exceeds) };
 }

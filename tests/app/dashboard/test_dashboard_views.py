@@ -421,6 +421,14 @@ def test_a_series_is_chosen_and_filled_in(cards: Service, visit: Visit) -> None:
     history = page.get_by_label("History")
     assert {line.split(",")[0] for line in history.input_value().splitlines()[1:]} == {"north"}
     assert max(mean["y"]) < 50
+    headers = page.locator("#results th[scope=col]").all_inner_texts()
+    assert headers[4:8] == ["50 %", "90 %", "50 % conformal", "90 % conformal"]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    (file,) = csv.DictReader(Path(download.value.path()).read_text().splitlines()[:2])
+    assert file["shop"] == "north"
+    assert file["lower_0.9"] != file["conformal_lower_0.9"]
+    assert float(file["total_mean"]) == pytest.approx(mean["y"][0])
     page.get_by_label("Steps ahead").fill("2")
     page.get_by_label("shop", exact=True).select_option("<b>south")
     expect(history).to_have_value(re.compile("<b>south"))
