@@ -14,7 +14,7 @@ from models.features.targets import present
 from models.forecasting.holidays import Holidays
 
 YEARS = 30  # before and after those of the data
-_FIRST, _LAST = 1900, 2200  # years outside of which no holidays are known
+_FIRST, _LAST = 1900, 2200  # years outside of which there are no holidays
 _NEAR = 5
 _LETTERS = 2
 
@@ -47,8 +47,8 @@ def holidays_of(config: ModelConfig, columns: Columns) -> Holidays | None:
     check_holidays(config)
     times = columns[str(forecast.time)]
     years = times[present(times)].astype("datetime64[Y]").astype(np.int64) + 1970
-    first, last = (int(np.clip(year, _FIRST, _LAST)) for year in (years.min(), years.max()))
-    return calendar(forecast.holidays, first - YEARS, last + YEARS)
+    first, last = max(int(years.min()) - YEARS, 1), min(int(years.max()) + YEARS, 9999)
+    return calendar(forecast.holidays, first, last)
 
 
 def calendar(name: str, first: int, last: int) -> Holidays:
@@ -56,9 +56,9 @@ def calendar(name: str, first: int, last: int) -> Holidays:
     import holidays  # noqa: PLC0415 - loaded when needed
 
     country, _, part = name.partition("-")
-    years = range(first, last + 1)
+    years = range(max(first, _FIRST), min(last, _LAST) + 1)
     found = holidays.country_holidays(country, subdiv=part or None, years=years)
-    first_day, end = (_day(np.datetime64(str(year))) for year in (first, last + 1))
+    first_day, end = (_day(np.datetime64(year - 1970, "Y")) for year in (first, last + 1))
     days = sorted({_day(np.datetime64(date)) for date in found})
     return Holidays(tuple(day for day in days if first_day <= day < end), first_day, end - 1)
 
