@@ -44,7 +44,7 @@ def priced() -> Forecaster:
     return fit(
         _shops(),
         features=(FeatureConfig(name="price", type="number"),),
-        forecast=ForecastConfig(key="shop"),
+        forecast=ForecastConfig(key="shop", context=12),
         training=replace(QUICK, epochs=60),
         method=MAPConfig(kind="map"),
         network=MLPConfig(hidden=(8,)),
