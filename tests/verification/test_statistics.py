@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.verification.__main__ import run, topics
 
-pytestmark = pytest.mark.training
+# The longest takes a minute and a half of processor time, on a busy machine ten times as long.
+pytestmark = [pytest.mark.training, pytest.mark.timeout(1_200)]
 
 
 @pytest.mark.parametrize("topic", topics())
