@@ -35,6 +35,8 @@ _MAX = 1e300  # the largest number that an artifact holds
 # Fewer independent errors have no conformal interval of 90 %, and a scale's prior, which weighs as
 # much as eight, would say more than they do.
 MIN_INDEPENDENT = 9
+# The probability below a Gaussian's mean + 1 deviation, and so the quantile that gives a deviation.
+ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))
 _ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
 
 

@@ -150,7 +150,14 @@ def _bounds(
         upper = largest
     if upper is None and largest <= 0:
         upper = 0.0
-    if upper is None and lower == 0 and 0.5 < largest <= 1 and not integer:  # a proportion
+    return usual_ends(lower, upper, largest, integer=integer)
+
+
+def usual_ends(
+    lower: float | None, upper: float | None, largest: float, *, integer: bool
+) -> tuple[float | None, float | None]:
+    """The bounds, with 1 as the upper one of a proportion; whole numbers have whole bounds."""
+    if upper is None and lower == 0 and 0.5 < largest <= 1 and not integer:
         upper = 1.0
     if integer:
         lower = None if lower is None else float(np.ceil(lower))

@@ -18,7 +18,12 @@ from torch import Tensor
 from torch.special import ndtr, ndtri
 
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
-from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales
+from models.evaluation.path_calibration import (
+    ONE_DEVIATION,
+    PathCalibration,
+    Worth,
+    fit_scales,
+)
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.totals import summary as totals
@@ -44,7 +49,6 @@ from models.prediction.standard_error import standard_error
 PerStep = Float64[Tensor, "steps"]
 
 _TINY = 1e-9  # probability at which a normal score ends, at ±6
-_ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))  # the probability below mean + 1 deviation
 
 
 @dataclass(frozen=True)
@@ -381,7 +385,7 @@ class Forecast:
     @cached_property
     def _middle_and_deviation(self) -> tuple[PerStep, PerStep]:
         """Of u. A few diverging paths hardly move them; mean and variance they would."""
-        low, middle, high = self.mixture.quantiles([1 - _ONE_DEVIATION, 0.5, _ONE_DEVIATION])
+        low, middle, high = self.mixture.quantiles([1 - ONE_DEVIATION, 0.5, ONE_DEVIATION])
         return middle, 0.5 * (high - low)
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:

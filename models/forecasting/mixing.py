@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from models.forecasting.rollout import Paths
 
 PATHS, ALL_PATHS = 10, 1_000  # per weight draw; at least in all
@@ -54,12 +52,8 @@ class Split:
 
     def repeated(self, paths: Paths) -> Paths:
         """The network's paths with each draw as often as it counts."""
-
-        def cut(values: Tensor) -> Tensor:
-            return values.unflatten(1, (self.repeats, self.paths)).flatten(0, 1)
-
-        parts = (paths.values, paths.means, paths.variances, paths.changes)
-        return Paths(*(cut(one) for one in parts))
+        shape = (self.repeats, self.paths)
+        return paths.each(lambda part: part.unflatten(1, shape).flatten(0, 1))
 
 
 def paths_per_draw(num_draws: int | None) -> int:

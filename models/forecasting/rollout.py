@@ -8,7 +8,7 @@ Var(y_h | w) with less noise than the values, and exactly for the first step.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,8 +142,12 @@ class Paths:
         return Paths(values, means, c * self.variances, self.changes)
 
     def to(self, device: str | torch.device) -> "Paths":
-        names = ("values", "means", "variances", "changes")
-        return Paths(*(getattr(self, name).to(device) for name in names))
+        return self.each(lambda part: part.to(device))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Paths":
+        """All four tensors, changed in the same way."""
+        parts = (self.values, self.means, self.variances, self.changes)
+        return Paths(*(change(part) for part in parts))
 
     def of_samples(self, chosen: Int[Tensor, "some"]) -> "Paths":
         """The paths of some weight draws."""

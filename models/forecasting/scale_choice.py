@@ -17,7 +17,7 @@ from models.config import ForecastConfig, ModelConfig, SupportConfig, Transform
 from models.count_scale import CountScale
 from models.exceptions import InvalidData
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
-from models.features.target_shapes import check_support, describe_shape
+from models.features.target_shapes import check_support, describe_shape, usual_ends
 from models.features.targets import NumberTarget
 from models.forecasting.observation import Observation
 from models.forecasting.series import Series
@@ -168,12 +168,7 @@ def _bounds(
         lower = 0.0
     if upper is None and largest <= 0 and smallest < 0:
         upper = 0.0
-    if upper is None and lower == 0 and 0.5 < largest <= 1 and not integer:  # a proportion
-        upper = 1.0
-    if integer:
-        lower = None if lower is None else float(np.ceil(lower))
-        upper = None if upper is None else float(np.floor(upper))
-    return lower, upper
+    return usual_ends(lower, upper, largest, integer=integer)
 
 
 def _ends(

@@ -44,9 +44,11 @@ def weigh(
     """The classical members, weighed by forecasts from earlier origins.
 
     Their share beside the network follows from the origins that calibrate, because the network has
-    learned the steps before them. It is all without such origins: nothing shows then what the
-    network's forecasts are worth. But with covariates or holidays, which only the network reads, it
-    is then the network alone. None if no origin has a long enough past.
+    Their share beside the network follows from the origins that calibrate, because the network has
+    learned the steps before them. Without such origins nothing shows what the network's forecasts
+    are worth: the classical members then forecast alone, but with covariates or holidays, which
+    only the network reads, the network does. None if no origin has a long enough past, or if the
+    network forecasts alone.
     """
     if not earlier:
         return None

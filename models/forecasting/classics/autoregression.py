@@ -28,6 +28,8 @@ from models.forecasting.classics.member import (
     evenly,
     given,
     inverse_chi_square,
+    missing_share,
+    noise_posterior,
     season_basis,
     unit_of,
 )
@@ -37,7 +39,6 @@ from models.prediction.noise import standard_normal
 
 # Priors in units of the standard deviation of changes.
 _LAG, _LEVEL, _DRIFT, _SEASON = 0.5, 10.0, 0.3, 3.0
-_NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²: its size, and how many values it counts as
 _LARGEST = 10.0  # of a path, in units of the history's size: what explodes is cut there
 
 MOST = 256  # terms of a stored member
@@ -184,8 +185,8 @@ class Autoregression:
         lower = torch.linalg.cholesky(products[:, :-1, :-1] + (self._widths**-2).diag())
         mean = torch.cholesky_solve(right, lower).squeeze(-1)
         left = products[:, -1, -1] - (mean * right.squeeze(-1)).sum(-1)
-        freedom = _NOISE_COUNT + count
-        size = (_NOISE_COUNT * _NOISE + left.clamp(min=0)) / freedom
+        total, freedom = noise_posterior(left, count)
+        size = total / freedom
         noise = standard_normal(asked.seed, self.name, 0, asked.draws, 1 + mean.shape[1]).double()
         variance = size.unsqueeze(1) * inverse_chi_square(noise[:, 0], freedom.unsqueeze(1))
         normal = noise[:, 1:].T.expand(len(mean), -1, -1)
@@ -208,10 +209,10 @@ class Autoregression:
         products: Float64[Tensor, "rows both both"],
         count: Float64[Tensor, "rows"],
     ) -> tuple[Float64[Tensor, "rows both both"], Float64[Tensor, "rows"]]:
-        """A power prior (Ibrahim and Chen 2000): training counts for the steps that are missing."""
+        """The same with what training found, for the steps that a history has fewer."""
         if not self.learned:
             return products, count
-        share = (1 - (~scaled.isnan()).sum(1) / self.steps).clamp(min=0)
+        share = missing_share(scaled, self.steps)
         learned = torch.tensor(self.learned, dtype=torch.float64)
         return products + share.view(-1, 1, 1) * learned, count + share * self.count
 

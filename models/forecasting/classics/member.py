@@ -11,6 +11,7 @@ from torch import Tensor
 from models.forecasting.rollout import Paths
 
 _ADAPTING = 8  # rows that a member adapts to
+_NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²'s prior: its size, and how many values it counts as
 
 Season = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
@@ -59,6 +60,26 @@ def evenly(values: Values) -> Float64[Tensor, "some steps"]:
 def given(values: Values) -> float:
     """The mean number of known steps of a row."""
     return float((~values.isnan()).sum(1).double().mean())
+
+
+def missing_share(values: Values, steps: float) -> Float64[Tensor, "rows"]:
+    """The share of training's `steps` that each history lacks, for which training counts.
+
+    A power prior: Ibrahim and Chen 2000.
+    """
+    return (1 - (~values.isnan()).sum(1).double() / steps).clamp(min=0)
+
+
+def noise_posterior(
+    squares: Float64[Tensor, "*all"], known: Float64[Tensor, "*rows"]
+) -> tuple[Float64[Tensor, "*all"], Float64[Tensor, "*rows"]]:
+    """ν times the size of σ², and ν, of its inverse gamma posterior.
+
+    Args:
+        squares: the sum of squared errors that is left after the regression.
+        known: the number of values.
+    """
+    return _NOISE_COUNT * _NOISE + squares.clamp(min=0), _NOISE_COUNT + known
 
 
 def first_known(values: Values) -> Float64[Tensor, "rows"]:

@@ -32,6 +32,8 @@ from models.forecasting.classics.member import (
     first_known,
     given,
     inverse_chi_square,
+    missing_share,
+    noise_posterior,
     resampled,
     season_basis,
     unit_of,
@@ -54,7 +56,6 @@ _BLOCK = 32  # steps of errors that are kept before their products are added
 _BLOCK_VALUES = 2**22  # of all states of the rows at once
 # Priors in units of the standard deviation of changes. Wide: a few seasons of data outweigh them.
 _LEVEL, _TREND, _SEASON = 10.0, 0.3, 5.0
-_NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²: its size, and how many values it counts as
 # Means and standard deviations of logit α, logit β/α, logit (φ − 0.8)/0.2 and logit γ/(1 − α).
 _PRIOR = ((0.0, 1.5), (-2.0, 1.5), (2.0, 1.0), (-1.5, 1.5))
 
@@ -152,12 +153,8 @@ class Smoothing:
         return self._simulated(state, self._parameters(particles), chosen, values, asked)
 
     def _missing(self, values: Values) -> Float64[Tensor, "rows particles"]:
-        """Prior − proposal, and training's likelihood for the steps that a history has fewer.
-
-        A power prior (Ibrahim and Chen 2000): what training saw counts as much as is missing.
-        """
-        known = (~values.isnan()).sum(1, keepdim=True).double()
-        share = (1 - known / self.steps).clamp(min=0)
+        """Prior − proposal, and training's likelihood for the steps that a history has fewer."""
+        share = missing_share(values, self.steps).unsqueeze(1)
         offsets = torch.tensor(self.offsets, dtype=torch.float64)
         return offsets + share * torch.tensor(self.learned, dtype=torch.float64)
 
@@ -270,8 +267,7 @@ class Smoothing:
         lower = torch.where(failed[..., None, None], torch.eye(matrix.shape[-1]).to(matrix), lower)
         mean = torch.cholesky_solve(right, lower)
         left = products[..., 0, 0] - (right * mean).sum((-1, -2))
-        freedom = _NOISE_COUNT + known
-        total = _NOISE_COUNT * _NOISE + left.clamp(min=0)
+        total, freedom = noise_posterior(left, known)
         log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_prob = -log_det - 0.5 * freedom.unsqueeze(1) * total.log()
         log_prob = log_prob.masked_fill(failed | log_prob.isnan(), _IMPOSSIBLE)

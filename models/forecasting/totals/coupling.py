@@ -21,13 +21,13 @@ from torch import Tensor
 from torch.special import ndtri
 
 from models.evaluation.calibration import PENALTY_SCALE
+from models.evaluation.path_calibration import ONE_DEVIATION
 from models.prediction.noise import standard_normal
 
 Draws = Float64[Tensor, "paths rows steps"]
 PerStep = Float64[Tensor, "rows steps"]
 
 _GRID = 201  # values of θ that are compared: to a hundredth
-_ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))  # the probability below mean + 1 deviation
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Spread:
 
     @classmethod
     def of(cls, draws: Draws) -> "Spread":
-        levels = draws.new_tensor([1 - _ONE_DEVIATION, 0.5, _ONE_DEVIATION])
+        levels = draws.new_tensor([1 - ONE_DEVIATION, 0.5, ONE_DEVIATION])
         low, middle, high = quantiles(draws, levels)
         return cls(middle, 0.5 * (high - low))
 
