@@ -1,6 +1,7 @@
 """The database: transactions that behave the same on SQLite and on PostgreSQL."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from core.process.disks import disk_refuses
 __all__ = ["Database", "migrate", "opened"]
 
 BUSY_TIMEOUT_SECONDS = 10  # for a SQLite writer that waits for another
+BUSY_PAUSE_SECONDS = 0.01
 CONNECT_TIMEOUT_SECONDS = 3
 POOL_TIMEOUT_SECONDS = 10
 
@@ -128,8 +130,25 @@ def _sqlite(url: str) -> Engine:
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # the driver must not begin transactions on its own
-    connection.execute("PRAGMA journal_mode=WAL")
+    _write_ahead(connection)
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep changes in a write-ahead log.
+
+    On a new file only one process can do so. The others are refused at once, because SQLite's own
+    timeout does not hold for this statement; so they try again.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(BUSY_PAUSE_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:

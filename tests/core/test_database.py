@@ -139,6 +139,25 @@ def test_the_schema_of_a_later_release_is_refused(tmp_path: Path) -> None:
     database.dispose()
 
 
+def _open_new(folder: Path, start: Barrier) -> None:
+    """One of several processes that open new files at the same moments."""
+    for number in range(20):
+        start.wait(timeout=60)
+        Database(f"sqlite:///{folder / str(number)}.db").check()
+
+
+def test_processes_that_open_a_new_file_at_once_wait(tmp_path: Path) -> None:
+    """One of them changes the journal; the others must not take that for an outage."""
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(4)
+    processes = [context.Process(target=_open_new, args=(tmp_path, start)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0, 0]
+
+
 def _migrate(urls: list[str], start: Barrier) -> None:
     """One of several processes that start at the same moment."""
     for url in urls:
