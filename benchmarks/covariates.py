@@ -114,13 +114,19 @@ def _neutral(
 
 
 def _recovered(case: Simulated, pairs: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Σ found · true ÷ Σ true², of the steps of all origins."""
+    """Σ found · true ÷ Σ true², of the steps of all origins, less the mean of a season's step.
+
+    What repeats with the season is no effect to a forecast.
+    """
     if not pairs:
         return None
     link = np.log if case.is_log else np.asarray
     found = np.concatenate([link(one) - link(other) for one, other in pairs])
     truth = np.concatenate([case.effect[o : o + case.horizon] for o in origins(case)])
-    return round(float(found @ truth / (truth @ truth)), 3)
+    place = np.arange(len(truth)) % case.season  # horizons are whole seasons
+    count = np.bincount(place)
+    found, truth = (x - (np.bincount(place, x) / count)[place] for x in (found, truth))
+    return round(float(found @ truth / (truth @ truth)), 3) if truth.any() else None
 
 
 def _told(model: Forecaster) -> Json:

@@ -154,7 +154,7 @@ CASES: dict[str, Callable[[Random], Simulated]] = {
     "temperature": _temperature,
     "heat and cold": _curve,
     "promotions, weekly": lambda random: _promotions(random, 0.1, "W", 156, 1),
-    "promotions, rare": lambda random: _promotions(random, 0.03, "D", 500, 7),
+    "promotions, rare": lambda random: _promotions(random, 0.06, "D", 500, 7),
     "campaigns": _campaigns,
     "holidays": lambda random: _days_off(random, -0.8),
     "holidays, weak": lambda random: _days_off(random, -0.1),

@@ -161,3 +161,32 @@ def test_days_are_given_if_a_calendar_is_named_and_only_then() -> None:
         train(columns, TYPES, configure(columns))
     with pytest.raises(ValueError, match="no others"):
         train(columns, TYPES, configure(columns, holidays=None), holidays=holidays)
+
+
+def test_the_mixture_has_the_whole_effect_of_a_holiday() -> None:
+    """Half of all is sold on a holiday; the network has hardly learned."""
+    random, steps = np.random.default_rng(0), 110
+    days = np.flatnonzero(random.random(steps + 30) < 0.1)
+    logs = 0.02 * random.normal(size=steps).cumsum() + 0.03 * random.normal(size=steps)
+    logs[days[days < steps]] += np.log(0.5)
+    times = (np.datetime64("1970-01-01") + np.arange(steps)).astype("datetime64[us]")
+    columns: Columns = {"time": times, "y": 100 * np.exp(logs)}
+    forecast = ForecastConfig(time="time", horizon=1, season=1, holidays="here", transform="log")
+    config = ModelConfig(
+        target="y",
+        task="forecasting",
+        forecast=forecast,
+        method=MAPConfig(kind="map"),
+        network=RecurrentConfig(kind="rnn", hidden=(4,)),
+        pruning=(),
+        training=TrainingConfig(epochs=1),
+    )
+    profiles = [ColumnProfile(name="time", type="datetime"), ColumnProfile(name="y", type="number")]
+    config = resolve(config, profiles, steps, lambda names: columns)
+    known = Holidays(tuple(days.tolist()), -10_000, 10_000)
+    model = train(columns, {"time": "datetime", "y": "number"}, config, holidays=known)
+    assert isinstance(model, Forecaster)
+    closed = replace(model, holidays=replace(known, days=(*days[days < steps].tolist(), steps)))
+    opened = replace(model, holidays=replace(known, days=tuple(days[days < steps].tolist())))
+    means = [one.predict(columns, PredictOptions()).median[0] for one in (closed, opened)]
+    assert means[0] / means[1] == pytest.approx(0.5, abs=0.06)
