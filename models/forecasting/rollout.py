@@ -17,6 +17,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from models.forecasting.totals.groups import NO_GROUPS, Groups
 from models.forecasting.windows import CHANNELS, Frame, Pasts
 from models.likelihoods import GaussianLikelihood
 from models.prediction.answers.reasons import Reason
@@ -51,6 +52,7 @@ class History:
         reasons: of each row, why its past is unlike those of training; () where none was checked.
         known: u of the whole history, up to a bound, which classical members read; NaN where it is
             missing, and before it begins. None if there are no such members.
+        groups: the sums over series that a request asks for.
     """
 
     past: Pasts
@@ -62,6 +64,7 @@ class History:
     reasons: tuple[tuple[Reason, ...], ...] = ()
     newest: "Scored | None" = None
     known: Float64[Tensor, "histories known"] | None = None
+    groups: Groups = NO_GROUPS
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
