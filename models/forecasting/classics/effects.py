@@ -6,7 +6,8 @@ where the changes of z are an autoregression (`models.forecasting.classics.error
 with ARIMA errors (Hyndman and Athanasopoulos 2021, ch. 10). Members forecast z. Weights φ and
 effects β are found in turns; asymptotically the two are independent (Pierce 1971), so that the
 posterior of β given φ, normal with an inverse gamma noise, is that of both. Each τ_j maximises the
-evidence (MacKay 1992; Tipping 2001): of noise it is 0, and then nothing has an effect.
+evidence (MacKay 1992; Tipping 2001): of noise it is 0, and then nothing has an effect. Squares of
+numbers are regressors as well: heat and cold may both need power.
 
 A draw of β leaves other errors z behind, whose forecasts are others: in draws the known x ahead
 count from what the past of x would have led to expect, x̃,
@@ -14,6 +15,7 @@ count from what the past of x would have led to expect, x̃,
     x_{T+h}ᵀ β̂ + (x_{T+h} − x̃_{T+h})ᵀ (β − β̂).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -31,12 +33,15 @@ from models.forecasting.classics.member import (
     inverse_chi_square,
     unit_of,
 )
+from models.forecasting.windows import StepCount
 from models.prediction.noise import standard_normal
 
 MOST = 64  # regressors
 _TURNS, _ROUNDS, _FITS = 3, 30, 3
 _FIRST, _WIDEST = 10.0, 1_000.0  # τ, in units of the noise's deviation per unit of a regressor
 _LEAST = 0.3  # share of what is known of an effect that is due to the values; else it has none
+_LEVELS = 3  # values of an input without a square; of two values it tells nothing new
+_FARTHEST = 3.0  # standard deviations from the mean
 _MOST_LAGS, _STEPS_PER_LAG = 6, 10
 _BLOCK_VALUES = 2**23
 
@@ -120,11 +125,13 @@ class Effects:
 
     Args:
         errors: what the regression leaves over.
-        widths: τ_j, in units of the errors' noise.
+        widths: τ_j, in units of the errors' noise, of the regressors and of their squares.
+        curved: the regressors whose squares have effects, too.
     """
 
     errors: Errors
     widths: Annotated[tuple[NotNegative, ...], Len(1, MOST)]
+    curved: Annotated[tuple[StepCount, ...], Len(0, MOST)] = ()
 
     @classmethod
     def fit(cls, values: Values, regressors: Regressors, season: int) -> "Effects | None":
@@ -133,21 +140,25 @@ class Effects:
         Args:
             regressors: as `of`; None is found if they are more than `MOST`.
         """
-        width = regressors.shape[-1]
-        if not 0 < width <= MOST:
+        given = regressors.shape[-1]
+        if not 0 < given <= MOST:
             return None
-        found = cls(_errors(values, season), (_FIRST,) * width)
+        curved = tuple(j for j in range(given) if len(regressors[..., j].unique()) > _LEVELS)
+        curved = curved if given + len(curved) <= MOST else ()
+        every = _with_squares(regressors, curved)
+        found = cls(_errors(values, season), (_FIRST,) * every.shape[-1], curved)
         for _ in range(_FITS):
-            found = found._with_widths(values, regressors)
+            found = found._with_widths(values, every)
             if not any(found.widths):
                 return None
         return found
 
     def of(self, values: Values, regressors: Regressors) -> Effect:
         """The effects on each history."""
-        per_row = regressors.shape[1] * (regressors.shape[2] + len(self.errors.lags))
+        every = _with_squares(regressors, self.curved)
+        per_row = every.shape[1] * (every.shape[2] + len(self.errors.lags))
         at_once = max(1, _BLOCK_VALUES // per_row)
-        parts = zip(values.split(at_once), regressors.split(at_once), strict=True)
+        parts = zip(values.split(at_once), every.split(at_once), strict=True)
         return _joined([self._of(*part) for part in parts])
 
     def _of(self, values: Values, regressors: Regressors) -> Effect:
@@ -218,6 +229,12 @@ class Effects:
             counted.sum(1).double(),
             of_means[..., :width],
         )
+
+
+def _with_squares(regressors: Regressors, some: Sequence[int]) -> Float64[Tensor, "rows all both"]:
+    """The regressors and the squares of some, which are bounded: beyond it effects are lines."""
+    bounded = regressors[..., list(some)].clamp(-_FARTHEST, _FARTHEST)
+    return torch.cat([regressors, bounded.square()], -1)
 
 
 def _errors(values: Values, season: int) -> Errors:
