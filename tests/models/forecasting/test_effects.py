@@ -56,7 +56,10 @@ def test_a_curved_effect_is_found() -> None:
 
 @pytest.mark.parametrize("kind", ["white noise", "random walk", "smoothing", "season"])
 def test_an_effect_is_recovered_within_its_standard_error(kind: str) -> None:
-    """2 per unit. Differences of white noise are worth least: 1 / √150 is its least error."""
+    """2 per unit. The least error is 1 / √150; of white noise, whose changes are read, 1.4 times it.
+
+    The deviation of 12 errors is itself uncertain by a fifth.
+    """
     season = 12 if kind == "season" else 1
     found = []
     for seed in range(RUNS):
@@ -65,8 +68,8 @@ def test_an_effect_is_recovered_within_its_standard_error(kind: str) -> None:
         assert effects is not None
         found.append(float(impulse(effects, values, x).ahead[0, 0]))
     least = 1 / STEPS**0.5
-    assert np.std(found) < 1.5 * least
-    assert abs(np.mean(found) - 2) < 4 * 1.5 * least / RUNS**0.5
+    assert np.std(found) < 2 * least
+    assert abs(np.mean(found) - 2) < 4 * 1.4 * least / RUNS**0.5
 
 
 def test_noise_has_hardly_any_effect() -> None:
