@@ -46,7 +46,7 @@ class Classics:
         cls,
         values: Values,
         targets: Float64[Tensor, "rows horizon"],
-        season: int,
+        seasons: Sequence[int],
         independent: float,
     ) -> "Classics":
         """The members that forecast these targets best, each from the history before it.
@@ -56,7 +56,7 @@ class Classics:
         """
         asked = replace(_SCORED, horizon=targets.shape[1])
         known = (~values.isnan()).sum(1)
-        tried = candidates(season, int(known.min()), int(known.max()))
+        tried = candidates(seasons, int(known.min()), int(known.max()))
         members = [one.adapted(values) for one in tried]
         # What they learned is of steps after most of these histories: it must not help here.
         alone = [replace(one, steps=1.0) for one in members]
