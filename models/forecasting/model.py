@@ -36,6 +36,7 @@ from models.forecasting.features import (
     dynamic_width,
     feature_configs,
     joined,
+    known_ahead,
     known_of,
     stacked,
     static_width,
@@ -123,7 +124,7 @@ class Forecaster(TabularModel):
         share = 0.0 if self.classics is None else self.classics.share
         found = [(1 - share, "network")]
         members = () if self.classics is None else self.classics.members
-        found += [(share * one.weight, one.member.name) for one in members]
+        found += [(share * one.weight, one.name) for one in members]
         return [{"name": name, "weight": weight} for weight, name in sorted(found, reverse=True)]
 
     def to_json(self) -> Json:
@@ -156,7 +157,7 @@ class Forecaster(TabularModel):
 
     @property
     def has_covariates(self) -> bool:
-        """Whether the network reads more of a step than its time: classical members do not."""
+        """Whether more is known of a step than its time."""
         return bool(self.config.features) or self.holidays is not None
 
     @cached_property
@@ -362,7 +363,7 @@ class Forecaster(TabularModel):
             assert self.classics is not None
             assert history.known is not None
             asked = Asked(history.horizon, split.classics, split.paths, options.seed)
-            found = self.classics.paths(history.known, asked)
+            found = self.classics.paths(history.known, asked, history.regressors)
             parts.append(found.to(history.past.device))
         drawn = Paths.concatenate(parts, dim=0)
         calibration = self.variant(options.prune).calibration
@@ -539,18 +540,21 @@ class Forecaster(TabularModel):
 
     def histories(self, chosen: Sequence[Origin]) -> History:
         """The histories at these origins, encoded."""
-        ahead = [
-            {k: v[o.first : o.first + self.horizon] for k, v in o.series.columns.items()}
-            for o in chosen
-        ]
-        return self._history([origin.past for origin in chosen], ahead, self.horizon)
+        ahead = [one.ahead(self.horizon) for one in chosen]
+        return self._history([one.past for one in chosen], ahead, self.horizon)
+
+    def regressors_at(self, chosen: Sequence[Origin]) -> Tensor | None:
+        """`regressors` at these origins."""
+        return self.regressors(
+            [one.past for one in chosen], [one.ahead(self.horizon) for one in chosen]
+        )
 
     def _history(self, pasts: Sequence[Series], ahead: Sequence[Columns], horizon: int) -> History:
         """The windows that end with these pasts, missing values filled, and what is known ahead."""
         names, context = [feature.name for feature in self.features], self.frame.context
         parts = []
         for one, after in zip(pasts, ahead, strict=True):
-            behind = {name: one.columns[name][len(one) - context :] for name in names}
+            behind = one.columns_of(names, context)
             parts.append(joined(behind, {name: after[name] for name in names}))
         firsts = np.arange(len(parts)) * (context + horizon)
         columns = stacked(parts)
@@ -564,13 +568,38 @@ class Forecaster(TabularModel):
             more = torch.stack([continued(one, horizon) for one in observed])
             dynamic = torch.cat([dynamic, more], dim=-1)
         read = torch.from_numpy(np.stack([self._window(one) for one in pasts]))
-        whole = aligned([self._known(one) for one in pasts])
-        return History(read, dynamic, known.static, horizon, known=whole).to(self.device)
+        found = History(read, dynamic, known.static, horizon, known=self._all_known(pasts))
+        if self.classics is not None and self.classics.effects is not None:
+            found = replace(found, regressors=self.regressors(pasts, ahead))
+        return found.to(self.device)
+
+    def regressors(self, pasts: Sequence[Series], ahead: Sequence[Columns]) -> Tensor | None:
+        """What classical members read of their steps, and of those ahead; None without any.
+
+        Rows begin with zeros where a series is shorter than others.
+        """
+        if not self.has_covariates:
+            return None
+        names = [feature.name for feature in self.features]
+        parts = [
+            joined(one.columns_of(names, _MOST_KNOWN), {name: after[name] for name in names})
+            for one, after in zip(pasts, ahead, strict=True)
+        ]
+        columns, time = stacked(parts), str(self.forecast.time)
+        read = known_ahead(self.encoder, self.config, columns)
+        if self.holidays is not None:
+            read = torch.cat([read, self.holidays.read(columns[time], self.spacing)], 1)
+        lengths = [len(part[time]) for part in parts]
+        each = [part.unsqueeze(0) for part in read.double().split(lengths)]
+        return aligned(each, 0.0) if read.shape[1] else None
 
     def _window(self, one: Series) -> np.ndarray:
         """The steps that the network reads, missing values filled."""
         values = fill(self.frame.transform(one.values), self.frame.season)
         return values[len(one) - self.frame.span :]
+
+    def _all_known(self, pasts: Sequence[Series]) -> Tensor | None:
+        return aligned([self._known(one) for one in pasts])
 
     def _known(self, one: Series) -> Tensor:
         """u of the latest steps; NaN where a value is missing, or has no logarithm."""

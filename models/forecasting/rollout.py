@@ -52,6 +52,8 @@ class History:
         reasons: of each row, why its past is unlike those of training; () where none was checked.
         known: u of the whole history, up to a bound, which classical members read; NaN where it is
             missing, and before it begins. None if there are no such members.
+        regressors: what these members read of each such step, and of the steps ahead; None if they
+            read none.
     """
 
     past: Pasts
@@ -63,6 +65,7 @@ class History:
     reasons: tuple[tuple[Reason, ...], ...] = ()
     newest: "Scored | None" = None
     known: Float64[Tensor, "histories known"] | None = None
+    regressors: Float64[Tensor, "histories all regressors"] | None = None
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
@@ -85,6 +88,7 @@ class History:
             reasons=self.reasons[rows],
             newest=None if self.newest is None else self.newest.of_rows(rows),
             known=None if self.known is None else self.known[rows],
+            regressors=None if self.regressors is None else self.regressors[rows],
         )
 
     @classmethod
@@ -96,6 +100,7 @@ class History:
             torch.cat([part.static for part in parts]),
             parts[0].horizon,
             known=aligned([part.known for part in parts]),
+            regressors=aligned([part.regressors for part in parts], 0.0),
         )
 
     @property
@@ -242,10 +247,16 @@ class Rollout:
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
 
 
-def aligned(parts: Sequence[Tensor | None]) -> Tensor | None:
-    """Histories below each other that end at the same step; the shorter ones begin with NaN."""
+def aligned(parts: Sequence[Tensor | None], before: float = math.nan) -> Tensor | None:
+    """Histories below each other that end at the same step; the shorter ones begin with `before`.
+
+    Args:
+        parts: a row each, or rows of steps that have several numbers.
+    """
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     steps = max(part.shape[1] for part in known)
-    return torch.cat([pad(part, (steps - part.shape[1], 0), value=math.nan) for part in known])
+    others = (0, 0) * (known[0].dim() - 2)
+    padded = [pad(part, (*others, steps - part.shape[1], 0), value=before) for part in known]
+    return torch.cat(padded)

@@ -30,6 +30,7 @@ from models.forecasting.classics.member import (
     Shorter,
     Values,
     evenly,
+    filled,
     given,
     inverse_chi_square,
     missing_share,
@@ -124,7 +125,7 @@ class Autoregression:
         values = self._long_enough(values)
         first, unit, scaled = _centre(values), unit_of(values), self._scaled(values)
         coefficients, variance = self._drawn(scaled, asked)
-        known = _filled(scaled)[:, -self._reach :] if self._reach else scaled[:, :0]
+        known = filled(scaled)[:, -self._reach :] if self._reach else scaled[:, :0]
         steps = self._ahead(known, coefficients, variance.sqrt(), asked)
         found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
         value, mean = (first[:, None] + unit[:, None] * one for one in found)
@@ -298,21 +299,3 @@ def _centre(values: Values) -> Float64[Tensor, "rows"]:
     """The mean of each row's known values."""
     known = ~values.isnan()
     return values.nan_to_num(0.0).sum(1) / known.sum(1).clamp(min=1)
-
-
-def _filled(values: Values) -> Values:
-    """Missing values between, before and after known ones, on straight lines and level ends."""
-    places = torch.arange(values.shape[1], dtype=torch.float64)
-    found = values.clone()
-    for row in found:
-        known = ~row.isnan()
-        if bool(known.all()) or not bool(known.any()):
-            continue
-        at, of = places[known], row[known]
-        right = torch.searchsorted(at, places).clamp(1, max(1, len(at) - 1))
-        if len(at) == 1:
-            row[:] = of
-            continue
-        share = ((places - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
-        row[:] = of[right - 1] + share * (of[right] - of[right - 1])
-    return found

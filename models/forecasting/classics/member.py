@@ -94,6 +94,24 @@ def first_known(values: Values) -> Float64[Tensor, "rows"]:
     return first.nan_to_num(0.0)
 
 
+def filled(values: Values) -> Values:
+    """Missing values between, before and after known ones, on straight lines and level ends."""
+    places = torch.arange(values.shape[1], dtype=torch.float64)
+    found = values.clone()
+    for row in found:
+        known = ~row.isnan()
+        if bool(known.all()) or not bool(known.any()):
+            continue
+        at, of = places[known], row[known]
+        right = torch.searchsorted(at, places).clamp(1, max(1, len(at) - 1))
+        if len(at) == 1:
+            row[:] = of
+            continue
+        share = ((places - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
+        row[:] = of[right - 1] + share * (of[right] - of[right - 1])
+    return found
+
+
 def unit_of(values: Values) -> Float64[Tensor, "rows"]:
     """The standard deviation of changes from step to step, which makes all series alike."""
     changes = values[:, 1:] - values[:, :-1]

@@ -91,23 +91,28 @@ def couple(draws: Draws, theta: float, seed: int) -> Draws:
     return draws.sort(0).values.gather(0, mixed.argsort(0).argsort(0))
 
 
-def fit_theta(spreads: tuple[Spread, Spread, Spread], truth: PerStep, independent: float) -> float:
+def fit_theta(
+    spreads: tuple[Spread, Spread, Spread], truth: PerStep, independent: float, left: float = 1.0
+) -> float:
     """The most probable θ given sums over steps that were observed, if their errors are Gaussian.
 
-    It minimises n · mean ½ (log V + e² ÷ V) + ½ (θ ÷ ½)² on a grid. e is the distance of a sum from
-    the median of the paths' sums. V, the variance of a sum, is linear in the correlations of its
-    steps, and so between that of the paths and that of steps that move together or apart.
+    It minimises n · mean ½ (log V + e² ÷ κV) + ½ (θ ÷ ½)² on a grid. e is the distance of a sum
+    from the median of the paths' sums. V, the variance of a sum, is linear in the correlations of
+    its steps, and so between that of the paths and that of steps that move together or apart. κ
+    keeps apart what the steps' own errors say of their size: where all of them were smaller than
+    forecast, so were their sums, however the steps depend on each other.
 
     Args:
         spreads: of sums of the paths' steps, of independent steps, and of comonotone ones.
         independent: n, the number of independent errors that those of the sums are worth.
+        left: κ, the mean square of the steps' standardised errors.
     """
     own, apart, together = spreads
     grid = torch.linspace(-1, 1, _GRID, dtype=torch.float64)
     theta = grid.to(truth).view(-1, 1, 1)
     end = torch.where(theta < 0, apart.deviation.square(), together.deviation.square())
     variance = (1 - theta.abs()) * own.deviation.square() + theta.abs() * end
-    error = (truth - own.median).square()
+    error = (truth - own.median).square() / left
     fit = 0.5 * (variance.log() + error / variance).mean((1, 2)).cpu()
     loss = independent * fit + 0.5 * (grid / PENALTY_SCALE).square()
     return float(grid[loss.nan_to_num(math.inf).argmin()])

@@ -64,6 +64,16 @@ class Sums:
         return ends if high is None else torch.minimum(ends, high * steps)
 
 
+def _left(paths: Draws, values: PerStep, observation: Observation) -> float:
+    """The mean square of the steps' standardised errors, which their calibration has left.
+
+    The prior of its scales, which are few, keeps them near 1.
+    """
+    steps = Sums(paths, observation)
+    squares = steps.spread.standardised(steps.on_scale(values)).square()
+    return float(squares.mean().clamp(min=_LEAST))
+
+
 def calibrate_sums(
     paths: Draws,
     targets: Float64[Tensor, "targets"],
@@ -88,7 +98,7 @@ def calibrate_sums(
         return Sums.of(paths, observation).spread
 
     spreads = of(paths), of(shuffled(paths, 0)), of(paths.sort(0).values)
-    theta = fit_theta(spreads, observed, worth.together)
+    theta = fit_theta(spreads, observed, worth.together, _left(paths, values[0], observation))
     moved = of(couple(paths, theta, 0))
     errors = moved.standardised(observed)
     residuals = errors.abs()

@@ -127,6 +127,21 @@ def test_few_sums_move_the_dependence_little_and_have_no_conformal_interval() ->
     assert np.isinf(found["totals conformal upper"]).all()
 
 
+@pytest.mark.parametrize("size", [0.5, 2.0])
+def test_errors_of_another_size_than_forecast_say_nothing_of_the_dependence(size: float) -> None:
+    """The same errors, all of them smaller or larger: θ differs by a few steps of its grid.
+
+    Few independent errors hardly move the scales, so that the calibrated errors keep their size.
+    """
+    errors = errors_of("walk", 600, 1).flatten()
+    found = [
+        forecast_of("walk", 600).fit_calibration(targets, Worth(1.0), Worth(600.0))
+        for targets in (errors, size * errors)
+    ]
+    thetas = [one.sums.theta for one in found if one is not None and one.sums is not None]
+    assert thetas[1] == pytest.approx(thetas[0], abs=0.1)
+
+
 def test_theta_is_where_the_likelihood_of_known_variances_is_highest() -> None:
     """Errors of variance 2 between 1 (own) and 5 (together): 1 − θ + 5 θ = 2 at θ = ¼."""
     shape = (4_000, 1)
