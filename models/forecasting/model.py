@@ -54,14 +54,15 @@ from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
+from models.forecasting.totals.groups import read_groups
 from models.forecasting.windows import Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
-from models.prediction.answers import anomalies
+from models.prediction.answers import anomalies, totals
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
-from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
+from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
@@ -216,12 +217,16 @@ class Forecaster(TabularModel):
             self._reasons(one.columns, known) + unseen_key(self.encoder, one.key)
             for one, known in zip(pasts, covariates, strict=True)
         ]
+        keys = None if self.forecast.key is None else tuple(str(one.key) for one in pasts)
+        times = np.concatenate([one[time] for one in ahead])
+        read = [one.columns for one in pasts]
         return replace(
             self._history(pasts, ahead, horizon),
             newest=self._newest(pasts, options.anomalies),
-            times=np.concatenate([one[time] for one in ahead]),
-            series=None if self.forecast.key is None else tuple(str(one.key) for one in pasts),
+            times=times,
+            series=keys,
             reasons=tuple(reasons),
+            groups=read_groups(options.totals or Totals(), keys, read, times),
         )
 
     def _newest(self, pasts: Sequence[Series], count: int | None) -> Newest | None:
@@ -297,7 +302,7 @@ class Forecaster(TabularModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        summary |= self._scored(x, used)
+        summary |= self._scored(x, used) | _named(x)
         answer = self._explained(
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
@@ -368,7 +373,7 @@ class Forecaster(TabularModel):
         drawn = Paths.concatenate(parts, dim=0)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
-        return Forecast(drawn, self.frame.observation, calibration, options.seed)
+        return Forecast(drawn, self.frame.observation, calibration, options.seed, history.groups)
 
     def _network_paths(self, history: History, options: ResolvedOptions, split: Split) -> Paths:
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
@@ -619,3 +624,14 @@ class Forecaster(TabularModel):
     def _gaussian(self) -> GaussianLikelihood:
         assert isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
         return self.likelihood
+
+
+def _named(x: History) -> Arrays:
+    """The names of groups and the keys of their series, for the answer about totals."""
+    groups = x.groups
+    if not groups.names or x.series is None:
+        return {}
+    members = np.empty(len(groups.names), object)
+    members[:] = [tuple(x.series[k] for k in some) for some in groups.members]
+    found = {"names": np.array(groups.names, object), "members": members}
+    return {totals.QUESTION.key(f"{totals.GROUPS} {name}"): part for name, part in found.items()}

@@ -17,6 +17,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from models.forecasting.totals.groups import NO_GROUPS, Groups
 from models.forecasting.windows import Frame, Pasts
 from models.likelihoods import GaussianLikelihood
 from models.prediction.answers.reasons import Reason
@@ -54,6 +55,7 @@ class History:
             missing, and before it begins. None if there are no such members.
         regressors: what these members read of each such step, and of the steps ahead; None if they
             read none.
+        groups: the sums over series that a request asks for.
     """
 
     past: Pasts
@@ -66,6 +68,7 @@ class History:
     newest: "Scored | None" = None
     known: Float64[Tensor, "histories known"] | None = None
     regressors: Float64[Tensor, "histories all regressors"] | None = None
+    groups: Groups = NO_GROUPS
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
