@@ -37,6 +37,7 @@ from benchmarks.series_scores import (
 )
 from benchmarks.table_scores import LEVELS
 from benchmarks.tables import digest, read_lines
+from core.calendars import holidays_of
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.profiles import profile
 from models.config import ModelConfig
@@ -188,7 +189,7 @@ def fit_recipe(columns: Columns, types: Mapping[str, str], settings: Json) -> Fo
     rows = len(columns["y"])
     profiles = [ColumnProfile(name=name, type=kind) for name, kind in types.items()]
     config = resolve(wanted, profiles, rows, lambda names: {n: columns[n] for n in names})
-    model = train(columns, types, config)
+    model = train(columns, types, config, holidays=holidays_of(config, columns))
     assert isinstance(model, Forecaster)
     return model
 

@@ -1,6 +1,6 @@
 """Types of the service's JSON responses: dictionaries with known keys, as in `docs/api.md`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, Required, TypedDict, final
 
 Json = dict[str, Any]
@@ -534,10 +534,15 @@ class TotalsOptions(TypedDict, total=False):
     """Sums of a forecast from its first step to each.
 
     `exceeds` are thresholds of the sums, such as the stock; `series` adds the sums over all series.
+    `groups` adds those of groups: columns whose values group the series, or lists of series by the
+    name of their group. With `reconcile` a series with the name of a group agrees with those that
+    it sums up.
     """
 
     exceeds: Sequence[float]
     series: bool
+    groups: Sequence[str] | Mapping[str, Sequence[str]]
+    reconcile: bool
 
 
 class PredictSettings(ReadingOptions, total=False):
@@ -591,10 +596,12 @@ class Totals(TypedDict):
 
     mean: list[float | None]
     median: list[float | None]
+    deviation: list[float | None]
     mc_error: list[float | None] | None
     intervals: list[Interval]
     quantiles: NotRequired[list[Quantile]]
     exceeds: NotRequired[list[Exceedance]]
+    groups: NotRequired[list[Json]]
     series: NotRequired[dict[Literal["steps", "sums"], Json]]
 
 

@@ -30,15 +30,24 @@ def series_blocks(
 ) -> Iterator[tuple[pa.Table, Prediction]]:
     """The forecasts of the chunk's series in blocks, and a prediction that knows their options.
 
+    Sums over series need all of them in one block.
+
     Raises:
-        InvalidInput: the only series of a model without a key cannot be forecast.
+        InvalidInput: the only series of a model without a key cannot be forecast, or one of those
+            that are summed.
     """
     groups = row_groups(context.datasets, spec.dataset, model) or []
     chosen = groups[spec.start : spec.stop]
     of_one = options.samples * model.values_per_sample(options) * (model.unit(options) or 1)
     step = max(1, min(MOST_SERIES, BLOCK_VALUES // of_one))
+    step = len(chosen) if are_summed(options) else step
     for start in range(0, len(chosen), step):
         yield _Block(context, model, spec, options).predict(chosen[start : start + step])
+
+
+def are_summed(options: ResolvedOptions) -> bool:
+    """Whether a sum over series is asked for."""
+    return options.totals is not None and options.totals.over_series
 
 
 class _Block:
@@ -57,6 +66,8 @@ class _Block:
         try:
             found = self._predicted(series)
         except (Invalid, InvalidInput) as error:
+            if are_summed(self._options):
+                raise
             if len(series) > 1:
                 return self._halves(series)
             found = self._nothing()

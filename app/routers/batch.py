@@ -41,8 +41,8 @@ def predict_batch(
 
     A forecaster predicts the steps ahead of every series, which begin after its last known target;
     rows after that give the covariates. A series that cannot be forecast has one row, whose `error`
-    says why. The version, the seed, the sampler and the levels of adaptive intervals are resolved
-    now, for all rows.
+    says why; sums over series (`totals`) need every series, and the job then fails. The version,
+    the seed, the sampler and the levels of adaptive intervals are resolved now, for all rows.
     """
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
@@ -74,6 +74,7 @@ def _spec(
     adapt = services.predictor.adaptation.resolve
     options = from_thread.run(adapt, version, model, model.resolve(request))
     work = options.samples * model.values_per_sample(options) * (model.unit(options) or 1)
+    together = options.totals is not None and options.totals.over_series
     resolved = {
         "version": version.version,
         "samples": options.samples,
@@ -81,6 +82,6 @@ def _spec(
         "sampler": options.sampler,
         "adapted": options.adapted,
         "horizon": request.horizon if model.group_columns is None else options.horizon,
-        "chunk_rows": plan_chunk_rows(count, work, request.chunk_rows),
+        "chunk_rows": plan_chunk_rows(count, work, request.chunk_rows, together=together),
     }
     return PredictSpec.model_validate(request.model_dump() | resolved)

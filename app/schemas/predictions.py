@@ -227,6 +227,9 @@ class SumsResponse(Response):
 
     mean: list[float | None]
     median: list[float | None]
+    deviation: list[float | None] = Field(
+        description="the standard deviation, in the target's unit"
+    )
     mc_error: list[float | None] | None = Field(description="of the mean, as `mc_error`")
     intervals: list[TotalIntervalResponse]
     quantiles: list[QuantileResponse] | None = Field(None, description="with quantiles")
@@ -244,14 +247,29 @@ class SeriesTotalsResponse(Response):
     sums: SumsResponse = Field(description="from the first step to each")
 
 
+class GroupTotalsResponse(SeriesTotalsResponse):
+    """Of the sum over the series of a group."""
+
+    group: str = Field(description="its name; of a column's value such as `region=north`")
+    series: list[str] = Field(description="the keys of its series")
+
+
 class TotalsResponse(SumsResponse):
     """Of the sum from the first step to each step ahead; the last is that of the whole horizon.
 
-    Of several series those of the first come first.
+    Of several series those of the first come first. With `reconcile` all sums here agree: those of
+    the series, of the groups, and of series that are declared sums.
     """
 
     series: SeriesTotalsResponse | None = Field(
-        None, description="with series in totals: over all series of the request"
+        None,
+        description="with series or groups in totals: over all series of the request; with "
+        "reconcile, over those that are no declared sums",
+    )
+    groups: list[GroupTotalsResponse] | None = Field(
+        None,
+        description="with groups in totals. Draws of groups are sums of joint draws of their "
+        "series: groups that share no series and have all of them add up to `series` draw by draw",
     )
 
 

@@ -93,8 +93,12 @@ class Entry:
 
     @property
     def _is_whole(self) -> bool:
-        """Each draw is one function over all rows, and `target_mc_error` depends on all rows."""
-        return self.options.return_draws or self.options.target_mc_error is not None
+        """Each draw is one function over all rows, sums over series have all of them, and
+        `target_mc_error` depends on all rows.
+        """
+        o = self.options
+        are_summed = o.totals is not None and o.totals.over_series
+        return o.return_draws or are_summed or o.target_mc_error is not None
 
     @property
     def is_divisible(self) -> bool:

@@ -20,6 +20,7 @@ MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
 _NOT_REQUESTED = {"config", "notes"}
 _PER_TARGET = ("likelihood", "features")  # settings that the recipe may choose for each target
 CHUNK_WORK = 5_000_000  # rows × samples: some seconds, lost if the worker is lost
+MOST_AT_ONCE = 40_000_000  # the same, of rows that are needed together: about 1 GB
 CHUNK_ROWS = 50_000  # the limit with few samples, where each row has a cost of its own
 
 
@@ -203,16 +204,22 @@ def public_targets(spec: Json) -> Json:
     return {"target": targets} | differ
 
 
-def plan_chunk_rows(rows: int, work: int, wanted: int | None = None) -> int:
+def plan_chunk_rows(
+    rows: int, work: int, wanted: int | None = None, *, together: bool = False
+) -> int:
     """The number of rows of a chunk.
 
     Args:
         work: of a row, as `TrainedModel.values_per_sample` counts it for each of its samples.
         wanted: the caller's number; chosen from rows and samples if None.
+        together: whether the answer needs all rows at once, such as sums over series.
 
     Raises:
-        Invalid: `wanted` would make more than `MAX_CHUNKS` chunks.
+        Invalid: `wanted` would make more than `MAX_CHUNKS` chunks, or cut what is needed at once;
+            or that is too much for the memory.
     """
+    if together:
+        return _at_once(rows, work, wanted)
     least = -(-rows // MAX_CHUNKS)
     if wanted is None:
         return max(least, min(CHUNK_WORK // work, CHUNK_ROWS), 1)
@@ -220,6 +227,20 @@ def plan_chunk_rows(rows: int, work: int, wanted: int | None = None) -> int:
         message = f"{rows} rows may have {MAX_CHUNKS} chunks: give at least {least}"
         raise Invalid([("/chunk_rows", message)])
     return wanted
+
+
+def _at_once(rows: int, work: int, wanted: int | None) -> int:
+    """All rows, if their paths fit into memory."""
+    if wanted is not None and wanted < rows:
+        message = f"sums over series need all {rows} series in one chunk: leave it out"
+        raise Invalid([("/chunk_rows", message)])
+    if rows * work > MOST_AT_ONCE:
+        message = (
+            f"sums over {rows} series need all paths at once: {rows * work} values, and at most "
+            f"{MOST_AT_ONCE} fit: ask for fewer samples, fewer steps or fewer series"
+        )
+        raise Invalid([("/totals", message)])
+    return rows
 
 
 def split(spec: PredictSpec, job_id: str, rows: int) -> list[ChunkSpec]:

@@ -15,11 +15,12 @@ from models.features.columns import level_text
 from models.joint.prediction import JointPrediction
 from models.prediction.answers.answer import ListsOfClasses, Names
 from models.prediction.answers.reasons import REASONS, Reason, Value
+from models.prediction.answers.totals import GROUP
 from models.prediction.prediction import ClassName, Prediction, RowPrediction
 
 
 def to_table(prediction: Prediction) -> pa.Table:
-    """A table with one row per predicted row.
+    """A table with one row per predicted row, and rows of groups after them if they were asked for.
 
     The types depend on the model only, so that tables can be joined. A level that was requested
     twice has its columns once.
@@ -28,7 +29,13 @@ def to_table(prediction: Prediction) -> pa.Table:
         InvalidInput: the prediction does not form a table.
     """
     classes, columns = prediction.classes or (), prediction.columns()
-    return pa.table({name: _column(name, v, classes) for name, v in columns.items()})
+    rows = pa.table({name: _column(name, v, classes) for name, v in columns.items()})
+    if not isinstance(prediction, RowPrediction) or not (below := prediction.rows_below()):
+        return rows
+    more = pa.table({name: _column(name, v, ()) for name, v in below.items()})
+    at = rows.column_names.index("series") + 1
+    rows = rows.add_column(at, GROUP, pa.nulls(rows.num_rows, pa.string()))
+    return pa.concat_tables([rows, more], promote_options="default")
 
 
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:

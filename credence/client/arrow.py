@@ -86,15 +86,29 @@ class Table:
         """The columns whose names begin with a prefix, without it."""
         places = [i for i, name in enumerate(self.column_names) if name.startswith(prefix)]
         names = [self.column_names[i].removeprefix(prefix) for i in places]
-        batches = []
+        columns = [[na.c_array(batch.child(i)) for i in places] for batch in self.batches]
+        return self._of(names, columns)
+
+    def rows(self, start: int, stop: int) -> "Table":
+        """The rows start … stop − 1."""
+        columns = []
         for batch in self.batches:
-            children = [na.c_array(batch.child(i)) for i in places]
-            fields = dict(zip(names, (na.Schema(one.schema) for one in children), strict=True))
+            ends = slice(*(min(max(end, 0), len(batch)) for end in (start, stop)))
+            each = range(len(self.column_names))
+            columns.append([na.c_array(batch.child(i))[ends] for i in each])
+            start, stop = start - len(batch), stop - len(batch)
+        return self._of(self.column_names, [some for some in columns if len(some[0])])
+
+    def _of(self, names: Sequence[str], batches: Iterable[Sequence[Any]]) -> "Table":
+        """A table of these columns of each batch, with the metadata of this one."""
+        found = []
+        for columns in batches:
+            fields = dict(zip(names, (na.Schema(one.schema) for one in columns), strict=True))
             whole = na.c_array_from_buffers(
-                na.struct(fields), len(batch), [None], children=children
+                na.struct(fields), len(columns[0]), [None], children=list(columns)
             )
-            batches.append(na.Array(whole))
-        part = Table(batches)
+            found.append(na.Array(whole))
+        part = Table(found)
         part.metadata = self.metadata
         return part
 

@@ -1,15 +1,15 @@
 """A prediction as arrays: means or classes, with their uncertainty."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from credence.client.anomalies import PREFIX as ANOMALY
 from credence.client.anomalies import Anomalies, read_anomalies
 from credence.client.arrow import Table, numpy
 from credence.client.pictures import to_html
-from credence.client.totals import PREFIX, Totals
+from credence.client.totals import GROUP, PREFIX, Totals
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -86,18 +86,39 @@ class Prediction:
     Attributes:
         classes: the class labels of a classifier, else None.
         restore: gives a table the form that the rows had.
+        of_groups: the predictions of groups of series, by name; see `Totals.groups`.
     """
 
     table: Table
     classes: tuple[str | int | float | bool, ...] | None
     restore: Callable[[Table], Any]
+    of_groups: "Mapping[str, Prediction]" = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        classes: tuple[str | int | float | bool, ...] | None,
+        restore: Callable[[Table], Any],
+    ) -> "Prediction":
+        """The prediction in a table of the service, whose last rows may be of groups of series."""
+        if GROUP not in table.column_names:
+            return cls(table, classes, restore)
+        names = table.to_pylist(GROUP)
+        count = names.count(None)
+        groups = {}
+        for name in dict.fromkeys(names[count:]):
+            first = names.index(name)
+            part = table.rows(first, first + names.count(name))
+            groups[name] = cls(part, None, restore)
+        return cls(table.rows(0, count), classes, restore, groups)
 
     def __len__(self) -> int:
         return self.table.num_rows
 
     def __repr__(self) -> str:
         rows = f"{len(self)} rows" if len(self) != 1 else "1 row"
-        unlike = sum(self.table.to_pylist("out_of_distribution"))
+        unlike = sum(map(bool, self.table.to_pylist("out_of_distribution")))
         about = f", {unlike} unlike those of training" if unlike else ""
         return f"<Prediction of {self.model} version {self.version}: {rows}{about}>"
 

@@ -62,7 +62,7 @@ def predict_rows(
             raise TypeError("with `future`, give the history as a frame or as columns, not a file")
         tables: list[Table] = []
         yield from predict_file(calls, version, Path(rows), {**settings}, tables.append)
-        return Prediction(concatenate(tables), names, Frame({}).restore)
+        return Prediction.of(concatenate(tables), names, Frame({}).restore)
     features = inputs_of(version)
     frame = read_frame(rows, [feature["name"] for feature in features])
     frame = Frame(select(frame.columns, features), frame.restore)
@@ -73,7 +73,7 @@ def predict_rows(
         table = yield from _predict(calls, frame.columns, slice(None), options)
     else:
         table = yield from _predict_in_parts(calls, frame, options)
-    return Prediction(table, names, frame.restore)
+    return Prediction.of(table, names, frame.restore)
 
 
 def submit_feedback(

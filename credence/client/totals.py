@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy import ndarray
 
     from credence.client.prediction import Interval, Prediction
 
 PREFIX = "total_"  # of the columns
+GROUP = "group"  # the column with the names of groups of series, whose rows come last
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,23 @@ class Totals:
     def median(self) -> "ndarray":
         """Values that the sum is below or above with equal probability."""
         return self.prediction[f"{PREFIX}median"]
+
+    @property
+    def deviation(self) -> "ndarray":
+        """Standard deviation of the sum, in the target's unit."""
+        return self.prediction[f"{PREFIX}deviation"]
+
+    @property
+    def groups(self) -> "Mapping[str, Prediction]":
+        """The forecast of each group of series by its name: of each step, and its `totals`.
+
+        Raises:
+            ValueError: the prediction was made without groups; the message says how to.
+        """
+        if not self.prediction.of_groups:
+            hint = 'totals={"groups": ["region"]}, or {"groups": {"north": ["a", "b"]}}'
+            raise ValueError(f"the totals have no groups: predict with {hint}")
+        return self.prediction.of_groups
 
     @property
     def mc_error(self) -> "ndarray":

@@ -19,6 +19,7 @@ from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
 from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
+from models.features.columns import Columns
 from models.forecasting.dependence import Dependence, standard_errors
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories.filling import fill, readable
@@ -54,6 +55,11 @@ class Origin:
     @property
     def past(self) -> Series:
         return self.series.until(self.first)
+
+    def ahead(self, horizon: int) -> Columns:
+        """The columns of the steps that are forecast."""
+        steps = slice(self.first, self.first + horizon)
+        return {name: values[steps] for name, values in self.series.columns.items()}
 
     def targets(self, horizon: int) -> np.ndarray:
         """The values of the steps that are forecast."""

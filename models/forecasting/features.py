@@ -117,6 +117,16 @@ def known_of(
     )
 
 
+def known_ahead(
+    encoder: FeatureEncoder, config: ModelConfig, columns: Columns
+) -> Float[Tensor, "steps inputs"]:
+    """The encoded covariates that change within a series and are known ahead."""
+    forecast = config.forecast or ForecastConfig()
+    others = {forecast.time, forecast.key, *forecast.past, *(forecast.static or ())}
+    some = [i for i, feature in enumerate(encoder.features) if feature.name not in others]
+    return _encoded(encoder, some, columns)
+
+
 def _encoded(encoder: FeatureEncoder, some: Sequence[int], columns: Columns) -> Tensor:
     """The inputs that are made of some of the columns."""
     if not some:

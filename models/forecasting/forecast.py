@@ -29,10 +29,13 @@ from models.forecasting.rollout import Paths
 from models.forecasting.totals import summary as totals
 from models.forecasting.totals.across import pair
 from models.forecasting.totals.coupling import couple
+from models.forecasting.totals.groups import NO_GROUPS, Groups
+from models.forecasting.totals.reconciliation import reconciled
 from models.forecasting.totals.sums import Sums, calibrate_sums
 from models.prediction.answers import decisions, exceeds, number_costs, questions
 from models.prediction.answers.crossings import ever_above, ever_below, probability
 from models.prediction.answers.parts import at_values
+from models.prediction.answers.totals import GROUPS, QUESTION, SERIES
 from models.prediction.influence import ERROR
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
@@ -60,12 +63,14 @@ class Forecast:
         observation: how y follows from u.
         calibration: scales them; None if the model is not calibrated.
         seed: of the noise that moves the dependence of the steps.
+        groups: the sums over series that a request asks for.
     """
 
     drawn: Paths
     observation: Observation = PLAIN
     calibration: PathCalibration | None = None
     seed: int = 0
+    groups: Groups = NO_GROUPS
 
     @cached_property
     def paths(self) -> Paths:
@@ -187,14 +192,15 @@ class Forecast:
                 quantiles |= dict(zip(names, ends, strict=True))
         others, of_costs = replace(options, costs=None, totals=None), dict[str, Tensor]()
         summary |= questions.of_mixture(self.of_y, others, None)
-        summary |= self._crossings(options.exceeds)
+        crossings = {one: self._crossing_parts(one) for one in options.exceeds}
+        summary |= self._crossings([crossings[one] for one in options.exceeds])
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
             quantiles["action"] = decided["action"]
         summary |= self._totals(options)
         if wants_errors(options) and self.num_samples > 1:
-            summary |= self._errors(quantiles, summary, others)
+            summary |= self._errors(quantiles, summary, others, crossings)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
             for kind, scores in conformal_scores(options, self._half_widths).items():
@@ -202,12 +208,11 @@ class Forecast:
                     summary |= bounds(kind, level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
-    def _crossings(self, thresholds: Sequence[float]) -> dict[str, Tensor]:
+    def _crossings(self, each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
         """The probability that a path is beyond each threshold at some step up to each one."""
-        if not thresholds:
+        if not each:
             return {}
         horizon = self.drawn.values.shape[-1]
-        each = [self._crossing_parts(threshold) for threshold in thresholds]
         return {
             exceeds.QUESTION.key(name): torch.stack(
                 [probability(parts[name], horizon) for parts in each], dim=-1
@@ -240,26 +245,61 @@ class Forecast:
         """The sums over the steps with their errors, if the options ask for them."""
         if options.totals is None:
             return {}
-        of_sums = None if self.calibration is None else self.calibration.sums
-        found = totals.summarise(self.sums, self.means, of_sums, options)
-        if options.totals.series:
-            found |= totals.of_series(self.over_series, self.means, options)
+        whole = self._reconciled if self.groups.declared else None
+        means = self.means if whole is None else whole[1].flatten(1)
+        of_sums = None if self.calibration is None or whole else self.calibration.sums
+        found = totals.summarise(self.final_sums, means, of_sums, options)
+        if options.totals.over_series:
+            found |= self._over_series(*(whole or self._joint), options)
         if wants_errors(options) and self.num_samples > 1:
-            found |= totals.errors([one.sums for one in self.batches()], options)
+            found |= totals.errors([one.final_sums for one in self.batches()], options)
             found[f"{ERROR}total_mean"] = found[totals.MC_ERROR]
         return found
 
     @property
-    def over_series(self) -> Sums:
-        """Draws of the sum of all forecasts, of each step."""
+    def final_sums(self) -> Sums:
+        """The sums over steps; of a hierarchy, those that agree with the declared sums."""
+        return Sums.of(self._reconciled[0], self.observation) if self.groups.declared else self.sums
+
+    @cached_property
+    def _joint(self) -> tuple[Tensor, Tensor]:
+        """Paths in the order in which the series go together, and the means of weight draws."""
         sums = None if self.calibration is None else self.calibration.sums
         joint = pair(self.by_forecast, 0.0 if sums is None else sums.rho, self.seed)
-        return Sums(joint.sum(1, keepdim=True), self.observation)
+        return joint, self.means.unflatten(1, joint.shape[1:])
+
+    @cached_property
+    def _reconciled(self) -> tuple[Tensor, Tensor]:
+        return reconciled(*self._joint, self.groups)
+
+    def _over_series(
+        self, joint: Tensor, means: Tensor, options: BatchOptions
+    ) -> dict[str, Tensor]:
+        """The sums over all series and over the groups."""
+        every = [self.groups.bottom(joint.shape[1])]
+        found: dict[str, Tensor] = {}
+        for name, members in ((SERIES, every), (GROUPS, self.groups.members)):
+            if members:
+                steps, each = (
+                    torch.stack([one[:, list(some)].sum(1) for some in members], dim=1)
+                    for one in (joint, means)
+                )
+                part = totals.over_series(Sums(steps, self.observation), each, options)
+                found |= {QUESTION.key(f"{name} {key}"): values for key, values in part.items()}
+        return found
 
     def _errors(
-        self, quantiles: dict[str, PerStep], summary: Mapping[str, Tensor], options: BatchOptions
+        self,
+        quantiles: dict[str, PerStep],
+        summary: Mapping[str, Tensor],
+        options: BatchOptions,
+        crossings: Mapping[float, Mapping[str, Tensor]],
     ) -> dict[str, Tensor]:
-        """The standard error of every output by name, which begins with `ERROR`."""
+        """The standard error of every output by name, which begins with `ERROR`.
+
+        Args:
+            crossings: `_crossing_parts` of each threshold.
+        """
         shape, y = (self.num_samples, self.num_paths, -1), self.of_y
 
         def of_paths(parts: Tensor) -> Tensor:
@@ -268,9 +308,9 @@ class Forecast:
         found = {name: standard_error(part) for name, part in self._influences(quantiles).items()}
         found |= questions.errors_of(y, y, summary, options, of_paths)
         found |= {
-            f"{name}_{threshold}": of_paths(parts)
-            for threshold in map(float, options.exceeds)
-            for name, parts in self._crossing_parts(threshold).items()
+            f"{name}_{float(threshold)}": of_paths(parts)
+            for threshold, of_threshold in crossings.items()
+            for name, parts in of_threshold.items()
         }
         return {f"{ERROR}{name}": values for name, values in found.items()}
 

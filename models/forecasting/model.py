@@ -36,6 +36,7 @@ from models.forecasting.features import (
     dynamic_width,
     feature_configs,
     joined,
+    known_ahead,
     known_of,
     stacked,
     static_width,
@@ -53,14 +54,15 @@ from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import CHANNELS, Frame
+from models.forecasting.totals.groups import read_groups
+from models.forecasting.windows import Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
-from models.prediction.answers import anomalies
+from models.prediction.answers import anomalies, totals
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
-from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
+from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
@@ -68,6 +70,7 @@ from models.prediction.work import values_per_sample
 from models.tabular.model import TabularModel
 
 _MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
+_SEASONS_KNOWN = 3  # of the longest season: at least these
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
@@ -122,7 +125,7 @@ class Forecaster(TabularModel):
         share = 0.0 if self.classics is None else self.classics.share
         found = [(1 - share, "network")]
         members = () if self.classics is None else self.classics.members
-        found += [(share * one.weight, one.member.name) for one in members]
+        found += [(share * one.weight, one.name) for one in members]
         return [{"name": name, "weight": weight} for weight, name in sorted(found, reverse=True)]
 
     def to_json(self) -> Json:
@@ -143,7 +146,7 @@ class Forecaster(TabularModel):
     @cached_property
     def network(self) -> Network:
         static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, CHANNELS + self._dynamic_width)
+        shape = (self.frame.context, self.frame.channels + self._dynamic_width)
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
         return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
@@ -155,7 +158,7 @@ class Forecaster(TabularModel):
 
     @property
     def has_covariates(self) -> bool:
-        """Whether the network reads more of a step than its time: classical members do not."""
+        """Whether more is known of a step than its time."""
         return bool(self.config.features) or self.holidays is not None
 
     @cached_property
@@ -214,12 +217,16 @@ class Forecaster(TabularModel):
             self._reasons(one.columns, known) + unseen_key(self.encoder, one.key)
             for one, known in zip(pasts, covariates, strict=True)
         ]
+        keys = None if self.forecast.key is None else tuple(str(one.key) for one in pasts)
+        times = np.concatenate([one[time] for one in ahead])
+        read = [one.columns for one in pasts]
         return replace(
             self._history(pasts, ahead, horizon),
             newest=self._newest(pasts, options.anomalies),
-            times=np.concatenate([one[time] for one in ahead]),
-            series=None if self.forecast.key is None else tuple(str(one.key) for one in pasts),
+            times=times,
+            series=keys,
             reasons=tuple(reasons),
+            groups=read_groups(options.totals or Totals(), keys, read, times),
         )
 
     def _newest(self, pasts: Sequence[Series], count: int | None) -> Newest | None:
@@ -295,7 +302,7 @@ class Forecaster(TabularModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        summary |= self._scored(x, used)
+        summary |= self._scored(x, used) | _named(x)
         answer = self._explained(
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
@@ -361,12 +368,12 @@ class Forecaster(TabularModel):
             assert self.classics is not None
             assert history.known is not None
             asked = Asked(history.horizon, split.classics, split.paths, options.seed)
-            found = self.classics.paths(history.known, asked)
+            found = self.classics.paths(history.known, asked, history.regressors)
             parts.append(found.to(history.past.device))
         drawn = Paths.concatenate(parts, dim=0)
         calibration = self.variant(options.prune).calibration
         assert calibration is None or isinstance(calibration, PathCalibration)
-        return Forecast(drawn, self.frame.observation, calibration, options.seed)
+        return Forecast(drawn, self.frame.observation, calibration, options.seed, history.groups)
 
     def _network_paths(self, history: History, options: ResolvedOptions, split: Split) -> Paths:
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
@@ -538,18 +545,21 @@ class Forecaster(TabularModel):
 
     def histories(self, chosen: Sequence[Origin]) -> History:
         """The histories at these origins, encoded."""
-        ahead = [
-            {k: v[o.first : o.first + self.horizon] for k, v in o.series.columns.items()}
-            for o in chosen
-        ]
-        return self._history([origin.past for origin in chosen], ahead, self.horizon)
+        ahead = [one.ahead(self.horizon) for one in chosen]
+        return self._history([one.past for one in chosen], ahead, self.horizon)
+
+    def regressors_at(self, chosen: Sequence[Origin]) -> Tensor | None:
+        """`regressors` at these origins."""
+        return self.regressors(
+            [one.past for one in chosen], [one.ahead(self.horizon) for one in chosen]
+        )
 
     def _history(self, pasts: Sequence[Series], ahead: Sequence[Columns], horizon: int) -> History:
         """The windows that end with these pasts, missing values filled, and what is known ahead."""
         names, context = [feature.name for feature in self.features], self.frame.context
         parts = []
         for one, after in zip(pasts, ahead, strict=True):
-            behind = {name: one.columns[name][len(one) - context :] for name in names}
+            behind = one.columns_of(names, context)
             parts.append(joined(behind, {name: after[name] for name in names}))
         firsts = np.arange(len(parts)) * (context + horizon)
         columns = stacked(parts)
@@ -563,17 +573,42 @@ class Forecaster(TabularModel):
             more = torch.stack([continued(one, horizon) for one in observed])
             dynamic = torch.cat([dynamic, more], dim=-1)
         read = torch.from_numpy(np.stack([self._window(one) for one in pasts]))
-        whole = aligned([self._known(one) for one in pasts])
-        return History(read, dynamic, known.static, horizon, known=whole).to(self.device)
+        found = History(read, dynamic, known.static, horizon, known=self._all_known(pasts))
+        if self.classics is not None and self.classics.effects is not None:
+            found = replace(found, regressors=self.regressors(pasts, ahead))
+        return found.to(self.device)
+
+    def regressors(self, pasts: Sequence[Series], ahead: Sequence[Columns]) -> Tensor | None:
+        """What classical members read of their steps, and of those ahead; None without any.
+
+        Rows begin with zeros where a series is shorter than others.
+        """
+        if not self.has_covariates:
+            return None
+        names = [feature.name for feature in self.features]
+        parts = [
+            joined(one.columns_of(names, _MOST_KNOWN), {name: after[name] for name in names})
+            for one, after in zip(pasts, ahead, strict=True)
+        ]
+        columns, time = stacked(parts), str(self.forecast.time)
+        read = known_ahead(self.encoder, self.config, columns)
+        if self.holidays is not None:
+            read = torch.cat([read, self.holidays.read(columns[time], self.spacing)], 1)
+        lengths = [len(part[time]) for part in parts]
+        each = [part.unsqueeze(0) for part in read.double().split(lengths)]
+        return aligned(each, 0.0) if read.shape[1] else None
 
     def _window(self, one: Series) -> np.ndarray:
         """The steps that the network reads, missing values filled."""
         values = fill(self.frame.transform(one.values), self.frame.season)
         return values[len(one) - self.frame.span :]
 
+    def _all_known(self, pasts: Sequence[Series]) -> Tensor | None:
+        return aligned([self._known(one) for one in pasts])
+
     def _known(self, one: Series) -> Tensor:
         """u of the latest steps; NaN where a value is missing, or has no logarithm."""
-        values = one.values[-_MOST_KNOWN:]
+        values = one.values[-max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season) :]
         if self.frame.observation.needs_positive:
             values = np.where(values > 0, values, np.nan)
         return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)
@@ -589,3 +624,14 @@ class Forecaster(TabularModel):
     def _gaussian(self) -> GaussianLikelihood:
         assert isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
         return self.likelihood
+
+
+def _named(x: History) -> Arrays:
+    """The names of groups and the keys of their series, for the answer about totals."""
+    groups = x.groups
+    if not groups.names or x.series is None:
+        return {}
+    members = np.empty(len(groups.names), object)
+    members[:] = [tuple(x.series[k] for k in some) for some in groups.members]
+    found = {"names": np.array(groups.names, object), "members": members}
+    return {totals.QUESTION.key(f"{totals.GROUPS} {name}"): part for name, part in found.items()}

@@ -17,7 +17,8 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.forecasting.windows import CHANNELS, Frame, Pasts
+from models.forecasting.totals.groups import NO_GROUPS, Groups
+from models.forecasting.windows import Frame, Pasts
 from models.likelihoods import GaussianLikelihood
 from models.prediction.answers.reasons import Reason
 from models.prediction.noise import standard_normal
@@ -26,6 +27,7 @@ from models.prediction.weight_draws import FittedDraws, Functions, evaluate
 # Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
 # scaled. Of a network's row: as read, clamped, the sequence, the row, and the row in float32.
 _PASTS, _ROWS = 6, 5
+_CHANNELS = 4  # at most: the value of a step, and its changes from three seasons
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 
@@ -51,6 +53,9 @@ class History:
         reasons: of each row, why its past is unlike those of training; () where none was checked.
         known: u of the whole history, up to a bound, which classical members read; NaN where it is
             missing, and before it begins. None if there are no such members.
+        regressors: what these members read of each such step, and of the steps ahead; None if they
+            read none.
+        groups: the sums over series that a request asks for.
     """
 
     past: Pasts
@@ -62,6 +67,8 @@ class History:
     reasons: tuple[tuple[Reason, ...], ...] = ()
     newest: "Scored | None" = None
     known: Float64[Tensor, "histories known"] | None = None
+    regressors: Float64[Tensor, "histories all regressors"] | None = None
+    groups: Groups = NO_GROUPS
 
     def __len__(self) -> int:
         """Number of predicted steps of all rows."""
@@ -84,6 +91,7 @@ class History:
             reasons=self.reasons[rows],
             newest=None if self.newest is None else self.newest.of_rows(rows),
             known=None if self.known is None else self.known[rows],
+            regressors=None if self.regressors is None else self.regressors[rows],
         )
 
     @classmethod
@@ -95,13 +103,14 @@ class History:
             torch.cat([part.static for part in parts]),
             parts[0].horizon,
             known=aligned([part.known for part in parts]),
+            regressors=aligned([part.regressors for part in parts], 0.0),
         )
 
     @property
     def bytes_per_path(self) -> int:
         """Memory that a path of one row needs during a step."""
         context = self.dynamic.shape[1] - self.horizon + 1
-        row = context * (CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
+        row = context * (_CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
         return 8 * (_PASTS * self.past.shape[1] + _ROWS * row)
 
     def split(self, rows: int) -> list["History"]:
@@ -241,10 +250,16 @@ class Rollout:
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
 
 
-def aligned(parts: Sequence[Tensor | None]) -> Tensor | None:
-    """Histories below each other that end at the same step; the shorter ones begin with NaN."""
+def aligned(parts: Sequence[Tensor | None], before: float = math.nan) -> Tensor | None:
+    """Histories below each other that end at the same step; the shorter ones begin with `before`.
+
+    Args:
+        parts: a row each, or rows of steps that have several numbers.
+    """
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     steps = max(part.shape[1] for part in known)
-    return torch.cat([pad(part, (steps - part.shape[1], 0), value=math.nan) for part in known])
+    others = (0, 0) * (known[0].dim() - 2)
+    padded = [pad(part, (*others, steps - part.shape[1], 0), value=before) for part in known]
+    return torch.cat(padded)

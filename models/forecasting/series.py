@@ -34,6 +34,10 @@ class Series:
     def __len__(self) -> int:
         return len(self.values)
 
+    def columns_of(self, names: Sequence[str], last: int) -> Columns:
+        """Some columns of the last steps."""
+        return {name: self.columns[name][max(0, len(self) - last) :] for name in names}
+
     def until(self, stop: int) -> "Series":
         """The first `stop` steps; none if `stop` is negative."""
         stop = max(stop, 0)

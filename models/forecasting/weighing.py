@@ -27,7 +27,7 @@ def weighing_origins(
 ) -> list[Origin]:
     """Origins in the second half of each series, before its scored end, thinned evenly."""
     assert config.forecast is not None
-    season, horizon = int(config.forecast.season or 1), int(config.forecast.horizon or 1)
+    season, horizon = config.forecast.longest_season, int(config.forecast.horizon or 1)
     before = [one.until(end) for one, end in zip(series, sets.scores.tolist(), strict=True)]
     firsts = [
         min(max(len(one) // 2, _SEASONS * season + _STEPS), max(span, len(one) - horizon))
@@ -44,25 +44,26 @@ def weigh(
     """The classical members, weighed by forecasts from earlier origins.
 
     Their share beside the network follows from the origins that calibrate, because the network has
-    Their share beside the network follows from the origins that calibrate, because the network has
     learned the steps before them. Without such origins nothing shows what the network's forecasts
-    are worth: the classical members then forecast alone, but with covariates or holidays, which
+    are worth: the classical members then forecast alone, but with covariates of the past, which
     only the network reads, the network does. None if no origin has a long enough past, or if the
     network forecasts alone.
     """
     if not earlier:
         return None
     known, targets = _known(model, earlier)
-    found = Classics.fit(known, targets, model.frame.season, worth(earlier, model.horizon))
+    seasons, independent = model.frame.seasons, worth(earlier, model.horizon)
+    found = Classics.fit(known, targets, seasons, independent, model.regressors_at(earlier))
     if not calibrating:
-        return None if model.has_covariates else found
+        return None if model.forecast.past else found
     known, targets = _known(model, calibrating)
+    regressors = None if found.effects is None else model.regressors_at(calibrating)
     alone = replace(model, classics=None)
     options = alone.resolve(PredictOptions(samples=samples))
     paths = alone.roll_out(alone.histories(calibrating), options).paths
     both = torch.stack(
         [
-            found.log_scores(known, targets).flatten(),
+            found.log_scores(known, targets, regressors).flatten(),
             log_scores(paths, targets.to(model.device)).flatten().cpu(),
         ]
     )

@@ -102,6 +102,12 @@ class Costs:
             raise ValueError(f"the actions {', '.join(names)} are not all different")
 
 
+MAX_GROUPED = 16  # columns whose values group series
+MAX_GROUPS = 1_000
+
+Group = Annotated[tuple[str, ...], Len(1, 100_000)]  # keys of series
+
+
 @dataclass(frozen=True)
 class Totals:
     """Sums of a forecast from its first step to each step.
@@ -109,11 +115,47 @@ class Totals:
     Args:
         exceeds: thresholds of the sums, such as the stock.
         series: also the sum over all series of the request, of each step and up to each step.
+        groups: also the sums over groups of series: names of columns whose values group them, or
+            lists of series by the name of their group. The sum over all series comes with them.
+        reconcile: a group with the name of a series is what this series sums up. The draws of such
+            a series and of those that it sums up are projected so that they agree.
+
+    Raises:
+        ValueError: there is nothing to reconcile.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
     exceeds: Annotated[tuple[float, ...], Len(0, 16)] = ()
     series: bool = False
+    groups: Annotated[
+        Annotated[dict[Annotated[str, Len(1, 1_000)], Group], Len(1, MAX_GROUPS)]
+        | Annotated[tuple[str, ...], Len(1, MAX_GROUPED)]
+        | None,
+        Field(
+            description="names of columns whose values group the series, such as `region`, or an "
+            "object: the keys of the series of each group, by the group's name"
+        ),
+    ] = field(default=None, hash=False)
+    reconcile: Annotated[
+        bool,
+        Field(
+            description="a group with the name of a series is what this series sums up: its "
+            "forecast and those of its members are made to agree; each gives way in proportion to "
+            "its variance"
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.reconcile and not isinstance(self.groups, dict):
+            raise ValueError(
+                "reconcile needs groups as an object: the name of a series that is a sum, and the "
+                "series that it sums up"
+            )
+
+    @property
+    def over_series(self) -> bool:
+        """Whether series are summed, so that all of them are needed at once."""
+        return self.series or self.groups is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -231,6 +231,14 @@ class RowPrediction(Prediction):
             columns |= answer.columns()
         return columns
 
+    def rows_below(self) -> dict[str, Any]:
+        """Columns of the rows that come after those of the prediction, such as groups of series."""
+        below = {k: v for one in self.answers.values() for k, v in one.rows_below().items()}
+        if below and self.times is not None:  # those of all series
+            ahead = int(below["step"].max())
+            below["time"] = np.tile(self.times[:ahead], len(below["step"]) // ahead)
+        return below
+
     def _errors(self) -> Arrays:
         """A column for the error of each column of numbers, named after it; none per class."""
         found = self.mc_errors or {}

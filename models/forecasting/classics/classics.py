@@ -10,9 +10,10 @@ from annotated_types import Len
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.config.ranges import Probability
+from models.config.ranges import Flag, Probability
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.candidates import candidates
+from models.forecasting.classics.effects import Effect, Effects, Regressors
 from models.forecasting.classics.member import Asked, Values
 from models.forecasting.classics.smoothing import Smoothing
 from models.forecasting.classics.stacking import log_scores, mixed, stack
@@ -20,14 +21,40 @@ from models.forecasting.rollout import Paths
 
 _SCORED = Asked(horizon=1, draws=50, paths=4, seed=0)  # mixtures of 200 parts are scored
 _LEAST = 0.02  # weight: members below it are left out
+_MOST = 32  # members
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """A member and its weight."""
+    """A member and its weight.
+
+    Args:
+        has_effects: whether it forecasts what effects of covariates leave over, to which they are
+            added again.
+    """
 
     member: Smoothing | Autoregression
     weight: Probability
+    has_effects: Flag = False
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.member.name}, covariates" if self.has_effects else self.member.name
+
+    def adapted(self, values: Values, effect: Effect | None) -> "Weighted":
+        return replace(self, member=self.member.adapted(self._left(values, effect)))
+
+    def paths(self, values: Values, asked: Asked, effect: Effect | None) -> Paths:
+        """Sample paths, with the effects on the steps ahead."""
+        found = self.member.paths(self._left(values, effect), asked)
+        if not self.has_effects or effect is None:
+            return found
+        shift = effect.drawn(asked)
+        return replace(found, values=found.values + shift, means=found.means + shift)
+
+    def _left(self, values: Values, effect: Effect | None) -> Values:
+        return values - effect.past if self.has_effects and effect is not None else values
 
 
 @dataclass(frozen=True)
@@ -36,65 +63,91 @@ class Classics:
     Args:
         members: with weights that sum to 1.
         share: of all of them beside the network.
+        effects: of what is known ahead; None if nothing has any.
     """
 
-    members: Annotated[tuple[Weighted, ...], Len(1, 32)]
+    members: Annotated[tuple[Weighted, ...], Len(1, _MOST)]
     share: Probability = 1.0
+    effects: Effects | None = None
 
     @classmethod
     def fit(
         cls,
         values: Values,
         targets: Float64[Tensor, "rows horizon"],
-        season: int,
+        seasons: Sequence[int],
         independent: float,
+        regressors: Regressors | None = None,
     ) -> "Classics":
         """The members that forecast these targets best, each from the history before it.
 
         Args:
             independent: the number of independent errors that the forecasts are worth.
+            regressors: what is known of each step and of the steps ahead; None without any. If it
+                has effects, each member is tried with them and without.
         """
         asked = replace(_SCORED, horizon=targets.shape[1])
         known = (~values.isnan()).sum(1)
-        tried = candidates(season, int(known.min()), int(known.max()))
-        members = [one.adapted(values) for one in tried]
+        effects = None if regressors is None else Effects.fit(values, regressors, seasons[0])
+        effect = _effect(effects, values, regressors)
+        tried = [
+            Weighted(member, 0.0, flag)
+            for flag in ((False,) if effects is None else (False, True))
+            for member in candidates(seasons, int(known.min()), int(known.max()))
+        ]
+        members = [one.adapted(values, effect) for one in tried]
         # What they learned is of steps after most of these histories: it must not help here.
-        alone = [replace(one, steps=1.0) for one in members]
+        alone = [replace(one, member=replace(one.member, steps=1.0)) for one in members]
         scores = torch.stack(
-            [log_scores(one.paths(values, asked), targets).flatten() for one in alone]
+            [log_scores(one.paths(values, asked, effect), targets).flatten() for one in alone]
         )
-        weights = stack(scores, independent)
-        return cls._of(members, weights)
+        return cls._of(members, stack(scores, independent), effects)
 
     @classmethod
     def _of(
-        cls, members: Sequence[Smoothing | Autoregression], weights: Float64[Tensor, "members"]
+        cls,
+        members: Sequence[Weighted],
+        weights: Float64[Tensor, "members"],
+        effects: Effects | None,
     ) -> "Classics":
         """Members with enough weight, the heaviest first."""
         kept = sorted(zip(weights.tolist(), range(len(members)), strict=True), reverse=True)
-        kept = [(weight, k) for weight, k in kept if weight >= _LEAST] or kept[:1]
+        kept = [(weight, k) for weight, k in kept[:_MOST] if weight >= _LEAST] or kept[:1]
         total = sum(weight for weight, _ in kept)
-        return cls(tuple(Weighted(members[k], weight / total) for weight, k in kept))
+        chosen = tuple(replace(members[k], weight=weight / total) for weight, k in kept)
+        used = any(one.has_effects for one in chosen)
+        return cls(chosen, effects=effects if used else None)
 
     def log_scores(
-        self, values: Values, targets: Float64[Tensor, "rows horizon"]
+        self,
+        values: Values,
+        targets: Float64[Tensor, "rows horizon"],
+        regressors: Regressors | None = None,
     ) -> Float64[Tensor, "rows horizon"]:
         """Log density of each target under the mixture."""
         asked = replace(_SCORED, horizon=targets.shape[1])
+        effect = _effect(self.effects, values, regressors)
         each = [
-            log_scores(one.member.paths(values, asked), targets).flatten() for one in self.members
+            log_scores(one.paths(values, asked, effect), targets).flatten() for one in self.members
         ]
         weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
         return mixed(torch.stack(each), weights).view_as(targets)
 
-    def paths(self, values: Values, asked: Asked) -> Paths:
+    def paths(self, values: Values, asked: Asked, regressors: Regressors | None = None) -> Paths:
         """Sample paths: each member has draws in proportion to its weight."""
         weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
         ends = [0, *(weights.cumsum(0) * asked.draws).round().int().tolist()[:-1], asked.draws]
         counts = [stop - start for start, stop in pairwise(ends)]
+        effect = _effect(self.effects, values, regressors)
         parts = [
-            one.member.paths(values, replace(asked, draws=count))
+            one.paths(values, replace(asked, draws=count), effect)
             for one, count in zip(self.members, counts, strict=True)
             if count
         ]
         return Paths.concatenate(parts, dim=0)
+
+
+def _effect(
+    effects: Effects | None, values: Values, regressors: Regressors | None
+) -> Effect | None:
+    return None if effects is None or regressors is None else effects.of(values, regressors)

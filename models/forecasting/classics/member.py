@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 import torch
+from annotated_types import Len
 from jaxtyping import Float64, Int
 from pydantic import Field
 from torch import Tensor
@@ -13,7 +14,11 @@ from models.forecasting.rollout import Paths
 _ADAPTING = 8  # rows that a member adapts to
 _NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²'s prior: its size, and how many values it counts as
 
+FEW = 12  # sines and cosines of a season, usually
+
 Season = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+
+Shorter = Annotated[tuple[Season, ...], Len(0, 2)]
 
 Values = Float64[Tensor, "rows steps"]
 """u of each history, the latest value last; NaN where it is missing, and before it begins."""
@@ -89,6 +94,24 @@ def first_known(values: Values) -> Float64[Tensor, "rows"]:
     return first.nan_to_num(0.0)
 
 
+def filled(values: Values) -> Values:
+    """Missing values between, before and after known ones, on straight lines and level ends."""
+    places = torch.arange(values.shape[1], dtype=torch.float64)
+    found = values.clone()
+    for row in found:
+        known = ~row.isnan()
+        if bool(known.all()) or not bool(known.any()):
+            continue
+        at, of = places[known], row[known]
+        right = torch.searchsorted(at, places).clamp(1, max(1, len(at) - 1))
+        if len(at) == 1:
+            row[:] = of
+            continue
+        share = ((places - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
+        row[:] = of[right - 1] + share * (of[right] - of[right - 1])
+    return found
+
+
 def unit_of(values: Values) -> Float64[Tensor, "rows"]:
     """The standard deviation of changes from step to step, which makes all series alike."""
     changes = values[:, 1:] - values[:, :-1]
@@ -118,7 +141,7 @@ def inverse_chi_square(
     return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
 
 
-def season_basis(season: int, most: int = 12) -> Float64[Tensor, "season waves"]:
+def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"]:
     """Sines and cosines of a season: all that differ, or the slowest ones of a long season."""
     angle = 2 * torch.pi * torch.arange(season, dtype=torch.float64) / season
     waves = [f(k * angle) for k in range(1, season // 2 + 1) for f in (torch.cos, torch.sin)]

@@ -9,6 +9,12 @@ has the least total variance of all unbiased and coherent forecasts (MinT: Wickr
 Athanasopoulos and Hyndman 2019, eq. 9), and with W = I it is the closest coherent point. Applied to
 each draw it makes the predictive distribution coherent (Panagiotelis, Gamakumara, Athanasopoulos
 and Hyndman 2023, §3). Sums of the bottom draws alone ("bottom up") agree without a projection.
+
+Forecasts of requests take W = diag(Var ŷ) at each step ("variance scaling", §2.4 there): each node
+gives way in proportion to its variance. A sum and its parts are forecasts of the same quantity, and
+their errors go together: the paths of a sum are put in the order of those of its parts before they
+are projected. The projected sum is then no surer than its two forecasts are on average; independent
+ones would count the same knowledge twice.
 """
 
 from collections.abc import Sequence
@@ -17,9 +23,15 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-Draws = Float64[Tensor, "draws nodes"]
+from models.forecasting.totals.coupling import Draws as Paths
+from models.forecasting.totals.groups import Groups
+
+Draws = Float64[Tensor, "*steps draws nodes"]
 Summing = Float64[Tensor, "nodes bottom"]
-Covariance = Float64[Tensor, "nodes nodes"]
+Covariance = Float64[Tensor, "*steps nodes nodes"]
+Projection = Float64[Tensor, "*steps nodes nodes"]
+
+_LEAST = 1e-12  # of the largest variance of a node, so that W can be inverted
 
 
 def summing_matrix(members: Sequence[Sequence[int]], bottom: int) -> Summing:
@@ -40,36 +52,55 @@ def summing_matrix(members: Sequence[Sequence[int]], bottom: int) -> Summing:
     return torch.cat([rows, torch.eye(bottom, dtype=torch.float64)])
 
 
+def projection(summing: Summing, covariance: Covariance | None = None) -> Projection:
+    """S (Sᵀ W⁻¹ S)⁻¹ Sᵀ W⁻¹.
+
+    Args:
+        covariance: W of the errors, positive definite; None for W = I (ordinary least squares).
+    """
+    weighted = summing if covariance is None else torch.linalg.solve(covariance, summing)
+    return summing @ torch.linalg.solve(weighted.mT @ summing, weighted.mT)
+
+
 def reconcile(draws: Draws, summing: Summing, covariance: Covariance | None = None) -> Draws:
     """Coherent draws of all nodes: each draw is projected for itself.
 
     Args:
         draws: joint draws of all nodes, in the order of the rows of `summing`.
-        covariance: W of the errors, positive definite, such as `shrunk_covariance` of errors or of
-            draws; None for W = I (ordinary least squares).
     """
-    weighted = summing if covariance is None else torch.linalg.solve(covariance, summing)
-    onto_bottom = torch.linalg.solve(weighted.T @ summing, weighted.T)
-    return draws @ (summing @ onto_bottom).T
+    return draws @ projection(summing, covariance).mT
 
 
-def shrunk_covariance(draws: Draws) -> Covariance:
-    """The covariance of the nodes, its correlations shrunk towards 0 so that it can be inverted.
+def reconciled(
+    paths: Paths, means: Float64[Tensor, "samples series steps"], groups: Groups
+) -> tuple[Paths, Float64[Tensor, "samples series steps"]]:
+    """Joint paths of series, and means of weight draws, that agree with the declared sums.
 
-    λ = Σ Var(r_ij) ÷ Σ r_ij² over i ≠ j, at most 1 (Schäfer and Strimmer 2005, as MinT's authors).
+    Series that no sum has stay as they are.
 
     Args:
-        draws: of errors, or of the forecasts themselves, whose mean is subtracted.
+        paths: joint paths of all series, paths × series × steps.
     """
-    centred = draws - draws.mean(0)
-    variances = centred.square().mean(0)
-    scores = centred / variances.sqrt()
-    correlation = scores.T @ scores / len(draws)
-    second = scores.square().T @ scores.square() / len(draws)
-    spread = (second - correlation.square()) / (len(draws) - 1)
-    others = ~torch.eye(len(variances), dtype=torch.bool, device=draws.device)
-    size = correlation[others].square().sum()
-    share = (spread[others].sum() / size).clamp(max=1.0) if size > 0 else torch.ones(()).to(size)
-    shrunk = torch.where(others, (1 - share) * correlation, torch.ones_like(correlation))
-    root = variances.sqrt()
-    return shrunk * root.outer(root)
+    bottom = groups.bottom(paths.shape[1])
+    order = [*(series for series, _ in groups.declared), *bottom]
+    summing = summing_matrix(
+        [[bottom.index(k) for k in some] for _, some in groups.declared], len(bottom)
+    ).to(paths)
+    ordered = _in_order_of_parts(paths, groups)[:, order]
+    variances = ordered.var(0, correction=0).T  # steps × nodes
+    least = _LEAST * variances.max(1, keepdim=True).values + torch.finfo(torch.float64).tiny
+    covariance = torch.diag_embed(variances.maximum(least))
+    onto = projection(summing, covariance).mT
+    back = torch.tensor(order, device=paths.device).argsort()
+    found = [(one.permute(2, 0, 1) @ onto).permute(1, 2, 0) for one in (ordered, means[:, order])]
+    return found[0][:, back], found[1][:, back]
+
+
+def _in_order_of_parts(paths: Paths, groups: Groups) -> Paths:
+    """The paths of each declared sum in the order of the sums of its parts over the horizon."""
+    found = paths.clone()
+    for series, members in groups.declared:
+        ranks = paths[:, list(members)].sum((1, 2)).argsort().argsort()
+        own = paths[:, series]
+        found[:, series] = own[own.sum(1).argsort()[ranks]]
+    return found

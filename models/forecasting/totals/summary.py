@@ -11,7 +11,7 @@ from models.forecasting.totals.coupling import quantiles
 from models.forecasting.totals.sums import Sums
 from models.prediction.answers.exceeds import column_name as threshold_name
 from models.prediction.answers.quantiles import column_name as quantile_name
-from models.prediction.answers.totals import QUESTION, SERIES_STEPS, SERIES_SUMS, TOTAL
+from models.prediction.answers.totals import QUESTION, STEPS, SUMS, TOTAL
 from models.prediction.influence import ERROR
 from models.prediction.options import BatchOptions
 from models.prediction.standard_error import standard_error
@@ -44,27 +44,26 @@ def summarise(
     return {QUESTION.key(name): values for name, values in found.items()}
 
 
-def of_series(
-    steps: Sums, means: Float64[Tensor, "samples steps"], options: BatchOptions
+def over_series(
+    steps: Sums, means: Float64[Tensor, "samples groups steps"], options: BatchOptions
 ) -> dict[str, Tensor]:
-    """The same of the sum over all series: of each step, and up to each step.
+    """The same of sums over series: of each step, and up to each step, group after group.
 
     Args:
-        steps: draws of the sum over the series at each step.
-        means: as of `summarise`.
+        steps: draws of the sum over the series of each group at each step.
+        means: of these sums, of each weight draw.
     """
-    ahead = steps.draws.shape[-1]
-    each = means.unflatten(1, (-1, ahead)).sum(1)
     both = {
-        SERIES_STEPS: (steps, each),
-        SERIES_SUMS: (Sums.of(steps.draws, steps.observation), each.cumsum(-1)),
+        STEPS: (steps, means),
+        SUMS: (Sums.of(steps.draws, steps.observation), means.cumsum(-1)),
     }
     found: dict[str, Tensor] = {}
-    for name, (sums, of_draws) in both.items():
+    for name, (sums, each) in both.items():
+        of_draws = each.flatten(1)
         part = {"mean": of_draws.mean(0), **_of_draws(sums, options)}
         if len(of_draws) > 1:
             part["mc_error"] = standard_error(of_draws)
-        found |= {QUESTION.key(f"{name} {key}"): values for key, values in part.items()}
+        found |= {f"{name} {key}": values for key, values in part.items()}
     return found
 
 
@@ -82,12 +81,12 @@ def errors(batches: Sequence[Sums], options: BatchOptions) -> dict[str, Tensor]:
 
 
 def _of_draws(sums: Sums, options: BatchOptions) -> dict[str, Tensor]:
-    """Median, bounds of credible intervals, quantiles and probabilities of thresholds."""
+    """Median, deviation, bounds of credible intervals, quantiles, probabilities of thresholds."""
     levels = options.intervals if "credible" in options.interval_kinds else ()
     wanted = [0.5, *(0.5 * (1 - p) for p in levels), *(0.5 * (1 + p) for p in levels)]
     draws = sums.draws.flatten(1)
     values = quantiles(draws, draws.new_tensor([*wanted, *options.quantiles])).T
-    found = {"median": values[:, 0]}
+    found = {"median": values[:, 0], "deviation": draws.std(0, correction=0)}
     if levels:
         found["credible lower"] = values[:, 1 : len(levels) + 1]
         found["credible upper"] = values[:, len(levels) + 1 : len(wanted)]
@@ -104,6 +103,7 @@ def _by_column(found: dict[str, Tensor], options: BatchOptions) -> dict[str, Ten
     thresholds = () if options.totals is None else options.totals.exceeds
     names = {
         "median": ["median"],
+        "deviation": ["deviation"],
         "credible lower": [f"lower_{level}" for level in options.intervals],
         "credible upper": [f"upper_{level}" for level in options.intervals],
         "quantiles": [quantile_name(p) for p in options.quantiles],

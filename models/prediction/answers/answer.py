@@ -75,6 +75,10 @@ class Answer(ABC):
     def columns(self) -> dict[str, Any]:
         """Table columns by name: an array, a list, `Names` or `ListsOfClasses`, a value per row."""
 
+    def rows_below(self) -> dict[str, Any]:
+        """Columns of further table rows after those of the prediction, which lack its others."""
+        return {}
+
     def tensors(self) -> dict[str, np.ndarray]:
         """Output tensors of the Open Inference Protocol by name: those of its `Question`."""
         return {}

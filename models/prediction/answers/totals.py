@@ -15,7 +15,9 @@ from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 
 TOTAL = "total_"  # begins the names of columns, tensors and errors
-SERIES_STEPS, SERIES_SUMS = "series steps", "series sums"  # begin names in the summary
+STEPS, SUMS = "steps", "sums"  # of sums over series; they begin names in the summary
+SERIES, GROUPS = "series", "groups"  # before them: over all series, over groups
+GROUP = "group"  # the column with the names of groups, whose rows come after those of the series
 
 PerLevel = Float[np.ndarray, "rows levels"]
 
@@ -33,6 +35,7 @@ class TotalsAnswer(Answer):
         exceeds: the probability that the sum is above each of the thresholds.
         series_steps, series_sums: of the sum over all series, of each step and up to each; None if
             it was not asked for. Their rows are the steps.
+        groups: of the sums over groups of series; None if none were asked for.
     """
 
     levels: tuple[float, ...]
@@ -40,6 +43,7 @@ class TotalsAnswer(Answer):
     thresholds: tuple[float, ...]
     mean: Float[np.ndarray, "rows"]
     median: Float[np.ndarray, "rows"]
+    deviation: Float[np.ndarray, "rows"]
     mc_error: Float[np.ndarray, "rows"] | None
     lower: PerLevel | None
     upper: PerLevel | None
@@ -49,6 +53,7 @@ class TotalsAnswer(Answer):
     exceeds: Float[np.ndarray, "rows thresholds"]
     series_steps: "TotalsAnswer | None" = None
     series_sums: "TotalsAnswer | None" = None
+    groups: "GroupTotals | None" = None
 
     @property
     def _bounds(self) -> list[tuple[str, PerLevel, PerLevel]]:
@@ -73,6 +78,7 @@ class TotalsAnswer(Answer):
         found: dict[str, Any] = {
             "mean": self.mean,
             "median": self.median,
+            "deviation": self.deviation,
             "mc_error": self.mc_error,
             "intervals": intervals,
         }
@@ -83,12 +89,13 @@ class TotalsAnswer(Answer):
         if self.series_steps is not None and self.series_sums is not None:
             each, sums = self.series_steps.document(), self.series_sums.document()
             found["series"] = {"steps": each, "sums": sums}
+        if self.groups is not None:
+            found["groups"] = self.groups.document()
         return found
 
     def columns(self) -> dict[str, np.ndarray]:
-        nan = np.full_like(self.mean, np.nan)
-        error = nan if self.mc_error is None else self.mc_error
-        found = {"mean": self.mean, "median": self.median, "mc_error": error}
+        found = {"mean": self.mean, "median": self.median, "mc_error": self._error_or_nan}
+        found["deviation"] = self.deviation
         for kind, lower, upper in self._bounds:
             prefix = "" if kind == "credible" else f"{kind}_"
             for i, level in enumerate(self.levels):
@@ -97,6 +104,13 @@ class TotalsAnswer(Answer):
         found |= Quantiles(self.p, self.quantiles).columns()
         found |= Exceedance(self.thresholds, self.exceeds).columns()
         return {f"{TOTAL}{name}": values for name, values in found.items()} | self._of_series()
+
+    @property
+    def _error_or_nan(self) -> np.ndarray:
+        return np.full_like(self.mean, np.nan) if self.mc_error is None else self.mc_error
+
+    def rows_below(self) -> dict[str, Any]:
+        return {} if self.groups is None else self.groups.columns()
 
     def _of_series(self) -> dict[str, np.ndarray]:
         """Columns of the sums over all series, which the rows of each series have again."""
@@ -108,7 +122,7 @@ class TotalsAnswer(Answer):
         return columns
 
     def tensors(self) -> dict[str, np.ndarray]:
-        found = {"mean": self.mean, "median": self.median}
+        found = {"mean": self.mean, "median": self.median, "deviation": self.deviation}
         for kind, lower, upper in self._bounds:
             prefix = "" if kind == "credible" else f"{kind}_"
             found[f"{prefix}quantiles"] = np.stack([lower, upper], axis=-1)
@@ -116,7 +130,54 @@ class TotalsAnswer(Answer):
             found["quantile_values"] = self.quantiles
         if self.thresholds:
             found["exceeds"] = self.exceeds
-        return {f"{TOTAL}{name}": values for name, values in found.items()}
+        of_groups = {} if self.groups is None else self.groups.tensors()
+        return {f"{TOTAL}{name}": values for name, values in found.items()} | of_groups
+
+
+@dataclass(frozen=True)
+class GroupTotals:
+    """Of the sums over the series of each group.
+
+    Args:
+        names, members: of each group: its name, and the keys of its series.
+        steps, sums: of each step, and up to each; their rows are the steps of one group after
+            those of the other.
+    """
+
+    names: tuple[str, ...]
+    members: tuple[tuple[str, ...], ...]
+    steps: TotalsAnswer
+    sums: TotalsAnswer
+
+    @property
+    def _ahead(self) -> int:
+        return len(self.steps.mean) // len(self.names)
+
+    def document(self) -> list[dict[str, Any]]:
+        found = []
+        for i, (name, members) in enumerate(zip(self.names, self.members, strict=True)):
+            rows = slice(i * self._ahead, (i + 1) * self._ahead)
+            each, sums = (one.select(rows).document() for one in (self.steps, self.sums))
+            found.append({"group": name, "series": list(members), "steps": each, "sums": sums})
+        return found
+
+    def columns(self) -> dict[str, Any]:
+        """As those of series: the sum of a step, and `total_` columns of the sums up to it."""
+        each = {k.removeprefix(TOTAL): v for k, v in self.steps.columns().items()}
+        each["total_variance"] = each.pop("deviation") ** 2
+        names = [name for name in self.names for _ in range(self._ahead)]
+        steps = np.tile(np.arange(1, self._ahead + 1), len(self.names))
+        return {GROUP: names, "step": steps} | each | self.sums.columns()
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Groups × steps, …"""
+        shape = (len(self.names), self._ahead)
+        found = {GROUP: np.array(self.names, object)}
+        for one, prefix in ((self.steps, ""), (self.sums, TOTAL)):
+            for name, values in one.tensors().items():
+                rows = values.reshape(*shape, *values.shape[1:])
+                found[f"{GROUP}_{prefix}{name.removeprefix(TOTAL)}"] = rows
+        return found
 
 
 def of_mixture(
@@ -128,10 +189,15 @@ def of_mixture(
 
 def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> TotalsAnswer:
     found = _answer(arrays, options)
-    each, sums = (_under(arrays, name) for name in (SERIES_STEPS, SERIES_SUMS))
-    if not each:
-        return found
-    return replace(found, series_steps=_answer(each, options), series_sums=_answer(sums, options))
+    series, groups = (_under(arrays, name) for name in (SERIES, GROUPS))
+    if series:
+        each, sums = (_answer(_under(series, name), options) for name in (STEPS, SUMS))
+        found = replace(found, series_steps=each, series_sums=sums)
+    if groups:
+        each, sums = (_answer(_under(groups, name), options) for name in (STEPS, SUMS))
+        names, members = (tuple(groups[name].tolist()) for name in ("names", "members"))
+        found = replace(found, groups=GroupTotals(names, members, each, sums))
+    return found
 
 
 def _under(arrays: Arrays, name: str) -> Arrays:
@@ -148,6 +214,7 @@ def _answer(arrays: Arrays, options: ResolvedOptions) -> TotalsAnswer:
         thresholds=options.totals.exceeds,
         mean=arrays["mean"],
         median=arrays["median"],
+        deviation=arrays["deviation"],
         mc_error=arrays.get("mc_error"),
         lower=arrays.get("credible lower"),
         upper=arrays.get("credible upper"),
@@ -158,17 +225,26 @@ def _answer(arrays: Arrays, options: ResolvedOptions) -> TotalsAnswer:
     )
 
 
+_OF_SUMS = {
+    "mean": (-1,),
+    "median": (-1,),
+    "deviation": (-1,),
+    "quantiles": (-1, -1, 2),
+    "quantile_values": (-1, -1),
+    "exceeds": (-1, -1),
+}
+
 QUESTION = Question(
     "totals",
     of_mixture,
     answer,
     ("forecasting",),
-    {
-        f"{TOTAL}mean": (-1,),
-        f"{TOTAL}median": (-1,),
-        f"{TOTAL}quantiles": (-1, -1, 2),
-        f"{TOTAL}conformal_quantiles": (-1, -1, 2),
-        f"{TOTAL}quantile_values": (-1, -1),
-        f"{TOTAL}exceeds": (-1, -1),
+    {f"{TOTAL}{name}": shape for name, shape in _OF_SUMS.items()}
+    | {f"{TOTAL}conformal_quantiles": (-1, -1, 2), GROUP: (-1,)}
+    | {
+        f"{GROUP}_{prefix}{name}": (-1, *shape)
+        for prefix in ("", TOTAL)
+        for name, shape in _OF_SUMS.items()
     },
+    texts={"forecasting": (GROUP,)},
 )

@@ -22,7 +22,7 @@ from app.serving.batching import (
     take,
 )
 from app.serving.throughput import Throughput
-from models.prediction.options import KINDS, PredictOptions, ResolvedOptions
+from models.prediction.options import KINDS, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import Interval, RowPrediction, requested_intervals
 
 SPEED = speed_key("a", PredictOptions())
@@ -302,3 +302,14 @@ def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted()
     for _ in range(7):
         throughput.lower("k")
     assert 0.04 < throughput.seconds("k", 1, 10) < 0.05
+
+
+def test_sums_over_series_need_all_rows_at_once(loop: asyncio.AbstractEventLoop) -> None:
+    """Sums over the steps of one series do not."""
+    for totals, is_divisible in (
+        (None, True),
+        (Totals(), True),
+        (Totals(series=True), False),
+        (Totals(groups=("region",)), False),
+    ):
+        assert entry(loop, 8, totals=totals).is_divisible is is_divisible

@@ -1,6 +1,8 @@
 """Forecasts of several series over HTTP: JSON, Arrow, CSV, v2, and a data set as a job."""
 
+import csv
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -290,3 +292,191 @@ def test_the_newest_values_are_scored_on_every_wire(service: Service) -> None:
     short = service.post("/predict", {"model": "shops", "inputs": odd, "anomalies": 41})
     assert short.status_code == 422
     assert short.json()["errors"][0]["path"] == "/anomalies"
+
+
+GROUPS = {"all": list(SHOPS), "south only": ["south"]}
+
+
+def test_groups_are_sums_of_their_series(service: Service) -> None:
+    """A group of one series has its sums, one of all has those over all series."""
+    answer = ask(service, totals={"groups": GROUPS, "exceeds": [900.0]}, quantiles=[0.3])
+    found = answer["totals"]
+    every, south = found["groups"]
+    assert (every["group"], every["series"]) == ("all", list(SHOPS))
+    assert {name: every[name] for name in ("steps", "sums")} == found["series"]
+    means = np.array(answer["mean"]).reshape(2, HORIZON)
+    np.testing.assert_allclose(every["steps"]["mean"], means.sum(0))
+    np.testing.assert_allclose(every["sums"]["mean"], means.sum(0).cumsum())
+    own = {k: v[HORIZON:] for k, v in found.items() if k in ("mean", "median", "deviation")}
+    for name, values in own.items():
+        np.testing.assert_allclose(south["sums"][name], values)
+    for name in ("quantiles", "exceeds"):
+        (one,), (expected,) = south["sums"][name], found[name]
+        values = "values" if name == "quantiles" else "probability"
+        assert one[values] == expected[values][HORIZON:]
+    (interval,), credible = south["sums"]["intervals"], found["intervals"][0]
+    assert interval["lower"] == credible["lower"][HORIZON:]
+    by_key = ask(service, totals={"groups": ["shop"]})["totals"]["groups"]
+    assert [one["group"] for one in by_key] == ["shop=north", "shop=south"]
+    assert by_key[1]["sums"]["median"] == own["median"]
+
+
+def test_draws_of_sums_are_sums_of_paths(service: Service) -> None:
+    """The deviation of each series' sum is that of its returned paths."""
+    answer = ask(service, totals={}, return_draws=True)
+    sums = np.array(answer["draws"]).reshape(-1, 2, HORIZON).cumsum(-1)
+    np.testing.assert_allclose(answer["totals"]["deviation"], sums.std(0).flatten(), rtol=1e-6)
+
+
+def test_a_declared_sum_and_its_series_agree(service: Service) -> None:
+    whole = history("north")
+    whole |= {"shop": ["whole"] * 48}
+    whole["sales"] = (np.array(history("north")["sales"]) + history("south")["sales"]).tolist()
+    inputs = together(BOTH, whole, {**ahead("north"), "shop": ["whole"] * HORIZON})
+    totals = {"groups": {"whole": list(SHOPS)}, "reconcile": True}
+    found = ask(service, inputs, totals=totals)["totals"]
+    north, south, own = np.array(found["mean"]).reshape(3, HORIZON)
+    np.testing.assert_allclose(own, north + south)
+    np.testing.assert_allclose(found["groups"][0]["sums"]["median"], found["median"][2 * HORIZON :])
+    np.testing.assert_allclose(found["series"]["sums"]["mean"], own)
+    apart = np.array(ask(service, inputs, totals={})["totals"]["mean"]).reshape(3, HORIZON)
+    assert np.abs(apart[2] - apart[0] - apart[1]).min() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("totals", "path"),
+    [
+        ({"groups": {"x": ["east"]}}, "/totals/groups/x"),
+        ({"groups": ["price"]}, "/totals/groups/0"),
+        ({"groups": ["region"]}, "/totals/groups/0"),
+        ({"groups": []}, "/totals/groups"),
+        ({"groups": {"x": "north"}}, "/totals/groups/x"),
+        ({"reconcile": True}, "/totals"),
+        ({"groups": GROUPS, "reconcile": True}, "/totals/reconcile"),
+    ],
+)
+def test_wrong_groups_are_named(service: Service, totals: dict[str, Any], path: str) -> None:
+    answer = service.post("/predict", {"model": "shops", "inputs": BOTH, "totals": totals})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["path"] == path
+
+
+def arrow(columns: Columns) -> bytes:
+    sink, table = io.BytesIO(), pa.table(columns)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def check_groups(table: pa.Table, totals: dict[str, Any]) -> None:
+    """Rows of groups come after those of series and have the numbers of the JSON answer."""
+    assert table.column_names[:4] == ["series", "group", "step", "time"]
+    below = table.slice(2 * HORIZON)
+    assert below["series"].null_count == below.num_rows == 2 * HORIZON
+    assert table["group"].to_pylist()[: 2 * HORIZON] == [None] * 2 * HORIZON
+    assert below["group"].to_pylist() == [n for n in GROUPS for _ in range(HORIZON)]
+    assert below["step"].to_pylist() == [1, 2, 3, 4] * 2
+    assert below["time"].to_pylist() == table["time"].to_pylist()[: 2 * HORIZON]
+    assert below["epistemic_variance"].null_count == below.num_rows
+    rows = below.to_pydict()
+    for i, group in enumerate(totals["groups"]):
+        at = slice(i * HORIZON, (i + 1) * HORIZON)
+        each, sums = group["steps"], group["sums"]
+        np.testing.assert_allclose(rows["mean"][at], each["mean"], rtol=1e-6)
+        np.testing.assert_allclose(rows["lower_0.9"][at], each["intervals"][0]["lower"], rtol=1e-6)
+        np.testing.assert_allclose(
+            np.sqrt(rows["total_variance"][at]), each["deviation"], rtol=1e-6
+        )
+        np.testing.assert_allclose(rows["total_mean"][at], sums["mean"], rtol=1e-6)
+        np.testing.assert_allclose(rows["total_deviation"][at], sums["deviation"], rtol=1e-6)
+        probability = sums["exceeds"][0]["probability"]
+        np.testing.assert_allclose(rows["total_exceeds_900.0"][at], probability, atol=1e-6)
+
+
+def test_groups_on_every_wire(service: Service) -> None:
+    totals = {"groups": GROUPS, "exceeds": [900.0]}
+    whole = ask(service, totals=totals)["totals"]
+    params = {"model": "shops", "totals": json.dumps(totals)}
+    for accept in (MEDIA_TYPE, "text/csv"):
+        headers = {"Content-Type": MEDIA_TYPE, "Accept": accept}
+        answer = service.http.post("/predict", params=params, content=arrow(BOTH), headers=headers)
+        assert answer.status_code == 200, answer.text
+        if accept == MEDIA_TYPE:
+            check_groups(pa.ipc.open_stream(answer.content).read_all(), whole)
+        else:
+            lines = list(csv.DictReader(io.StringIO(answer.text)))
+            assert [line["group"] for line in lines[-HORIZON:]] == ["south only"] * HORIZON
+            assert float(lines[-1]["total_mean"]) == whole["groups"][1]["sums"]["mean"][-1]
+    tensors = [
+        {"name": name, "shape": [len(values)], "datatype": kind, "data": values}
+        for (name, values), kind in zip(
+            BOTH.items(), ("BYTES", "BYTES", "FP64", "FP64"), strict=True
+        )
+    ]
+    request = {"inputs": tensors, "parameters": {"totals": json.dumps(totals)}}
+    answer = service.post("/v2/models/shops/infer", request)
+    assert answer.status_code == 200, answer.text
+    outputs = {output["name"]: output for output in answer.json()["outputs"]}
+    assert outputs["group"]["data"] == list(GROUPS)
+    assert outputs["group_total_mean"]["shape"] == [2, HORIZON]
+    for prefix, name in (("group_", "steps"), ("group_total_", "sums")):
+        expected = [value for group in whole["groups"] for value in group[name]["median"]]
+        np.testing.assert_allclose(outputs[f"{prefix}median"]["data"], expected)
+    np.testing.assert_allclose(outputs["total_mean"]["data"], whole["mean"])
+
+
+def data_set(service: Service, columns: Columns) -> str:
+    sink = io.BytesIO()
+    parquet.write_table(pa.table(columns), sink)
+    headers = {"Content-Type": "application/vnd.apache.parquet"}
+    answer = service.http.post(
+        "/datasets", params={"name": "some"}, content=sink.getvalue(), headers=headers
+    )
+    found: str = answer.json()["id"]
+    return found
+
+
+def test_totals_and_anomalies_of_a_data_set(service: Service) -> None:
+    """As those of the same series by JSON, in one chunk where series are summed."""
+    totals = {"groups": GROUPS, "exceeds": [900.0]}
+    whole = ask(service, totals=totals, anomalies=3)
+    request = {"model": "shops", "dataset": data_set(service, BOTH), "totals": totals}
+    cut = service.post("/predict/batch", request | {"chunk_rows": 1})
+    assert cut.status_code == 422
+    assert cut.json()["errors"][0]["path"] == "/chunk_rows"
+    job_id = finish(service, service.post("/predict/batch", request | {"anomalies": 3}))
+    content = service.http.get(f"/jobs/{job_id}/result").content
+    table = parquet.read_table(io.BytesIO(content))
+    check_groups(table, whole["totals"])
+    rows = table.slice(0, 2 * HORIZON)
+    np.testing.assert_allclose(rows["total_mean"], whole["totals"]["mean"], rtol=1e-6)
+    np.testing.assert_allclose(
+        rows["series_total_mean"].to_pylist()[:HORIZON],
+        whole["totals"]["series"]["sums"]["mean"],
+        rtol=1e-6,
+    )
+    found = whole["anomalies"]
+    for name in ("value", "p_value", "surprise"):
+        values = [rows[f"anomaly_{name}"].to_pylist()[i * HORIZON] for i in range(2)]
+        np.testing.assert_allclose(np.concatenate(values), found[name], rtol=1e-5)
+    np.testing.assert_allclose(
+        [rows["anomaly_joint_p_value"].to_pylist()[i * HORIZON] for i in range(2)],
+        found["joint"]["p_value"],
+        rtol=1e-5,
+    )
+
+
+def test_a_sum_over_series_needs_every_series(service: Service) -> None:
+    few = {name: values[-3:] for name, values in history("north").items()}
+    few["shop"] = ["young"] * 3
+    columns = together(BOTH, few, {**ahead("north"), "shop": ["young"] * HORIZON})
+    request = {"model": "shops", "dataset": data_set(service, columns), "totals": {"series": True}}
+    job_id: str = service.post("/predict/batch", request).json()["id"]
+
+    def job() -> dict[str, Any]:
+        found: dict[str, Any] = service.http.get(f"/jobs/{job_id}").json()
+        return found
+
+    wait_until(lambda: job()["finished_at"] is not None)
+    assert job()["status"] == "failed"
+    assert "the series 'young': the history has 3 rows" in job()["error"]["message"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.artifact.files import examine_artifact, read_model, write_model
-from models.config import ForecastConfig
+from models.config import FeatureConfig, ForecastConfig
 from models.forecasting.backtest import seasonal_naive
 from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
@@ -47,14 +47,21 @@ def test_a_network_without_a_part_is_said() -> None:
     assert any(note in one for one in model.notes)
 
 
-def test_holidays_keep_the_network_where_nothing_weighs_it() -> None:
-    """Classical members do not read them."""
+def test_covariates_of_the_past_keep_the_network_where_nothing_weighs_it() -> None:
+    """Classical members do not read them; they do read holidays."""
     config = configure(sales(60), training=replace(QUICK, epochs=2))
     assert config.forecast is not None
-    config = replace(config, forecast=replace(config.forecast, holidays="here"))
-    model = train(sales(60), TYPES, config, holidays=Holidays((0,), -40_000, 40_000))
+    columns = {**sales(60), "price": np.arange(60.0)}
+    of_past = replace(config.forecast, past=("price",))
+    features = (FeatureConfig(name="price", type="number"),)
+    types = {**TYPES, "price": "number"}
+    model = train(columns, types, replace(config, forecast=of_past, features=features))
     assert isinstance(model, Forecaster)
     assert model.classics is None
+    of_days = replace(config, forecast=replace(config.forecast, holidays="here"))
+    model = train(sales(60), TYPES, of_days, holidays=Holidays((0,), -40_000, 40_000))
+    assert isinstance(model, Forecaster)
+    assert model.classics is not None
 
 
 def test_a_plain_season_is_forecast_as_well_as_it_can_be(mixed: Forecaster) -> None:

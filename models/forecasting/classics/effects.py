@@ -1,0 +1,236 @@
+r"""Effects of what is known ahead: a regression whose errors are a series.
+
+    u_t = x_tᵀβ + z_t,      β_j ~ N(0, σ² τ_j²)
+
+where the changes of z are an autoregression (`models.forecasting.classics.errors`); as regression
+with ARIMA errors (Hyndman and Athanasopoulos 2021, ch. 10). Members forecast z. Weights φ and
+effects β are found in turns; asymptotically the two are independent (Pierce 1971), so that the
+posterior of β given φ, normal with an inverse gamma noise, is that of both. Each τ_j maximises the
+evidence (MacKay 1992; Tipping 2001): of noise it is 0, and then nothing has an effect.
+
+A draw of β leaves other errors z behind, whose forecasts are others: in draws the known x ahead
+count from what the past of x would have led to expect, x̃,
+
+    x_{T+h}ᵀ β̂ + (x_{T+h} − x̃_{T+h})ᵀ (β − β̂).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import torch
+from annotated_types import Len
+from jaxtyping import Float64
+from torch import Tensor
+
+from models.config.ranges import NotNegative
+from models.forecasting.classics.errors import Errors
+from models.forecasting.classics.member import (
+    Asked,
+    Values,
+    filled,
+    inverse_chi_square,
+    unit_of,
+)
+from models.prediction.noise import standard_normal
+
+MOST = 64  # regressors
+_TURNS, _ROUNDS, _FITS = 3, 30, 3
+_FIRST, _WIDEST = 10.0, 1_000.0  # τ, in units of the noise's deviation per unit of a regressor
+_LEAST = 0.3  # share of what is known of an effect that is due to the values; else it has none
+_MOST_LAGS, _STEPS_PER_LAG = 6, 10
+_BLOCK_VALUES = 2**23
+
+Regressors = Float64[Tensor, "rows all regressors"]
+"""Inputs of each step of a history, aligned with its values, and of the steps ahead."""
+
+
+@dataclass(frozen=True)
+class Products:
+    """Of filtered regressors x and values y, given c and s, in units of each row."""
+
+    xx: Float64[Tensor, "rows regressors regressors"]
+    xy: Float64[Tensor, "rows regressors"]
+    yy: Float64[Tensor, "rows"]
+    count: Float64[Tensor, "rows"]
+    means: Float64[Tensor, "rows means regressors"]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """β ~ N(mean, σ² root rootᵀ), in units of each row.
+
+    Args:
+        known: what the data tell of each effect, from 0 to 1: 1 − its posterior's ÷ its prior's
+            variance.
+        noise: the posterior's size of σ².
+        freedom: its degrees of freedom.
+    """
+
+    mean: Float64[Tensor, "rows regressors"]
+    root: Float64[Tensor, "rows regressors regressors"]
+    known: Float64[Tensor, "rows regressors"]
+    noise: Float64[Tensor, "rows"]
+    freedom: Float64[Tensor, "rows"]
+
+    @classmethod
+    def of(cls, products: Products, widths: Float64[Tensor, "regressors"]) -> "Posterior":
+        scaled = widths.unsqueeze(1) * products.xx * widths
+        identity = torch.eye(len(widths), dtype=torch.float64)
+        lower = torch.linalg.cholesky(scaled + identity)
+        right = (widths * products.xy).unsqueeze(-1)
+        mean = widths * torch.cholesky_solve(right, lower).squeeze(-1)
+        root = torch.linalg.solve_triangular(lower.mT, identity.expand_as(lower), upper=True)
+        squares = (products.yy - (mean * products.xy).sum(1)).clamp(min=0)
+        known = 1 - root.square().sum(-1)
+        freedom = (products.count - known.sum(1)).clamp(min=1)
+        noise = squares / freedom + torch.finfo(torch.float64).tiny
+        return cls(mean, widths.unsqueeze(1) * root, known, noise, freedom)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effects on some histories, and on the steps after them.
+
+    Args:
+        past: x_tᵀβ̂ of each step of the histories.
+        ahead: the same of the steps ahead.
+        spread: of draws, times the root of σ² and a standard normal of each regressor.
+        noise: the size of σ².
+        freedom: its degrees of freedom.
+    """
+
+    past: Values
+    ahead: Float64[Tensor, "rows horizon"]
+    spread: Float64[Tensor, "rows horizon regressors"]
+    noise: Float64[Tensor, "rows"]
+    freedom: Float64[Tensor, "rows"]
+
+    def drawn(self, asked: Asked) -> Float64[Tensor, "draws 1 rows horizon"]:
+        """The effect ahead in each draw."""
+        width = 1 + self.spread.shape[-1]
+        noise = standard_normal(asked.seed, "effects", 0, asked.draws, width).double()
+        variance = self.noise * inverse_chi_square(noise[:, :1], self.freedom)
+        shift = torch.einsum("rhk,dk->drh", self.spread, noise[:, 1:])
+        return (self.ahead + variance.sqrt().unsqueeze(-1) * shift).unsqueeze(1)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What training found of effects.
+
+    Args:
+        errors: what the regression leaves over.
+        widths: τ_j, in units of the errors' noise.
+    """
+
+    errors: Errors
+    widths: Annotated[tuple[NotNegative, ...], Len(1, MOST)]
+
+    @classmethod
+    def fit(cls, values: Values, regressors: Regressors, season: int) -> "Effects | None":
+        """Prior widths that maximise the evidence of these histories; None if none has an effect.
+
+        Args:
+            regressors: as `of`; None is found if they are more than `MOST`.
+        """
+        width = regressors.shape[-1]
+        if not 0 < width <= MOST:
+            return None
+        found = cls(_errors(values, season), (_FIRST,) * width)
+        for _ in range(_FITS):
+            found = found._with_widths(values, regressors)
+            if not any(found.widths):
+                return None
+        return found
+
+    def of(self, values: Values, regressors: Regressors) -> Effect:
+        """The effects on each history."""
+        per_row = regressors.shape[1] * (regressors.shape[2] + len(self.errors.lags))
+        at_once = max(1, _BLOCK_VALUES // per_row)
+        parts = zip(values.split(at_once), regressors.split(at_once), strict=True)
+        return _joined([self._of(*part) for part in parts])
+
+    def _of(self, values: Values, regressors: Regressors) -> Effect:
+        steps, unit = values.shape[1], unit_of(values)
+        past, ahead = regressors[:, :steps], regressors[:, steps:]
+        products, weights = self._products(values, past)
+        found = Posterior.of(products, self._widths)
+        beta = unit.unsqueeze(1) * found.mean
+        horizon = ahead.shape[1]
+        foreseen = self.errors.continued(past, weights, products.means, horizon)
+        return Effect(
+            torch.einsum("rtk,rk->rt", past, beta),
+            torch.einsum("rtk,rk->rt", ahead, beta),
+            (ahead - foreseen) @ (unit.view(-1, 1, 1) * found.root),
+            found.noise,
+            found.freedom,
+        )
+
+    @property
+    def _widths(self) -> Float64[Tensor, "regressors"]:
+        return torch.tensor(self.widths, dtype=torch.float64)
+
+    def _with_widths(self, values: Values, regressors: Regressors) -> "Effects":
+        """A copy with the widths of most evidence, given the errors' weights."""
+        products, _ = self._products(values, regressors[:, : values.shape[1]])
+        widths = self._widths
+        for _ in range(_ROUNDS):
+            found = Posterior.of(products, widths)
+            squares = (found.mean.square() / found.noise.unsqueeze(1)).sum(0)
+            widths = (squares / found.known.sum(0).clamp(min=1e-12)).sqrt().clamp(max=_WIDEST)
+        widths = torch.where(found.known.mean(0) > _LEAST, widths, 0.0)
+        return replace(self, widths=tuple(widths.tolist()))
+
+    def _products(
+        self, values: Values, past: Float64[Tensor, "rows steps regressors"]
+    ) -> tuple[Products, Float64[Tensor, "rows lags"]]:
+        """Given the weights φ of the errors, which are found in turns with the effects."""
+        unit = unit_of(values)
+        weights = values.new_zeros(len(values), len(self.errors.lags))
+        for turn in range(_TURNS):
+            products = self._given(weights, values, past)
+            if turn == _TURNS - 1:
+                break
+            beta = unit.unsqueeze(1) * Posterior.of(products, self._widths).mean
+            weights = self.errors.weights(values - torch.einsum("rtk,rk->rt", past, beta))
+        return products, weights
+
+    def _given(
+        self,
+        weights: Float64[Tensor, "rows lags"],
+        values: Values,
+        past: Float64[Tensor, "rows steps regressors"],
+    ) -> Products:
+        errors, width = self.errors, past.shape[-1]
+        u = filled(values) / unit_of(values).unsqueeze(1)
+        both = errors.filtered(torch.cat([past, u.unsqueeze(-1)], -1), weights)
+        means = errors.means(torch.arange(-both.shape[1], 0)).expand(len(values), -1, -1)
+        counted = errors.counted(values)
+        terms = torch.cat([means, both], -1) * counted.unsqueeze(-1)
+        each = terms.mT @ terms
+        m = means.shape[-1]
+        of_means = torch.linalg.solve(each[:, :m, :m] + errors.precisions.diag(), each[:, :m, m:])
+        left = each[:, m:, m:] - each[:, m:, :m] @ of_means
+        return Products(
+            left[:, :width, :width],
+            left[:, :width, width],
+            left[:, width, width],
+            counted.sum(1).double(),
+            of_means[..., :width],
+        )
+
+
+def _errors(values: Values, season: int) -> Errors:
+    """Lags and season that the shortest history can tell."""
+    known = (~values.isnan()).sum(1)
+    shortest = int(known.min())
+    lags = [*range(1, 1 + max(2, min(_MOST_LAGS, shortest // _STEPS_PER_LAG)))]
+    repeats = season > 1 and 2 * season <= shortest
+    if repeats and 3 * season <= shortest:
+        lags = sorted({*lags, season})
+    return Errors(tuple(lags), season if repeats else 1)
+
+
+def _joined(parts: list[Effect]) -> Effect:
+    names = Effect.__dataclass_fields__
+    return Effect(*(torch.cat([getattr(part, name) for part in parts]) for name in names))

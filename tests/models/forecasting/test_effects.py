@@ -1,0 +1,151 @@
+"""Effects of what is known ahead, in simulated series whose effects are known."""
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from models.forecasting.classics.classics import Classics
+from models.forecasting.classics.effects import Effect, Effects
+from models.forecasting.classics.errors import Errors
+from models.forecasting.classics.member import Asked
+
+STEPS, AHEAD, RUNS = 150, 10, 30
+
+Array = Float64[np.ndarray, "..."]
+
+
+def errors_of(kind: str, random: np.random.Generator) -> Array:
+    """Errors of a regression, whose one-step noise has deviation 1."""
+    noise = random.normal(size=STEPS)
+    if kind == "white noise":
+        return noise
+    if kind == "random walk":
+        return noise.cumsum()
+    if kind == "smoothing":  # a level that moves by 0.3 of each error
+        return np.concatenate([[0.0], 0.3 * noise[:-1].cumsum()]) + noise
+    return noise.cumsum() + 5 * np.sin(2 * np.pi * np.arange(STEPS) / 12)
+
+
+def simulated(kind: str, seed: int, effects: list[float]) -> tuple[Tensor, Tensor]:
+    """Values, and regressors of their steps: [1, STEPS] and [1, STEPS, effects]."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(STEPS, len(effects)))
+    values = x @ np.array(effects) + errors_of(kind, random)
+    return torch.from_numpy(values).unsqueeze(0), torch.from_numpy(x).unsqueeze(0)
+
+
+def impulse(effect: Effects, values: Tensor, x: Tensor) -> Effect:
+    """The effects ahead of a unit of each regressor in turn, after a history."""
+    ahead = torch.eye(x.shape[2], dtype=torch.float64).expand(len(x), -1, -1)
+    return effect.of(values, torch.cat([x, ahead], 1))
+
+
+@pytest.mark.parametrize("kind", ["white noise", "random walk", "smoothing", "season"])
+def test_an_effect_is_recovered_within_its_standard_error(kind: str) -> None:
+    """2 per unit. Differences of white noise are worth least: 1 / √150 is its least error."""
+    season = 12 if kind == "season" else 1
+    found = []
+    for seed in range(RUNS):
+        values, x = simulated(kind, seed, [2.0])
+        effects = Effects.fit(values, x, season)
+        assert effects is not None
+        found.append(float(impulse(effects, values, x).ahead[0, 0]))
+    least = 1 / STEPS**0.5
+    assert np.std(found) < 1.5 * least
+    assert abs(np.mean(found) - 2) < 4 * 1.5 * least / RUNS**0.5
+
+
+def test_noise_has_hardly_any_effect() -> None:
+    """Eight regressors of noise: least squares would have errors of 1 / √150 each."""
+    sizes = []
+    for seed in range(RUNS):
+        values, x = simulated("smoothing", seed, [0.0] * 8)
+        effects = Effects.fit(values, x, 1)
+        if effects is None:
+            sizes.append(0.0)
+        else:
+            sizes.append(float(impulse(effects, values, x).ahead.square().mean()))
+    assert np.mean(sizes) ** 0.5 < 0.7 / STEPS**0.5
+
+
+def test_given_the_errors_it_is_the_posterior_of_a_regression() -> None:
+    """Without lags: of changes on changes, with the priors of β ÷ σ and of the drift."""
+    values, x = simulated("random walk", 0, [1.0, -0.5])
+    widths = np.array([0.7, 2.0])
+    found = impulse(Effects(Errors(()), tuple(widths.tolist())), values, x)
+    w, dx = np.diff(values[0].numpy()), np.diff(x[0].numpy(), axis=0)
+    unit = w.std()
+    terms = np.column_stack([np.ones(STEPS - 1), dx])
+    inverse = np.linalg.inv(terms.T @ terms + np.diag(np.array([0.3, *widths]) ** -2.0))
+    beta = inverse @ terms.T @ w
+    np.testing.assert_allclose(found.ahead[0].numpy(), beta[1:], rtol=1e-6)
+    np.testing.assert_allclose(found.past[0].numpy(), x[0].numpy() @ beta[1:], rtol=1e-6)
+    root = found.spread[0].numpy() / unit  # ahead − what the last step leads to expect
+    from_last = np.eye(2) - x[0, -1].numpy() - np.arange(1, 3)[:, None] * expected(terms)
+    np.testing.assert_allclose(root @ root.T, from_last @ inverse[1:, 1:] @ from_last.T, rtol=1e-6)
+
+
+def expected(terms: Array) -> Array:
+    """The mean change of each regressor, with the prior of a drift."""
+    return terms[:, 1:].sum(0) / (len(terms) + 0.3**-2.0)
+
+
+def test_draws_spread_as_the_effect_is_known() -> None:
+    values, x = simulated("random walk", 3, [2.0])
+    effects = Effects.fit(values, x, 1)
+    assert effects is not None
+    usual = torch.cat([x, x[:, -1:]], 1)  # the last step's x again
+    asked = Asked(horizon=1, draws=4_000, paths=1, seed=0)
+    same, far = effects.of(values, usual).drawn(asked), effects.of(values, 5 + usual).drawn(asked)
+    assert float(same.std()) < 0.01
+    # Changes of x have variance 2, so that the effect has the standard error 1 / √300.
+    moved = torch.cat([x, x[:, -1:] + 5], 1)
+    far = effects.of(values, moved).drawn(asked)
+    assert float(far.std()) == pytest.approx(5 / 300**0.5, rel=0.25)
+
+
+def test_it_agrees_with_regression_with_arima_errors() -> None:
+    sarimax = pytest.importorskip("statsmodels.tsa.statespace.sarimax")
+    values, x = simulated("smoothing", 1, [1.0, -2.0])
+    effects = Effects.fit(values, x, 1)
+    assert effects is not None
+    fit = sarimax.SARIMAX(values[0].numpy(), x[0].numpy(), order=(0, 1, 1)).fit(disp=0)
+    theirs, errors = fit.params[:2], fit.bse[:2]
+    assert (np.abs(impulse(effects, values, x).ahead[0].numpy() - theirs) < 0.7 * errors).all()
+
+
+def test_missing_values_lose_no_effect() -> None:
+    values, x = simulated("random walk", 2, [2.0])
+    values[0, 10::7] = torch.nan
+    effects = Effects.fit(values, x, 1)
+    assert effects is not None
+    assert float(impulse(effects, values, x).ahead[0, 0]) == pytest.approx(2, abs=0.3)
+
+
+def test_members_forecast_with_effects_where_they_help() -> None:
+    """The same history is forecast with and without what lifts it by five."""
+    values, x = simulated("smoothing", 4, [5.0])
+    ends = range(80, STEPS - AHEAD, 4)
+    rows = [
+        torch.nn.functional.pad(values[:, :end], (STEPS - end, 0), value=torch.nan) for end in ends
+    ]
+    regressors = [
+        torch.nn.functional.pad(x[:, : end + AHEAD], (0, 0, STEPS - end, 0)) for end in ends
+    ]
+    targets = torch.cat([values[:, end : end + AHEAD] for end in ends])
+    found = Classics.fit(torch.cat(rows), targets, (1,), 10.0, torch.cat(regressors))
+    assert all(one.has_effects for one in found.members)
+    asked = Asked(horizon=2, draws=100, paths=5, seed=0)
+    ahead = torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)
+    mean = found.paths(values, asked, torch.cat([x, ahead], 1)).means.mean((0, 1))[0]
+    assert float(mean[1] - mean[0]) == pytest.approx(5, abs=0.4)
+
+
+def test_members_leave_noise_out() -> None:
+    """A regressor that is no cause takes no part, or hardly any."""
+    values, x = simulated("smoothing", 4, [0.0])
+    found = Effects.fit(values, x, 1)
+    if found is not None:
+        assert abs(float(impulse(found, values, x).ahead[0, 0])) < 0.1

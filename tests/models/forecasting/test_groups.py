@@ -1,0 +1,204 @@
+"""Sums over groups of series: which series they have, their spread, and sums that are declared."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.evaluation.path_calibration import PathCalibration, Residuals, SumCalibration
+from models.exceptions import InvalidInput
+from models.features.columns import Columns
+from models.forecasting.forecast import Forecast
+from models.forecasting.rollout import Paths
+from models.forecasting.totals.groups import MOST_RECONCILED, Groups, read_groups
+from models.forecasting.totals.reconciliation import reconciled
+from models.prediction.answers import totals
+from models.prediction.answers.totals import TotalsAnswer
+from models.prediction.options import ResolvedOptions, Totals
+
+KEYS, STEPS = ("a", "b", "c"), 4
+TIMES = np.tile(np.arange(STEPS, dtype=float), len(KEYS))
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def columns(region: str, size: float) -> Columns:
+    return {
+        "region": np.array([region] * 5, object),
+        "size": np.full(5, size),
+        "price": np.arange(5.0),
+    }
+
+
+SERIES = [columns("north", 1.0), columns("south", 2.0), columns("north", 2.0)]
+
+
+def read(asked: Totals, series: list[Columns] = SERIES) -> Groups:
+    return read_groups(asked, KEYS, series, TIMES)
+
+
+def test_columns_group_series_by_their_values() -> None:
+    found = read(Totals(groups=("region", "size")))
+    assert dict(zip(found.names, found.members, strict=True)) == {
+        "region=north": (0, 2),
+        "region=south": (1,),
+        "size=1": (0,),
+        "size=2": (1, 2),
+    }
+
+
+def test_lists_of_series_are_groups_and_a_declared_sum_counts_once() -> None:
+    groups = {"a": ("b", "c"), "pair": ("b", "c")}
+    assert read(Totals(groups=groups)) == Groups(("a", "pair"), ((1, 2), (1, 2)))
+    declared = read(Totals(groups=groups, reconcile=True))
+    assert declared.declared == ((0, (1, 2)),)
+    assert declared.bottom(3) == [1, 2]
+    assert read(Totals(series=True)) == Groups() == read(Totals())
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "message"),
+    [
+        (Totals(groups={"x": ("a", "d")}), "/totals/groups/x", "no series 'd'"),
+        (Totals(groups={"x": ("a", "a")}), "/totals/groups/x", "listed twice"),
+        (Totals(groups=("country",)), "/totals/groups/0", "it has region, size, price"),
+        (Totals(groups=("region", "price")), "/totals/groups/1", "several values of 'price'"),
+        (Totals(groups={"x": ("a",)}, reconcile=True), "/totals/reconcile", "no group has the"),
+        (
+            Totals(groups={"a": ("b",), "b": ("c",)}, reconcile=True),
+            "/totals/groups/a",
+            "'b' is a sum itself",
+        ),
+    ],
+)
+def test_what_is_no_group_is_named(asked: Totals, path: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as error:
+        read(asked)
+    assert error.value.path == path
+
+
+def test_series_without_a_value_or_a_key_or_at_other_times_are_refused() -> None:
+    missing = {**SERIES[2], "region": np.array(["north"] * 4 + [None], object)}
+    with pytest.raises(InvalidInput, match="'c' has rows without a 'region'"):
+        read(Totals(groups=("region",)), [*SERIES[:2], missing])
+    with pytest.raises(InvalidInput, match="no key"):
+        read_groups(Totals(groups=("region",)), None, SERIES[:1], TIMES[:STEPS])
+    late = np.concatenate([TIMES[: 2 * STEPS], TIMES[:STEPS] + 1])
+    with pytest.raises(InvalidInput, match=r"those of 'c' at 1\.0"):
+        read_groups(Totals(series=True), KEYS, SERIES, late)
+    many = [f"{i}" for i in range(MOST_RECONCILED + 1)]
+    with pytest.raises(InvalidInput, match=f"at most {MOST_RECONCILED} series"):
+        read_groups(
+            Totals(groups={"0": ("1",)}, reconcile=True), many, [], np.zeros((len(many), STEPS))
+        )
+
+
+def test_options_without_a_declared_sum_cannot_reconcile() -> None:
+    with pytest.raises(ValueError, match="groups as an object"):
+        Totals(groups=("region",), reconcile=True)
+
+
+def answered(groups: Groups, asked: Totals, rho: float = 0.5) -> tuple[Forecast, TotalsAnswer]:
+    """Independent steps of deviation 1 around 10, 20 and 30, and series that go together by ρ."""
+    noise = normal(400, 10, 3, STEPS, seed=4)
+    means = 10.0 * torch.arange(1, 4, dtype=torch.float64).view(1, 1, 3, 1).expand_as(noise)
+    sums = SumCalibration(0.0, Residuals((1.0,), 9.0), rho=rho)
+    calibration = PathCalibration(1.0, 0.0, STEPS, (1.0,), 9, 9.0, sums=sums)
+    drawn = Paths(means + noise, means, torch.ones_like(noise), means)
+    forecast = Forecast(drawn, calibration=calibration, groups=groups)
+    options = ResolvedOptions(
+        totals=asked, seed=0, sampler="monte_carlo", top=1, horizon=STEPS, return_mc_errors=True
+    )
+    summary = {k: np.asarray(v) for k, v in forecast.summarise(options).items()}
+    names, members = np.array(groups.names, object), np.empty(len(groups.names), object)
+    members[:] = [tuple(KEYS[k] for k in some) for some in groups.members]
+    summary |= {"totals groups names": names, "totals groups members": members}
+    part = {k.removeprefix("totals "): v for k, v in summary.items() if k.startswith("totals ")}
+    return forecast, totals.answer(part, options, None)
+
+
+def test_a_group_is_as_uncertain_as_its_series_go_together() -> None:
+    """n series and h steps of deviation 1: the variance h n (1 + (n − 1) ρ), from 4,000 paths."""
+    asked = Totals((50.0,), groups={"ends": ("a", "c"), "b": ("b",)})
+    _, found = answered(read(asked), asked)
+    assert found.groups is not None
+    ends, own = found.groups.document()
+    assert (ends["group"], ends["series"]) == ("ends", ["a", "c"])
+    np.testing.assert_allclose(ends["steps"]["mean"], 40)
+    np.testing.assert_allclose(ends["sums"]["mean"], [40, 80, 120, 160])
+    assert ends["sums"]["deviation"][-1] == pytest.approx((4 * 2 * 1.5) ** 0.5, rel=0.05)
+    (interval,) = ends["sums"]["intervals"]
+    assert interval["upper"][-1] == pytest.approx(160 + 1.645 * 12**0.5, abs=0.4)
+    assert ends["sums"]["exceeds"][0]["probability"] == pytest.approx([0, 1, 1, 1])
+    for name in ("mean", "median", "deviation", "mc_error"):  # a group of one is this one
+        values = found.document()[name]
+        np.testing.assert_allclose(own["sums"][name], values[STEPS : 2 * STEPS], err_msg=name)
+    below = found.rows_below()
+    assert below["group"] == ["ends"] * STEPS + ["b"] * STEPS
+    np.testing.assert_array_equal(below["total_mean"][:STEPS], ends["sums"]["mean"])
+    np.testing.assert_allclose(below["total_variance"][:STEPS], ends["steps"]["deviation"] ** 2)
+    assert found.tensors()["group_total_quantiles"].shape == (2, STEPS, 1, 2)
+
+
+def test_groups_that_share_no_series_add_up_to_the_sum_over_all() -> None:
+    """The draws of the sum over all are the sums of the draws of the groups."""
+    groups = Groups(("ends", "b", "all"), ((0, 2), (1,), (0, 1, 2)))
+    _, found = answered(groups, Totals(series=True, groups=("region",)))
+    assert found.groups is not None
+    assert found.series_sums is not None
+    rows = slice(2 * STEPS, 3 * STEPS)
+    for name in ("mean", "median", "deviation", "lower", "upper"):
+        np.testing.assert_array_equal(
+            getattr(found.groups.sums, name)[rows], getattr(found.series_sums, name)
+        )
+    np.testing.assert_allclose(
+        found.groups.steps.mean.reshape(3, STEPS)[:2].sum(0), found.series_steps.mean
+    )
+
+
+def test_declared_sums_and_their_series_agree_in_every_draw() -> None:
+    """b̃_i = b_i + v_i ÷ (v_T + Σ v) (T − Σ b), with the paths of T in the order of those of Σ b.
+
+    This is the projection with W = diag(v) for a single sum.
+    """
+    paths = torch.stack([100 + 4 * normal(300, 2, seed=1), 30 + normal(300, 2, seed=2)], dim=1)
+    paths = torch.cat([paths, 50 + 2 * normal(300, 1, 2, seed=3), normal(300, 1, 2, seed=5)], 1)
+    means = paths[:5] + 1
+    groups = Groups(("T",), ((1, 2),), ((0, (1, 2)),))
+    found, of_means = reconciled(paths, means, groups)
+    parts = paths[:, 1:3]
+    order = parts.sum((1, 2)).argsort().argsort()
+    total = paths[:, 0][paths[:, 0].sum(1).argsort()[order]]
+    variances = paths.var(0, correction=0)
+    share = variances[1:3] / variances[:3].sum(0)
+    expected = parts + share * (total - parts.sum(1)).unsqueeze(1)
+    torch.testing.assert_close(found[:, 1:3], expected)
+    torch.testing.assert_close(found[:, 0], expected.sum(1))
+    torch.testing.assert_close(found[:, 3], paths[:, 3])  # no sum has it
+    torch.testing.assert_close(of_means[:, 0], of_means[:, 1:3].sum(1))
+    apart = (means[:, 0] - means[:, 1:3].sum(1)).unsqueeze(1)
+    torch.testing.assert_close(of_means[:, 1:3], means[:, 1:3] + share * apart)
+
+
+def test_totals_of_a_hierarchy_agree() -> None:
+    """Here 10 is declared the sum of 20 and 30: all give way by a third of the 40 between them.
+
+    4,000 paths know each variance to 2 %, and so what a series gives way to 0.4.
+    """
+    asked = Totals(groups={"a": ("b", "c"), "only b": ("b",)}, reconcile=True)
+    _, found = answered(read(asked), asked, rho=0.0)
+    mean = found.mean.reshape(3, STEPS)
+    np.testing.assert_allclose(mean[:, 0], [10 + 40 / 3, 20 - 40 / 3, 30 - 40 / 3], atol=1.0)
+    np.testing.assert_allclose(mean[0], mean[1] + mean[2])
+    assert found.groups is not None
+    assert found.series_sums is not None
+    for name in ("mean", "median", "deviation", "lower", "upper"):
+        own = getattr(found, name)
+        grouped = getattr(found.groups.sums, name)
+        np.testing.assert_allclose(grouped[:STEPS], own[:STEPS], err_msg=name)
+        np.testing.assert_allclose(grouped[:STEPS], getattr(found.series_sums, name))
+        np.testing.assert_allclose(grouped[STEPS:], own[STEPS : 2 * STEPS])
+    assert found.conformal_lower is None
