@@ -27,7 +27,7 @@ def weighing_origins(
 ) -> list[Origin]:
     """Origins in the second half of each series, before its scored end, thinned evenly."""
     assert config.forecast is not None
-    season, horizon = int(config.forecast.season or 1), int(config.forecast.horizon or 1)
+    season, horizon = config.forecast.longest_season, int(config.forecast.horizon or 1)
     before = [one.until(end) for one, end in zip(series, sets.scores.tolist(), strict=True)]
     firsts = [
         min(max(len(one) // 2, _SEASONS * season + _STEPS), max(span, len(one) - horizon))
@@ -52,8 +52,8 @@ def weigh(
     if not earlier:
         return None
     known, targets = _known(model, earlier)
-    season, independent = model.frame.season, worth(earlier, model.horizon)
-    found = Classics.fit(known, targets, season, independent, model.regressors_at(earlier))
+    seasons, independent = model.frame.seasons, worth(earlier, model.horizon)
+    found = Classics.fit(known, targets, seasons, independent, model.regressors_at(earlier))
     if not calibrating:
         return None if model.forecast.past else found
     known, targets = _known(model, calibrating)
