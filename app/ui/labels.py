@@ -157,7 +157,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "forecast.key": ("Series", "The column that identifies the series, if there are several."),
     "forecast.horizon": ("Horizon", "Steps ahead."),
     "forecast.context": ("Context", "Past steps that a forecast uses."),
-    "forecast.season": ("Season", "Steps after which the pattern repeats."),
+    "forecast.season": ("Season", "Steps after which the pattern repeats; several as 24, 168."),
     "forecast.identity": ("Identity", "What is known of a series by its key."),
     "forecast.static": ("Static", "Features that never change within a series."),
     "forecast.past": ("Past only", "Features that are not known ahead."),

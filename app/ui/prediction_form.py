@@ -32,6 +32,15 @@ def form_data(about: Json, card: Json | None, max_samples: int) -> Json:
     }
 
 
+def steps_read(about: Json) -> int:
+    """The rows that the network of a forecaster reads; 0 of another model."""
+    forecast = about.get("forecast")
+    if forecast is None:
+        return 0
+    season = forecast["season"]
+    return int(forecast["context"] + (season[-1] if isinstance(season, list) else season))
+
+
 def _variant(variant: Json) -> Json:
     """The size of a variant, and its scores by title."""
     scores = {s.title: s.read(variant["metrics"]) for s in COMPARED}

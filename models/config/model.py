@@ -1,9 +1,11 @@
 """The configuration of a model: its columns or text, network, method of inference and training."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
+from pydantic import AfterValidator, Discriminator, Tag
 
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
@@ -28,6 +30,19 @@ ScaleName = Literal["identity", "log", "power", "logit"]
 Bound = Annotated[float, Interval(ge=-1e30, le=1e30)]
 Pruning = Annotated[tuple[Fraction, ...], Len(0, 16)]
 Steps = Annotated[int, Interval(ge=1, le=1_000)]
+
+
+def _increasing(seasons: tuple[int, ...]) -> tuple[int, ...]:
+    if any(b <= a for a, b in pairwise(seasons)):
+        raise ValueError(f"seasons {[*seasons]} must increase, as in [24, 168]")
+    return seasons
+
+
+Seasons = Annotated[tuple[Steps, ...], Len(1, 3), AfterValidator(_increasing)]
+Season = Annotated[
+    Annotated[Steps, Tag("number")] | Annotated[Seasons, Tag("list")],
+    Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "number"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +89,8 @@ Transform = Literal["none", "log", "sqrt", "logit", "counts"]
 class ForecastConfig:
     """The time column, the key column that separates series, and lengths in time steps.
 
-    The network reads windows of `context` steps, each step with the one `season` steps earlier.
+    The network reads windows of `context` steps, each step with those one `season` earlier: several
+    seasons, as a day and a week of hours, are a list that increases, [24, 168].
     `transform` is the scale that is forecast: "log" for series whose variation grows with their
     level (values above 0), "sqrt" for values with a lower bound, "logit" between two bounds,
     "counts" for whole numbers with many zeros, "none" for the values themselves.
@@ -92,13 +108,22 @@ class ForecastConfig:
     key: ColumnName | None = None
     horizon: Steps | None = None
     context: Steps | None = None
-    season: Steps | None = None
+    season: Season | None = None
     transform: Transform | None = None
     classics: bool = True
     identity: Identity | None = None
     static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
     past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()
     holidays: Annotated[str, Len(1, 64)] | None = None
+
+    @property
+    def seasons(self) -> tuple[int, ...]:
+        """The steps of each season, the shortest first; 1 if there is none or it is not known."""
+        return self.season if isinstance(self.season, tuple) else (self.season or 1,)
+
+    @property
+    def longest_season(self) -> int:
+        return self.seasons[-1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,7 @@ from models.forecasting.forecast import Forecast
 from models.forecasting.histories.filling import fill
 from models.forecasting.histories.newest import Newest, newest_of, origins_of
 from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
+from models.forecasting.histories.unknown import with_stand_ins, without
 from models.forecasting.holidays import Holidays
 from models.forecasting.mixing import Split
 from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
@@ -55,7 +56,7 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.totals.groups import read_groups
-from models.forecasting.windows import CHANNELS, Frame
+from models.forecasting.windows import Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers import anomalies, totals
@@ -70,6 +71,7 @@ from models.prediction.work import values_per_sample
 from models.tabular.model import TabularModel
 
 _MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
+_SEASONS_KNOWN = 3  # of the longest season: at least these
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
@@ -145,7 +147,7 @@ class Forecaster(TabularModel):
     @cached_property
     def network(self) -> Network:
         static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, CHANNELS + self._dynamic_width)
+        shape = (self.frame.context, self.frame.channels + self._dynamic_width)
         slot = TensorSlot(0, shape)
         inputs = Inputs(slot.stop + static, slot)
         return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
@@ -534,9 +536,9 @@ class Forecaster(TabularModel):
 
     def scores_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Scores:
         """The scores of each step of forecasts from these origins, one forecast after the other."""
-        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        targets = np.stack([origin.targets(self.horizon) for origin in chosen])
         rolled = self._roll_out_at(chosen, prune, samples)
-        return rolled.scores(torch.from_numpy(targets).to(self.device))
+        return without(rolled.scores(with_stand_ins(targets).to(self.device)), targets)
 
     def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
@@ -607,7 +609,7 @@ class Forecaster(TabularModel):
 
     def _known(self, one: Series) -> Tensor:
         """u of the latest steps; NaN where a value is missing, or has no logarithm."""
-        values = one.values[-_MOST_KNOWN:]
+        values = one.values[-max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season) :]
         if self.frame.observation.needs_positive:
             values = np.where(values > 0, values, np.nan)
         return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)

@@ -144,7 +144,7 @@ def prepare_series(
 
 def _frame(config: ModelConfig, observation: Observation) -> Frame:
     forecast = config.forecast or ForecastConfig()
-    return Frame(int(forecast.context or 1), int(forecast.season or 1), observation)
+    return Frame.of(forecast, observation)
 
 
 def _skeleton(

@@ -23,12 +23,12 @@ from models.features.columns import ColumnProfile, Columns, check_features, colu
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
 from models.forecasting.panels.attributes import candidates, with_attributes
 from models.forecasting.panels.identity import EMBEDDED, usual_identity
-from models.forecasting.panels.season import find_season
+from models.forecasting.panels.season import find_seasons
 from models.forecasting.scale_choice import find_transform, observation_of
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import CHANNELS, Frame
+from models.forecasting.windows import Frame
 from models.networks import Inputs
 
 Load = Callable[[Sequence[str]], Columns]
@@ -77,7 +77,7 @@ def plan_series(
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
     config = replace(config, features=features, forecast=forecast)
-    span, lengths = int(forecast.context or 0) + int(forecast.season or 0), [*map(len, series)]
+    span, lengths = int(forecast.context or 0) + forecast.longest_season, [*map(len, series)]
     num_windows = sum(max(0, divide(length, config).scores - span) for length in lengths)
     if num_windows < MIN_WINDOWS:
         raise InvalidData(
@@ -88,7 +88,7 @@ def plan_series(
         )
     forecast = replace(forecast, transform=find_transform(config, forecast, series))
     forecast = replace(forecast, identity=_identity(config, forecast, series))
-    width = CHANNELS + _CALENDAR + len(features or ())
+    width = 1 + len(forecast.seasons) + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
     training = replace(training, split=SplitTime(time=str(forecast.time)))
@@ -228,22 +228,25 @@ def _identity(
         )
     if given is not None:
         return given
-    context, season = int(forecast.context or 1), int(forecast.season or 1)
-    frame = Frame(context, season, observation_of(replace(config, forecast=forecast), series))
+    frame = Frame.of(forecast, observation_of(replace(config, forecast=forecast), series))
     learned = [one.until(divide(len(one), config).scores) for one in series]
     return usual_identity(config.method, learned, frame)
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
-    """The calendar's season if the series have one; horizon and context of one season each.
+    """The calendar's seasons if the series have them; horizon and context of the shortest each.
 
     Windows read changes since the season before, so that such a context covers two seasons.
     """
     length = int(np.median([len(one) for one in series]))
     learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
-    season = forecast.season or find_season(learned, Spacing.fit([one.times for one in series]))
+    seasons = forecast.seasons
+    if forecast.season is None:
+        seasons = find_seasons(learned, Spacing.fit([one.times for one in series]))
+    season = seasons[0]
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))
-    room = max(1, (length - horizon - season) // 3)
+    room = max(1, (length - horizon - seasons[-1]) // 3)
     context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
-    return replace(forecast, season=season, horizon=horizon, context=max(context, 1))
+    told = season if len(seasons) == 1 else seasons
+    return replace(forecast, season=told, horizon=horizon, context=max(context, 1))

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.forecasting.totals.groups import NO_GROUPS, Groups
-from models.forecasting.windows import CHANNELS, Frame, Pasts
+from models.forecasting.windows import Frame, Pasts
 from models.likelihoods import GaussianLikelihood
 from models.prediction.answers.reasons import Reason
 from models.prediction.noise import standard_normal
@@ -27,6 +27,7 @@ from models.prediction.weight_draws import FittedDraws, Functions, evaluate
 # Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
 # scaled. Of a network's row: as read, clamped, the sequence, the row, and the row in float32.
 _PASTS, _ROWS = 6, 5
+_CHANNELS = 4  # at most: the value of a step, and its changes from three seasons
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 
@@ -109,7 +110,7 @@ class History:
     def bytes_per_path(self) -> int:
         """Memory that a path of one row needs during a step."""
         context = self.dynamic.shape[1] - self.horizon + 1
-        row = context * (CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
+        row = context * (_CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
         return 8 * (_PASTS * self.past.shape[1] + _ROWS * row)
 
     def split(self, rows: int) -> list["History"]:

@@ -237,7 +237,7 @@ def _scores(
     observation: Observation, series: Sequence[Series], forecast: ForecastConfig
 ) -> Float[np.ndarray, "scored"]:
     """log P(y) of the last third of the windows of each series, one step ahead; −∞ if none fits."""
-    frame = Frame(int(forecast.context or 1), int(forecast.season or 1), observation)
+    frame = Frame.of(forecast, observation)
     parts = [(one, *windows(frame.transform(one.values), frame.span)) for one in series]
     early = np.concatenate([steps < _LEARNED * len(one) for one, steps, _, _ in parts])
     past = torch.cat([past for _, _, past, _ in parts])

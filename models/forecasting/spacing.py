@@ -129,6 +129,13 @@ class Spacing:
         return self.step * {"month": _MONTH, "weekday": _DAY}.get(self.unit, 1.0)
 
     @property
+    def seasons(self) -> tuple[int, ...]:
+        """Steps in the calendar's cycles: `season`, and a week if that is a day."""
+        week = _WEEK // self.step if self.unit == "microsecond" else 0
+        has_week = self.season * self.step == _DAY and self.season > 1 and week <= _MOST_STEPS
+        return (self.season, int(week)) if has_week else (self.season,)
+
+    @property
     def season(self) -> int:
         """Steps in the calendar's cycle for this spacing (year, week, day or hour), or 1."""
         if self.unit == "number":

@@ -1,14 +1,14 @@
 """A window of the past as network inputs, and the network's output as a change of the series.
 
-With u = g(y) (`models.forecasting.observation`), a window of C steps before step t, and the season
-s, the network predicts
+With u = g(y) (`models.forecasting.observation`), a window of C steps before step t, and a season s
+or several, the network predicts
 
     r_t = (u_t − b) / c,      u_t = b + c r_t
 
-where b is u_{t−s}, or the window's mean where that is closer to u_t in training: what a series
-returns to, rather than where it was. It sees at each position j the value (u_j − ℓ)/c and the last
-change (u_j − u_{j−s})/c, where ℓ is the mean of the window's C values. If u = y, c is the standard
-deviation of these and the s before them, or a share of their mean size where they hardly vary; on
+where b is u_{t−s} of one of the seasons, or the window's mean: what is closest to u_t in training.
+It sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c from each
+season, where ℓ is the mean of the window's C values. If u = y, c is the standard deviation of
+these and the longest season before them, or a share of their mean size where they hardly vary; on
 other scales c = 1. So 1000 times the series gives 1000 times the forecast. The change of variables
 of a density is log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
@@ -23,13 +23,13 @@ from jaxtyping import Float, Float64
 from pydantic import Field
 from torch import Tensor
 
+from models.config import ForecastConfig
 from models.config.ranges import Flag, NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
 from models.forecasting.histories.filling import fill, readable
 from models.forecasting.observation import PLAIN, Observation
 
-CHANNELS = 2  # value and change
 _FLAT = 0.05  # quantile of the training windows' scale ÷ size that is the least for any window
 # Of standardised inputs. Hardly any input is beyond it in training. It keeps a diverging path from
 # giving the network inputs that it was never fitted to.
@@ -62,6 +62,8 @@ class Frame:
         spread: standardises the values, as in training.
         change: standardises r, as in training.
         from_mean: whether r is counted from the window's mean.
+        shorter: further seasons, each shorter than `season`.
+        lag: the season from whose last value r is counted; None for the longest.
     """
 
     context: StepCount
@@ -72,6 +74,24 @@ class Frame:
     spread: Positive = 1.0
     change: NumberTarget = STANDARD
     from_mean: Flag = False
+    shorter: tuple[StepCount, ...] = ()
+    lag: StepCount | None = None
+
+    @classmethod
+    def of(cls, forecast: ForecastConfig, observation: Observation) -> "Frame":
+        """The windows of a configuration, whose scales are not fitted."""
+        *shorter, longest = forecast.seasons
+        return cls(int(forecast.context or 1), longest, observation, shorter=tuple(shorter))
+
+    @property
+    def seasons(self) -> tuple[int, ...]:
+        """All of them, the shortest first."""
+        return (*self.shorter, self.season)
+
+    @property
+    def channels(self) -> int:
+        """The inputs of a step that follow from the series: its value, and a change per season."""
+        return 1 + len(self.seasons)
 
     @property
     def span(self) -> int:
@@ -89,7 +109,8 @@ class Frame:
             InvalidData: if nothing ever changes.
         """
         floored = self._with_floor(past) if self.observation.is_identity else self
-        options = [replace(floored, from_mean=flag) for flag in (False, True)]
+        lags = [replace(floored, lag=season) for season in self.shorter]
+        options = [floored, *lags, replace(floored, from_mean=True)]
         chosen = min(options, key=lambda one: one.distance(past, following))
         reading = chosen.read(past)
         changes = (following - reading.base) / reading.scale
@@ -103,11 +124,16 @@ class Frame:
         scale = self._scale(past) if own else torch.ones_like(past[..., 0])
         level, unit = window.mean(-1, keepdim=True), scale.unsqueeze(-1)
         values = (window - level) / unit / self.spread
-        changes = (window - past[..., : self.context]) / unit
-        standard = (changes - self.change.mean) / self.change.std
-        inputs = torch.stack([values, standard], dim=-1).clamp(-_BOUND, _BOUND)
-        base = level.squeeze(-1) if self.from_mean else past[..., -self.season]
+        changes = [(window - self._earlier(past, s)) / unit for s in (self.season, *self.shorter)]
+        standard = [(one - self.change.mean) / self.change.std for one in changes]
+        inputs = torch.stack([values, *standard], dim=-1).clamp(-_BOUND, _BOUND)
+        base = level.squeeze(-1) if self.from_mean else past[..., -(self.lag or self.season)]
         return Reading(inputs, base, scale)
+
+    def _earlier(self, past: Pasts, season: int) -> Float64[Tensor, "*rows context"]:
+        """The value one season before each of the window's."""
+        start = self.season - season
+        return past[..., start : start + self.context]
 
     def targets(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The standardised r, which the network is to predict."""

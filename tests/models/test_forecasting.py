@@ -1,6 +1,7 @@
 """Paths of linear models against their closed forms; windows, scores and spacings by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.observation import LOGARITHM, PLAIN, Observation
-from models.forecasting.panels.season import is_seasonal
+from models.forecasting.panels.season import find_seasons, is_seasonal
 from models.forecasting.rollout import History, Rollout
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing
@@ -283,3 +284,57 @@ def test_a_season_is_one_if_changes_repeat() -> None:
     walk = random.normal(0.1, 1, 120).cumsum()
     assert is_seasonal(wave, 12)
     assert not is_seasonal(walk, 12)
+
+
+def test_a_window_of_two_seasons_has_the_change_from_each() -> None:
+    frame = Frame(context=2, season=4, shorter=(1,), observation=LOGARITHM)
+    past = torch.tensor([[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]], dtype=torch.float64)
+    reading = frame.read(past)
+    # values about their mean; changes from four steps before, and from the step before
+    assert reading.inputs.tolist() == [[[-8.0, 10.0, 8.0], [8.0, 10.0, 10.0]]]
+    assert reading.base.tolist() == [4.0]
+    assert replace(frame, lag=1).read(past).base.tolist() == [32.0]
+
+
+def test_a_frame_counts_from_the_season_that_is_closest() -> None:
+    random, t = np.random.default_rng(0), np.arange(400)
+    day, week = np.sin(2 * np.pi * t / 4), random.normal(size=28)[t % 28]
+    for values, lag in [(day + random.normal(size=400).cumsum() / 10, 4), (3 * week, None)]:
+        noisy = values + 0.1 * random.normal(size=400)
+        frame = Frame(context=4, season=28, shorter=(4,), observation=LOGARITHM)
+        _, past, following = windows(noisy, frame.span)
+        fitted = frame.fit(past, following)
+        assert (fitted.lag, fitted.from_mean) == (lag, False)
+
+
+def _hours(kind: str, weeks: int) -> Series:
+    random, t = np.random.default_rng(1), np.arange(168 * weeks)
+    days = np.array([0, 1, 2, 1, 0, -2, -3])[t // 24 % 7] if "week" in kind else 0 * t
+    wave = 3 * np.sin(2 * np.pi * t / 24) if "day" in kind else 0 * t
+    times = np.datetime64("2026-01-05", "us") + t * np.timedelta64(1, "h")
+    return Series(None, {}, times, wave + days + random.normal(size=len(t)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "weeks", "seasons"),
+    [
+        ("day", 5, (24,)),
+        ("day, week", 5, (24, 168)),
+        ("week", 5, (24, 168)),
+        ("day, week", 2, (24,)),  # too short to tell
+        ("noise", 5, (1,)),
+    ],
+)
+def test_hours_have_a_week_if_their_days_differ(
+    kind: str, weeks: int, seasons: tuple[int, ...]
+) -> None:
+    series = _hours(kind, weeks)
+    assert find_seasons([series], Spacing.fit([series.times])) == seasons
+
+
+@pytest.mark.parametrize(
+    ("step", "seasons"),
+    [("1 h", (24, 168)), ("30 m", (48, 336)), ("5 m", (288,)), ("1 D", (7,)), ("1 m", (60,))],
+)
+def test_a_day_of_steps_has_a_week_unless_it_is_long(step: str, seasons: tuple[int, ...]) -> None:
+    assert Spacing.fit([_every(step, 20)]).seasons == seasons

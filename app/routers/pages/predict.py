@@ -11,7 +11,7 @@ from app.routers.pages.permissions import card_of
 from app.schemas.common import ModelName, Reference
 from app.schemas.models import ModelSummary, VersionResponse
 from app.ui.pages import show
-from app.ui.prediction_form import can_fill_in, form_data
+from app.ui.prediction_form import can_fill_in, form_data, steps_read
 from core.context import Context
 from core.database.schema import Json
 from core.exceptions import NotFound
@@ -58,6 +58,7 @@ def predict(
         series=names[:_SERIES],
         num_series=len(names),
         can_fill_in=can_fill_in(question),
+        steps_read=steps_read(about),
         has_card=card is not None,
     )
 
@@ -72,8 +73,8 @@ def _history(
     """
     if about["task"] != "forecasting":
         return (), ()
-    forecast, key, datasets = about["forecast"], about["forecast"]["key"], context.datasets
-    wanted = min(max(forecast["context"] + forecast["season"], _HISTORY), MAX_LIMIT)
+    key, datasets = about["forecast"]["key"], context.datasets
+    wanted = min(max(steps_read(about), _HISTORY), MAX_LIMIT)
     try:
         dataset = datasets.get(version.dataset)
         if key is None:

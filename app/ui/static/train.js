@@ -17,7 +17,8 @@ function read(field) {
   const text = field.value.trim();
   if (field.dataset.kind === "choice") return JSON.parse(field.value);
   if (text === "") return field.dataset.kind === "list" && field.dataset.default !== "null" ? [] : field.validity.badInput ? "?" : null;
-  if (field.dataset.kind === "list") return text.split(/[\s,;]+/).filter(Boolean).map(asValue);
+  const parts = text.split(/[\s,;]+/).filter(Boolean).map(asValue);
+  if (field.dataset.kind === "list" || (field.dataset.kind === "numbers" && parts.length > 1)) return parts;
   if (["model", "alias"].includes(field.name)) return text;
   return asValue(text);
 }

@@ -12,7 +12,7 @@ from app.ui.labels import METHODS, NETWORKS, SETTINGS
 from core.database.schema import Json
 from models.config import MethodConfig, NetworkConfig
 
-Control = Literal["choice", "number", "list", "text"]
+Control = Literal["choice", "number", "numbers", "list", "text"]  # numbers: one or several
 Choice = tuple[str, str]  # a value as JSON, and its label
 _YES_NO = (("true", "yes"), ("false", "no"))
 _PRIORS = {"gaussian": "Gaussian", "scale_mixture": "mixture of two Gaussians"}
@@ -123,13 +123,16 @@ def _typed(path: str, type_: Any) -> Field:
     if len(options) == 1 and (number := _number(path, options[0])):
         return number
     if any(get_origin(_bare(t)) is tuple for t in options):
-        return field(path, control="list")
+        has_number = any(_number(path, t) for t in options)
+        return field(path, control="numbers" if has_number else "list")
     return field(path, control="text")
 
 
 def _options(type_: Any) -> list[Any]:
     if get_origin(type_) in (Union, types.UnionType):
         return [option for part in get_args(type_) for option in _options(part)]
+    if get_origin(bare := _bare(type_)) in (Union, types.UnionType):  # which names its tags
+        return _options(bare)
     return [type_]
 
 

@@ -4,9 +4,10 @@ The series, or its differences w from step to step and from season to season, fo
 
     w_t = c + s_{t mod m} + Σ_{i ∈ lags} φ_i w_{t−i} + e_t,      e_t ~ N(0, σ²)
 
-with normal priors that are the narrower the longer the lag (Litterman 1986), so that many lags do
-no harm and stand in for moving averages. All coefficients and σ² have a normal inverse gamma
-posterior in closed form, which is computed anew for every history.
+with a further s for each further season m, and normal priors that are the narrower the longer the
+lag (Litterman 1986), so that many lags do no harm and stand in for moving averages. All
+coefficients and σ² have a normal inverse gamma posterior in closed form, which is computed anew for
+every history.
 """
 
 import math
@@ -16,14 +17,17 @@ from typing import Annotated
 
 import torch
 from annotated_types import Len
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
 from models.config.ranges import Flag, NotNegative, Number, Positive
 from models.forecasting.classics.member import (
+    FEW,
     Asked,
     Season,
+    Shorter,
     Values,
     evenly,
     filled,
@@ -40,6 +44,7 @@ from models.prediction.noise import standard_normal
 
 # Priors in units of the standard deviation of changes.
 _LAG, _LEVEL, _DRIFT, _SEASON = 0.5, 10.0, 0.3, 3.0
+_FINE = 0.7  # of the waves of a season after the first 12
 _LARGEST = 10.0  # of a path, in units of the history's size: what explodes is cut there
 
 MOST = 256  # terms of a stored member
@@ -54,13 +59,16 @@ class Autoregression:
 
     Args:
         lags: that have a coefficient; none for a random walk.
-        season: steps of the season; 1 for none.
+        season: steps of the season, or of the longest; 1 for none.
         changes: whether it is of changes from step to step.
         seasonal_changes: whether it is of changes from season to season.
-        has_phases: whether each step of the season has a mean of its own.
+        apart: the season of these changes; None for the longest.
+        waves: sines and cosines of the longest season, at most; of each shorter one up to 12.
+        has_phases: whether each step of a season has a mean of its own.
         learned: the products of terms and values in training, the values last, per history.
         count: known values in each, on average.
         steps: of a training history, on average.
+        shorter: the steps of further seasons.
     """
 
     lags: Annotated[tuple[StepCount, ...], Len(0, 64)]
@@ -71,21 +79,35 @@ class Autoregression:
     learned: Annotated[tuple[Products, ...], Len(0, MOST)] = ()
     count: NotNegative = 0.0
     steps: Positive = 1.0
+    shorter: Shorter = ()
+    apart: Season | None = None
+    waves: Annotated[int, Field(strict=True, ge=1, le=MOST)] = FEW
+
+    @property
+    def seasons(self) -> tuple[int, ...]:
+        """All of them, the shortest first."""
+        return (*self.shorter, self.season)
 
     @property
     def name(self) -> str:
         """In words."""
         base = f"autoregression, {len(self.lags)} lags" if self.lags else "random walk"
         if not self.lags and self.seasonal_changes:
-            base = "last season"
+            base = "last season" + (f" of {self._apart} steps" if self.shorter else "")
         parts = [base]
         if self.lags and self.changes:
             parts.append("changes")
         if self.lags and self.seasonal_changes:
-            parts.append("changes from season to season")
+            over = f"over {self._apart} steps" if self.shorter else "from season to season"
+            parts.append(f"changes {over}")
         if self.has_phases:
-            parts.append("season")
+            fine = "every step of " if self.waves > FEW else ""
+            parts.append(f"{fine}seasons" if self.shorter else "season")
         return ", ".join(parts)
+
+    @property
+    def _apart(self) -> int:
+        return self.apart or self.season
 
     def adapted(self, values: Values) -> "Autoregression":
         """A copy that knows what these histories say, for shorter ones."""
@@ -124,7 +146,7 @@ class Autoregression:
         if self.changes:
             found = _product(found, torch.tensor([1.0, -1.0], dtype=torch.float64))
         if self.seasonal_changes:
-            season = torch.zeros(self.season + 1, dtype=torch.float64)
+            season = torch.zeros(self._apart + 1, dtype=torch.float64)
             season[0], season[-1] = 1.0, -1.0
             found = _product(found, season)
         return found
@@ -158,24 +180,28 @@ class Autoregression:
         parts.append(torch.ones_like(w))
         terms = torch.stack(parts, -1)
         if self.has_phases:
-            basis = season_basis(self.season)
-            place = torch.arange(-steps, 0) % self.season
-            terms = torch.cat([terms, basis[place].expand(rows, -1, -1)], -1)
+            waves = self._phases(torch.arange(-steps, 0))
+            terms = torch.cat([terms, waves.expand(rows, -1, -1)], -1)
         return terms
+
+    def _phases(self, places: Int64[Tensor, "steps"]) -> Float64[Tensor, "steps waves"]:
+        """The sines and cosines of these steps, those of the longest season last."""
+        most = (*[FEW] * len(self.shorter), self.waves)
+        each = zip(self.seasons, most, strict=True)
+        return torch.cat([season_basis(one, count)[places % one] for one, count in each], 1)
 
     @property
     def _widths(self) -> Float64[Tensor, "terms"]:
         """Prior standard deviations. A lag near a season counts as its distance from that."""
-        season = self.season
         near = [
-            lag if lag < season or season == 1 else min(abs(lag - season) + 1, lag)
+            min(lag, *(abs(lag - one) + 1 if 1 < one <= lag else lag for one in self.seasons))
             for lag in self.lags
         ]
-        waves = season_basis(season).shape[1] if self.has_phases else 0
+        waves = self._phases(torch.arange(1)).shape[1] if self.has_phases else 0
+        fine = max(0, min(self.season - 1, self.waves) - FEW) if self.has_phases else 0
         widths = [_LAG / distance**0.5 for distance in near]
-        return torch.tensor(
-            [*widths, _LEVEL if self._is_level else _DRIFT, *[_SEASON] * waves]
-        ).double()
+        widths.append(_LEVEL if self._is_level else _DRIFT)
+        return torch.tensor([*widths, *[_SEASON] * (waves - fine), *[_FINE] * fine]).double()
 
     def _drawn(
         self, scaled: Values, asked: Asked
@@ -227,14 +253,15 @@ class Autoregression:
         """Value and mean of each step ahead: [draws, paths, rows]."""
         weights = self._weights(coefficients)
         level, *waves = coefficients[..., len(self.lags) :].unbind(-1)
-        basis = season_basis(self.season) if self.has_phases else None
+        places = torch.arange(asked.horizon)
+        basis = self._phases(places) if self.has_phases else None
         shape = (asked.draws, asked.paths, *known.shape)
         past = known.expand(shape)
         largest = _LARGEST * (1 + float(known.abs().amax() if known.numel() else 0.0))
         for h in range(asked.horizon):
             constant = level
             if basis is not None:
-                wave = basis[h % self.season]
+                wave = basis[h]
                 constant = level + sum(one * part for one, part in zip(waves, wave, strict=True))
             mean = constant.T.unsqueeze(1).expand(shape[:-1])
             if weights.shape[-1]:

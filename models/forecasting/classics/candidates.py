@@ -1,20 +1,28 @@
-"""The classical models that are tried for a series, by its season and length."""
+"""The classical models that are tried for a series, by its seasons and length."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.smoothing import Smoothing
 
 _MOST_LAGS, _STEPS_PER_LAG = 12, 10
 _LEAST_LAGS = 4
+_FINE = 167  # waves: all of a week of hours
 
 
-def candidates(season: int, shortest: int, longest: int) -> tuple[Smoothing | Autoregression, ...]:
+def candidates(
+    seasons: Sequence[int], shortest: int, longest: int
+) -> tuple[Smoothing | Autoregression, ...]:
     """
     Args:
+        seasons: the shortest first.
         shortest, longest: steps of the histories that they are fitted to.
     """
-    seasons = (1, season) if _repeats(season, longest) else (1,)
-    smooth = [Smoothing(t, s) for s in seasons for t in ("none", "drift", "damped")]
-    return (*smooth, *_autoregressions(seasons[-1], shortest, longest))
+    known = [one for one in seasons if _repeats(one, longest)] or [1]
+    lengths = (1, known[0]) if known[0] > 1 else (1,)
+    smooth = [Smoothing(t, s) for s in lengths for t in ("none", "drift", "damped")]
+    return (*smooth, *_autoregressions(known, shortest, longest))
 
 
 def _repeats(season: int, steps: int) -> bool:
@@ -22,13 +30,19 @@ def _repeats(season: int, steps: int) -> bool:
     return 1 < season <= steps
 
 
-def _autoregressions(season: int, shortest: int, longest: int) -> list[Autoregression]:
+def _autoregressions(seasons: Sequence[int], shortest: int, longest: int) -> list[Autoregression]:
+    *others, season = seasons
     short = range(1, 1 + max(_LEAST_LAGS, min(_MOST_LAGS, longest // _STEPS_PER_LAG)))
-    far = (season - 1, season, season + 1, 2 * season, 2 * season + 1) if season > 1 else ()
+    far = {s + k for s in seasons if s > 1 for k in (-1, 0, 1, s, s + 1)}
     lags = tuple(sorted(lag for lag in {*short, *far} if 0 < lag <= max(1, shortest // 3)))
-    found = [Autoregression(lags, season, changes=c) for c in (False, True)]
+    one = Autoregression(lags, season, shorter=tuple(others))
+    found = [replace(one, changes=c) for c in (False, True)]
     if season == 1:
         return [*found, Autoregression((), changes=True)]
-    found += [Autoregression(lags, season, changes=c, has_phases=True) for c in (False, True)]
-    found += [Autoregression(lags, season, changes=c, seasonal_changes=True) for c in (False, True)]
-    return [*found, Autoregression((), season, seasonal_changes=True)]
+    found += [replace(one, changes=c, has_phases=True) for c in (False, True)]
+    if others:
+        found.append(replace(one, has_phases=True, waves=_FINE))
+    for apart in (None, *others):
+        over = replace(one, seasonal_changes=True, apart=apart)
+        found += [over, replace(over, changes=True), replace(over, lags=())]
+    return found

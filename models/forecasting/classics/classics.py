@@ -21,6 +21,7 @@ from models.forecasting.rollout import Paths
 
 _SCORED = Asked(horizon=1, draws=50, paths=4, seed=0)  # mixtures of 200 parts are scored
 _LEAST = 0.02  # weight: members below it are left out
+_MOST = 32  # members
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Classics:
         effects: of what is known ahead; None if nothing has any.
     """
 
-    members: Annotated[tuple[Weighted, ...], Len(1, 32)]
+    members: Annotated[tuple[Weighted, ...], Len(1, _MOST)]
     share: Probability = 1.0
     effects: Effects | None = None
 
@@ -74,7 +75,7 @@ class Classics:
         cls,
         values: Values,
         targets: Float64[Tensor, "rows horizon"],
-        season: int,
+        seasons: Sequence[int],
         independent: float,
         regressors: Regressors | None = None,
     ) -> "Classics":
@@ -87,12 +88,12 @@ class Classics:
         """
         asked = replace(_SCORED, horizon=targets.shape[1])
         known = (~values.isnan()).sum(1)
-        effects = None if regressors is None else Effects.fit(values, regressors, season)
+        effects = None if regressors is None else Effects.fit(values, regressors, seasons[0])
         effect = _effect(effects, values, regressors)
         tried = [
             Weighted(member, 0.0, flag)
             for flag in ((False,) if effects is None else (False, True))
-            for member in candidates(season, int(known.min()), int(known.max()))
+            for member in candidates(seasons, int(known.min()), int(known.max()))
         ]
         members = [one.adapted(values, effect) for one in tried]
         # What they learned is of steps after most of these histories: it must not help here.
@@ -111,7 +112,7 @@ class Classics:
     ) -> "Classics":
         """Members with enough weight, the heaviest first."""
         kept = sorted(zip(weights.tolist(), range(len(members)), strict=True), reverse=True)
-        kept = [(weight, k) for weight, k in kept if weight >= _LEAST] or kept[:1]
+        kept = [(weight, k) for weight, k in kept[:_MOST] if weight >= _LEAST] or kept[:1]
         total = sum(weight for weight, _ in kept)
         chosen = tuple(replace(members[k], weight=weight / total) for weight, k in kept)
         used = any(one.has_effects for one in chosen)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 import torch
+from annotated_types import Len
 from jaxtyping import Float64, Int
 from pydantic import Field
 from torch import Tensor
@@ -13,7 +14,11 @@ from models.forecasting.rollout import Paths
 _ADAPTING = 8  # rows that a member adapts to
 _NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²'s prior: its size, and how many values it counts as
 
+FEW = 12  # sines and cosines of a season, usually
+
 Season = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+
+Shorter = Annotated[tuple[Season, ...], Len(0, 2)]
 
 Values = Float64[Tensor, "rows steps"]
 """u of each history, the latest value last; NaN where it is missing, and before it begins."""
@@ -136,7 +141,7 @@ def inverse_chi_square(
     return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
 
 
-def season_basis(season: int, most: int = 12) -> Float64[Tensor, "season waves"]:
+def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"]:
     """Sines and cosines of a season: all that differ, or the slowest ones of a long season."""
     angle = 2 * torch.pi * torch.arange(season, dtype=torch.float64) / season
     waves = [f(k * angle) for k in range(1, season // 2 + 1) for f in (torch.cos, torch.sin)]

@@ -9,7 +9,7 @@ from torch import Tensor
 from models.features.rows import Rows, evenly_spread
 from models.forecasting.panels.observed import held
 from models.forecasting.panels.panel import Panel
-from models.forecasting.windows import CHANNELS, Frame, Pasts
+from models.forecasting.windows import Frame, Pasts
 
 HELD_BYTES = 2**28  # of network inputs: windows that take more are cut for each mini-batch
 _CHUNK = 2**14  # windows that are cut at once
@@ -30,7 +30,7 @@ class CutRows(Rows):
     @classmethod
     def of(cls, panel: Panel, frame: Frame, at: Int64[Tensor, "windows"]) -> "CutRows":
         """Windows of a panel, none of them cut."""
-        width = frame.context * (CHANNELS + panel.width) + panel.static.shape[1]
+        width = frame.context * (frame.channels + panel.width) + panel.static.shape[1]
         nothing = panel.dynamic.new_empty(0)
         return cls(nothing.reshape(0, width), nothing, panel=panel, frame=frame, at=at)
 

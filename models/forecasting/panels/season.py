@@ -1,4 +1,4 @@
-"""Finds the season of series: the calendar's, if the values have it."""
+"""Finds the seasons of series: the calendar's, if the values have them."""
 
 import math
 from collections.abc import Sequence
@@ -12,23 +12,35 @@ from models.forecasting.spacing import Spacing
 _ASKED = 1_000  # series, evenly spread: the majority of these is that of all
 
 
-def find_season(series: Sequence[Series], spacing: Spacing) -> int:
-    """The calendar's season if most of these series have it, otherwise 1: some are asked."""
-    season = spacing.season
+def find_seasons(series: Sequence[Series], spacing: Spacing) -> tuple[int, ...]:
+    """The calendar's seasons that most of these series have, or (1,): some are asked.
+
+    A week must show in the changes from day to day, in which the day's own pattern is no more.
+    """
+    season, *longer = spacing.seasons
     some = series[:: -(-len(series) // _ASKED)]
-    alike = [is_seasonal(one.values, season) for one in some]
-    return season if season > 1 and np.mean(alike) > 0.5 else 1
+    if any(_most(some, one, season) for one in longer):
+        return spacing.seasons
+    return (season,) if season > 1 and _most(some, season, 1) else (1,)
 
 
-def is_seasonal(values: np.ndarray, season: int) -> bool:
-    """Whether changes from step to step are correlated with those a season before.
+def _most(series: Sequence[Series], season: int, apart: int) -> bool:
+    return float(np.mean([is_seasonal(one.values, season, apart) for one in series])) > 0.5
+
+
+def is_seasonal(values: np.ndarray, season: int, apart: int = 1) -> bool:
+    """Whether changes from one step to another are correlated with those a season before.
 
     The autocorrelation r_s must exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound for a
     moving average without r_s (Bartlett 1946). Makridakis et al. 2020 test the values in this way
     in the M4 competition; with changes a trend is not mistaken for a season.
+
+    Args:
+        apart: the number of steps from one to the other.
     """
     values = fill(values, season=1)  # by lines, which have no season
-    changes = np.diff(values[~np.isnan(values)])
+    values = values[~np.isnan(values)]
+    changes = values[apart:] - values[:-apart]
     if len(changes) < 3 * season or changes.std() == 0:
         return False
     centred = changes - changes.mean()

@@ -404,3 +404,56 @@ def test_a_calendar_that_does_not_exist_is_refused(service: Service, path: str) 
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["path"] == "/forecast/holidays"
     assert "near it are DE" in answer.text
+
+
+def test_several_seasons_are_learned_and_told(service: Service) -> None:
+    request = {
+        "model": "seasons",
+        "data": {"columns": days()},
+        "target": "sales",
+        "task": "forecasting",
+        "forecast": {"horizon": 2, "context": 4, "season": [2, 7]},
+        "training": {"epochs": 1},
+    }
+    job = service.post("/train", request)
+    assert job.status_code == 202, job.text
+    assert job.json()["request"]["forecast"]["season"] == [2, 7]
+    _finish(service, job.json()["id"])
+    version = service.http.get("/models/seasons/versions/1").json()
+    assert version["forecast"]["season"] == [2, 7]
+    answer = service.post("/predict", {"model": "seasons", "inputs": days(11)})
+    assert answer.status_code == 200, answer.text
+    short = service.post("/predict", {"model": "seasons", "inputs": days(10)})
+    assert short.status_code == 422
+    assert "11" in short.text  # context and the longest season
+    page = service.http.get("/ui/predict", params={"model": "seasons"})
+    assert "Give at least 11 rows" in page.text
+
+
+@pytest.mark.parametrize(
+    ("season", "path", "message"),
+    [
+        ([7, 2], "/forecast/season", "[7, 2] must increase"),
+        ([7, 7], "/forecast/season", "[7, 7] must increase"),
+        ([0, 7], "/forecast/season/0", "greater than or equal to 1"),
+        ([1, 2, 3, 4], "/forecast/season", "at most 3"),
+        ([], "/forecast/season", "at least 1"),
+        (0, "/forecast/season", "greater than or equal to 1"),
+        ("week", "/forecast/season", "valid integer"),
+    ],
+)
+def test_seasons_that_cannot_be_are_refused(
+    service: Service, season: Any, path: str, message: str
+) -> None:
+    request = {
+        "model": "seasons",
+        "data": {"columns": days()},
+        "target": "sales",
+        "task": "forecasting",
+        "forecast": {"season": season},
+    }
+    answer = service.post("/train", request)
+    assert answer.status_code == 422, answer.text
+    [error] = answer.json()["errors"]
+    assert error["path"] == path
+    assert message in error["message"]

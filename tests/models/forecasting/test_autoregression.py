@@ -31,8 +31,16 @@ def test_a_long_series_has_its_own_coefficients_means_and_variances() -> None:
     [
         (Autoregression((), changes=True), lambda y, h: y[-1] + 0 * h),
         (Autoregression((), 4, seasonal_changes=True), lambda y, h: y[len(y) - 4 + (h - 1) % 4]),
+        (
+            Autoregression((), 6, seasonal_changes=True, shorter=(2,)),
+            lambda y, h: y[len(y) - 6 + (h - 1) % 6],
+        ),
+        (
+            Autoregression((), 6, seasonal_changes=True, shorter=(2,), apart=2),
+            lambda y, h: y[len(y) - 2 + (h - 1) % 2],
+        ),
     ],
-    ids=["walk", "season"],
+    ids=["walk", "season", "longest season", "shortest season"],
 )
 def test_without_lags_it_repeats_the_past(member: Autoregression, truth) -> None:
     series = np.random.default_rng(1).normal(0, 1, 402)
@@ -51,6 +59,22 @@ def test_phases_go_on_where_the_history_ends(length: int, changes: bool) -> None
     member = Autoregression((1, 2), 4, changes=changes, has_phases=True)
     found = member.paths(values, Asked(4, 100, 5, seed=0)).means.mean((0, 1))[0]
     np.testing.assert_allclose(found, wave[length:], atol=0.6)
+
+
+@pytest.mark.parametrize("length", [280, 283, 290])
+def test_each_season_has_a_pattern_of_its_own(length: int) -> None:
+    """A pattern of four steps, and one of 28 that 12 sines and cosines cannot follow."""
+    random, steps = np.random.default_rng(0), np.arange(length + 28)
+    wave = np.array([3.0, 0.0, -3.0, 0.0])[steps % 4] + random.normal(0, 2, 28)[steps % 28]
+    noise = random.normal(0, 0.3, length)
+    values = torch.from_numpy((wave[:length] + noise)[None])
+    errors = []
+    for waves in (12, 27):
+        member = Autoregression((1,), 28, has_phases=True, shorter=(4,), waves=waves)
+        found = member.paths(values, Asked(28, 100, 5, seed=0)).means.mean((0, 1))[0]
+        errors.append(np.abs(found.numpy() - wave[length:]).mean())
+    assert errors[1] < 0.15  # the mean of ten values with noise of 0.3 is off by 0.08
+    assert errors[0] > 0.5
 
 
 def test_intervals_cover_simulated_series() -> None:

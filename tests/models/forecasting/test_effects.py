@@ -150,7 +150,7 @@ def test_members_forecast_with_effects_where_they_help() -> None:
         torch.nn.functional.pad(x[:, : end + AHEAD], (0, 0, STEPS - end, 0)) for end in ends
     ]
     targets = torch.cat([values[:, end : end + AHEAD] for end in ends])
-    found = Classics.fit(torch.cat(rows), targets, 1, 10.0, torch.cat(regressors))
+    found = Classics.fit(torch.cat(rows), targets, (1,), 10.0, torch.cat(regressors))
     assert all(one.has_effects for one in found.members)
     asked = Asked(horizon=2, draws=100, paths=5, seed=0)
     ahead = torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)
