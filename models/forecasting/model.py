@@ -588,7 +588,7 @@ class Forecaster(TabularModel):
             return None
         names = [feature.name for feature in self.features]
         parts = [
-            joined(one.columns_of(names, _MOST_KNOWN), {name: after[name] for name in names})
+            joined(one.columns_of(names, self._most_known), {name: after[name] for name in names})
             for one, after in zip(pasts, ahead, strict=True)
         ]
         columns, time = stacked(parts), str(self.forecast.time)
@@ -604,12 +604,17 @@ class Forecaster(TabularModel):
         values = fill(self.frame.transform(one.values), self.frame.season)
         return values[len(one) - self.frame.span :]
 
+    @property
+    def _most_known(self) -> int:
+        """Steps of a history that classical members read at most."""
+        return max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season)
+
     def _all_known(self, pasts: Sequence[Series]) -> Tensor | None:
         return aligned([self._known(one) for one in pasts])
 
     def _known(self, one: Series) -> Tensor:
         """u of the latest steps; NaN where a value is missing, or has no logarithm."""
-        values = one.values[-max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season) :]
+        values = one.values[-self._most_known :]
         if self.frame.observation.needs_positive:
             values = np.where(values > 0, values, np.nan)
         return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)

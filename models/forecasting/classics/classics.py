@@ -88,7 +88,7 @@ class Classics:
         """
         asked = replace(_SCORED, horizon=targets.shape[1])
         known = (~values.isnan()).sum(1)
-        effects = None if regressors is None else Effects.fit(values, regressors, seasons[0])
+        effects = None if regressors is None else Effects.fit(values, regressors, min(seasons))
         effect = _effect(effects, values, regressors)
         tried = [
             Weighted(member, 0.0, flag)

@@ -1,5 +1,6 @@
 """Static attributes are found out; covariates of the past alone are held beyond what is known."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -182,3 +183,27 @@ def test_only_what_is_known_ahead_is_asked_for() -> None:
     assert len(model.predict(history, PredictOptions(), future).mean) == 3
     with pytest.raises(InvalidInput, match="needs open of the 3 steps ahead"):
         model.predict(history, PredictOptions())
+
+
+def test_members_read_covariates_of_as_many_steps_as_values() -> None:
+    """Of a long season they read more than the usual number of steps."""
+    random, steps = np.random.default_rng(0), 1_500
+    columns: Columns = {
+        "time": np.arange(float(steps)),
+        "y": np.exp(random.normal(size=steps)),
+        "z": random.normal(size=steps),
+    }
+    config = configure(columns, features=(FeatureConfig(name="z", type="number"),))
+    assert config.forecast is not None
+    config = replace(config, forecast=replace(config.forecast, season=450))
+    model = train(columns, TYPES, config)
+    assert isinstance(model, Forecaster)
+    chosen = model.held_out_origins(columns)[:2]
+    known, regressors = model.histories(chosen).known, model.regressors_at(chosen)
+    assert known is not None
+    assert regressors is not None
+    assert regressors.shape == (2, known.shape[1] + model.horizon, 1)
+    first = chosen[0].first
+    read = regressors[0, -model.horizon :, 0]
+    z = torch.from_numpy(columns["z"][first : first + model.horizon])
+    assert torch.corrcoef(torch.stack([read, z.to(read)]))[0, 1] == pytest.approx(1, abs=1e-5)

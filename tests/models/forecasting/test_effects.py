@@ -56,7 +56,7 @@ def test_a_curved_effect_is_found() -> None:
 
 @pytest.mark.parametrize("kind", ["white noise", "random walk", "smoothing", "season"])
 def test_an_effect_is_recovered_within_its_standard_error(kind: str) -> None:
-    """2 per unit. The least error is 1 / √150; of white noise, whose changes are read, 1.4 times it.
+    """2 per unit. The least error is 1 / √150; of white noise, whose changes are read, 1.4 times.
 
     The deviation of 12 errors is itself uncertain by a fifth.
     """
