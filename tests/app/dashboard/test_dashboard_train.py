@@ -161,7 +161,7 @@ def test_a_season_is_a_number_and_several_are_a_list(cards: Service, browser: Br
     body = {"dataset": about["dataset"], "target": about["target"], "task": "forecasting"}
     page = visit.go(f"{cards.url}/ui/train?request={quote(json.dumps(body))}")
     sent = page.locator("#body")
-    page.get_by_text("Series", exact=True).click()
+    page.locator("#group-series summary").click()
     page.get_by_text("The same request elsewhere").click()
     season = page.locator("#forecast-season")
     for text, value in (("2, 7", [2, 7]), ("3", 3), ("", None)):
