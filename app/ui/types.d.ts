@@ -135,10 +135,23 @@ interface Exceedance {
   any_above?: number[];
 }
 /** Sums from a forecast's first step to each. */
-interface Totals {
+interface Sums {
   mean: (number | null)[];
+  median: (number | null)[];
   intervals: Interval[];
   exceeds?: Exceedance[];
+}
+/** Of the sum over several series: at each step, and up to each. */
+interface SeriesTotals {
+  steps: Sums;
+  sums: Sums;
+}
+interface GroupTotals extends SeriesTotals {
+  group: string;
+}
+interface Totals extends Sums {
+  series?: SeriesTotals | null;
+  groups?: GroupTotals[] | null;
 }
 interface RegressionAnswer extends AnyAnswer {
   mean: number[];

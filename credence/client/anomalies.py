@@ -57,7 +57,9 @@ def first_rows(table: "Table") -> list[int]:
     """The number of the first step's row of each series."""
     if "step" not in table.column_names:
         return [0]
-    return [i for i, step in enumerate(table.to_pylist("step")) if step == 1]
+    steps = table.to_pylist("step")
+    count = table.to_pylist("group").count(None) if "group" in table.column_names else len(steps)
+    return [i for i, step in enumerate(steps[:count]) if step == 1]  # the last rows are of groups
 
 
 def _of_rows(table: "Table", name: str, rows: list[int]) -> list[Any]:

@@ -122,6 +122,28 @@ def predict(
         bool,
         typer.Option("--total-series", help="Forecasts: also the sums over all series."),
     ] = False,
+    total_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Forecasts: also the sums over series with the same value of this column; once "
+            "per column."
+        ),
+    ] = None,
+    total_groups: Annotated[
+        dict[str, Any] | None,
+        typer.Option(
+            parser=json_object,
+            metavar="JSON|FILE",
+            help="Forecasts: also the sums over these groups: lists of series by name.",
+        ),
+    ] = None,
+    reconcile: Annotated[
+        bool,
+        typer.Option(
+            "--reconcile",
+            help="A group with the name of a series is what it sums up: make their totals agree.",
+        ),
+    ] = False,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     anomalies: Annotated[
         int | None, typer.Option(help="Forecasts: score so many of the newest values.")
@@ -171,6 +193,8 @@ def predict(
 
     `credence predict rolls history.csv --horizon 14 --total-exceeds 500`
 
+    `credence predict shops history.csv --total-by region`
+
     `echo "the cat sat on" | credence predict lines`
     """
     given = {
@@ -186,7 +210,15 @@ def predict(
         "quantiles": quantile,
         "density": None if density is None else {"points": density},
         "costs": costs,
-        "totals": _totals(total_exceeds or [], total=total, series=total_series),
+        "totals": _totals(
+            {
+                "exceeds": total_exceeds,
+                "series": total_series,
+                "groups": _either(total_by, total_groups),
+                "reconcile": reconcile,
+            },
+            total=total,
+        ),
         "horizon": horizon,
         "anomalies": anomalies,
         "top": top,
@@ -230,11 +262,16 @@ def predict(
             _write(batches, lambda batch: _predict_rows(trained, batch, steps, settings), result)
 
 
-def _totals(thresholds: list[float], *, total: bool, series: bool) -> Json | None:
+def _totals(options: Json, *, total: bool) -> Json | None:
     """The option of the service; None if no sum is asked for."""
-    if not (total or series or thresholds):
-        return None
-    return {"exceeds": thresholds} | ({"series": True} if series else {})
+    given = {name: value for name, value in options.items() if value}
+    return given if total or given else None
+
+
+def _either(columns: list[str] | None, groups: Json | None) -> list[str] | Json | None:
+    if columns and groups:
+        raise typer.BadParameter("give either --total-by or --total-groups")
+    return columns or groups
 
 
 def _checked(format_: ResultFormat | None, *, as_json: bool) -> ResultFormat:

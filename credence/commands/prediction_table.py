@@ -37,6 +37,7 @@ ASKED = {
     "any_below": "ever below",
     "quantile": "quantile",
 }
+GROUP = "group"  # the column with the names of groups of series
 TOTAL = "total_"  # columns of sums over the steps of a forecast
 ANOMALY = "anomaly_"  # columns of the newest values of a forecast's history
 BARS, HEIGHTS = 16, "▁▂▃▄▅▆▇█"  # of the drawing of a density
@@ -104,15 +105,15 @@ def _numbers(table: "Table") -> Columns:
     if targets := json.loads(table.metadata.get("targets", "[]")):
         return _of_targets(table, targets)
     columns: Columns = {}
-    if len(set(table.to_pylist("series") if "series" in table.column_names else ())) > 1:
-        columns["series"] = table.to_pylist("series")
+    if len(set(names := _series(table))) > 1:
+        columns["series"] = names
     if "time" in table.column_names:
         columns["time"] = list(map(_written, table.to_pylist("time")))
     columns["mean"] = table.to_pylist("mean")
     if "median" in table.column_names:
         columns["median"] = table.to_pylist("median")
     for kind in ("aleatoric", "epistemic"):
-        columns[f"{kind}\ndeviation"] = list(map(sqrt, table.to_pylist(f"{kind}_variance")))
+        columns[f"{kind}\ndeviation"] = list(map(_root, table.to_pylist(f"{kind}_variance")))
     for name in (name for name in table.column_names if name.startswith(LOWER)):
         kind, _, level = name.partition("lower_")
         bounds = zip(
@@ -121,6 +122,20 @@ def _numbers(table: "Table") -> Columns:
         header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
         columns[header] = [_span(lower, upper) for lower, upper in bounds]
     return columns | _asked(table) | _totals(table)
+
+
+def _series(table: "Table") -> list[str]:
+    """The key of each row's series, or the name of its group."""
+    if "series" not in table.column_names:
+        return []
+    keys = table.to_pylist("series")
+    groups = table.to_pylist(GROUP) if GROUP in table.column_names else [None] * len(keys)
+    return [key if group is None else group for key, group in zip(keys, groups, strict=True)]
+
+
+def _root(variance: float | None) -> float | None:
+    """The deviation; groups of series have no parts of it."""
+    return None if variance is None else sqrt(variance)
 
 
 def _of_targets(table: "Table", targets: Sequence[str]) -> Columns:
@@ -170,9 +185,9 @@ def _totals(table: "Table") -> Columns:
     return columns
 
 
-def _drawing(values: list[Any], density: list[Any]) -> str:
+def _drawing(values: list[Any] | None, density: list[Any] | None) -> str:
     """Bars at evenly spread values, each as high as the density of the nearest of `values`."""
-    if None in (*values, *density):  # of a forecast that diverges
+    if not (values and density) or None in (*values, *density):  # of a group, or it diverges
         return ""
     low, high, highest = values[0], values[-1], max(density) or 1.0
     bars = []

@@ -28,13 +28,14 @@ from torch import Tensor
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Number, Positive
 from models.evaluation.adaptive import Reference
-from models.evaluation.calibration import PENALTY_SCALE
 from models.evaluation.conformal_rank import MAX_RESIDUALS, conformal_rank, order_statistics
 
 _MAX = 1e300  # the largest number that an artifact holds
-# Fewer independent errors have no conformal interval of 90 %, and a scale's prior, which weighs as
-# much as eight, would say more than they do.
-MIN_INDEPENDENT = 9
+MIN_INDEPENDENT = 9  # fewer errors have no conformal interval of 90 %
+# The prior of a and b is N(0, 0.2²), and weighs as much as 50 independent errors. Series have calm
+# and wild years: how large the errors of one stretch are says little about the next one, however
+# well it is known (docs/method.md, Forecasts).
+SCALE_SPREAD = 0.2
 # The probability below a Gaussian's mean + 1 deviation, and so the quantile that gives a deviation.
 ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))
 _ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
@@ -298,13 +299,13 @@ def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first secon
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:
     """The most probable scales given errors ÷ predicted deviations, if errors are Gaussian.
 
-    It minimises n · mean ½ (log c_h + z²_oh ÷ c_h) plus the penalties of a and b, whose prior is
-    that of a table's scale. The sum is convex in (a, b).
+    It minimises n · mean ½ (log c_h + z²_oh ÷ c_h) + ½ (a² + b²) ÷ `SCALE_SPREAD`², which is
+    convex in (a, b): log c_h = a + b g_h.
     """
     origins, steps = normal.shape
     squares = normal.square().mean(0).numpy()  # of each step, over the origins
     design = np.stack([np.ones(steps), progress(steps, steps).numpy()], axis=1)
-    precision = PENALTY_SCALE**-2
+    precision = SCALE_SPREAD**-2
 
     def loss(at: np.ndarray) -> float:
         logs = design @ at

@@ -7,7 +7,7 @@ import { density, fan, root } from "./figures.js";
 import { bound, boundColumns, named as level } from "./intervals.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
-import { ofHorizon, totalColumns } from "./totals.js";
+import { groupsOf, ofHorizon, totalColumns, withGroups } from "./totals.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
@@ -135,20 +135,22 @@ const digests = {
     const isPlural = names.length > 1;
     const headers = [...(isPlural && key ? [key] : []), "time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map(level), ...above(answer).map(([name]) => name), "remark"];
     const rows = answer.times.map((when, i) => [...(isPlural && answer.series ? [answer.series[i]] : []), when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
+    const interval = (/** @type {Sums} */ { intervals }, /** @type {Interval} */ { level: at, kind }, /** @type {number} */ i) => intervals.filter((one) => one.level === at && one.kind === kind).map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`).join("");
+    if (isPlural) rows.push(...groupsOf(answer).flatMap(({ group, steps }) => steps.mean.map((mean, i) => [group, answer.times[i], mean ?? "", "", "", ...answer.intervals.map((one) => interval(steps, one, i)), ...above(answer).map(() => ""), ""])));
     const drawn = firstSeries(answer, body.inputs, key);
     const history = { x: drawn.known(body.inputs[time]), y: drawn.known(body.inputs[question.target]) };
     return {
       headers, rows,
-      isFlagged: answer.times.map((_, i) => remark(answer, i) !== ""),
+      isFlagged: rows.map((_, i) => remark(answer, i) !== ""),
       facts: [["steps", answer.times.length], ...ofHorizon(answer), ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: isPlural ? `${names.length} series. The picture shows ${names[0]}` : `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
       isSeries: true,
       draw: () => draw("fan", fan(drawn.answer, history, question.target), { headers, rows }),
-      file: file({ inputs: [] }, {
+      file: file({ inputs: [] }, withGroups(answer, {
         ...(key ? { [key]: answer.series } : {}), [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...boundColumns(answer.intervals),
         ...exceedances(answer), ...totalColumns(answer), mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, ...decisionColumns(answer),
-      }),
+      }, { key, time })),
     };
   },
   /** @param {TextAnswer} answer

@@ -50,7 +50,9 @@ const readers = {
     if (horizon) rows.horizon = Number(horizon);
     if (future) rows.future = readColumns(future);
     const most = inputById("total-threshold").value.trim();
-    rows.totals = most ? { exceeds: [value(most, "number")] } : {};
+    const by = findInput("total-groups")?.value;
+    const groups = by === "*" ? { series: true } : by ? { groups: [by] } : {};
+    rows.totals = { ...(most ? { exceeds: [value(most, "number")] } : {}), ...groups };
     return { rows };
   },
   language_model() {

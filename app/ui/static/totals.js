@@ -12,13 +12,38 @@ const ends = ({ times, series }) => [...times.keys()].filter((i) => i === times.
 export function ofHorizon(answer) {
   const last = ends(answer);
   const steps = answer.times.length / last.length;
-  return last.flatMap((i) => {
+  const ofSeries = last.flatMap((i) => {
     const of = last.length > 1 && answer.series ? `${answer.series[i]}: ` : "";
     return atStep(answer, i, steps).map(([name, text]) => /** @type {Fact} */ ([`${of}${name}`, text]));
   });
+  const ofGroups = groupsOf(answer).flatMap(({ group, sums }) => atStep({ totals: sums }, steps - 1, steps).map(([name, text]) => /** @type {Fact} */ ([`${group}: ${name}`, text])));
+  return [...ofSeries, ...ofGroups];
 }
 
-/** @param {ForecastAnswer} answer
+/** Sums over groups of series, and over all series, if they were asked for.
+ * @param {ForecastAnswer} answer
+ * @returns {GroupTotals[]} */
+export const groupsOf = ({ totals }) => [...(totals?.groups ?? []), ...(totals?.series ? [{ group: "all series", ...totals.series }] : [])];
+
+/** The columns of the file with the rows of groups below those of the series.
+ * @param {ForecastAnswer} answer
+ * @param {Record<string, any[] | null | undefined>} columns
+ * @param {{ key: string | null, time: string }} names
+ * @returns {Record<string, any[] | null | undefined>} */
+export function withGroups(answer, columns, { key, time }) {
+  const groups = groupsOf(answer);
+  if (!groups.length || !key) return columns;
+  const rows = answer.times.length;
+  const parts = groups.map(({ group, steps, sums }) => {
+    const times = answer.times.slice(0, steps.mean.length);
+    return { group: times.map(() => group), [time]: times, mean: steps.mean, median: steps.median, ...boundColumns(steps.intervals), ...totalColumns({ totals: sums }) };
+  });
+  const series = { [key]: columns[key], group: Array(rows).fill(null) };
+  const below = (/** @type {string} */ name) => parts.flatMap((part) => /** @type {Record<string, any[]>} */ (part)[name] ?? part.group.map(() => null));
+  return Object.fromEntries(Object.entries({ ...series, ...columns }).map(([name, values]) => [name, values && [...values, ...below(name)]]));
+}
+
+/** @param {Pick<ForecastAnswer, "totals" | "exceeds">} answer
  * @param {number} i the last row of a series
  * @param {number} steps
  * @returns {[string, string][]} */
@@ -36,7 +61,7 @@ function atStep({ totals, exceeds = [] }, i, steps) {
 }
 
 /** Sums as columns of the file.
- * @param {ForecastAnswer} answer
+ * @param {Pick<ForecastAnswer, "totals">} answer
  * @returns {Record<string, (number | null)[]>} */
 export function totalColumns({ totals }) {
   if (!totals) return {};

@@ -448,6 +448,17 @@ def test_a_series_is_chosen_and_filled_in(cards: Service, visit: Visit) -> None:
     assert {"north: total of 3 steps", "<b>south: total of 3 steps"} <= facts(page, "#facts").keys()
     *_, mean = plotted(page, "#fan")
     assert len(mean["y"]) == 3
+    page.get_by_label("Add up series").select_option("all")
+    expect(page.locator("#facts")).to_contain_text("all series: total of 3 steps")
+    cells = [row.split("\t") for row in page.locator("#results tbody tr").all_inner_texts()]
+    assert [row[0] for row in cells] == ["north"] * 3 + ["<b>south"] * 3 + ["all series"] * 3
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    file = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert [row["group"] for row in file] == [""] * 6 + ["all series"] * 3
+    for name in ("mean", "total_mean"):
+        values = [float(row[name]) for row in file]
+        assert values[6:] == pytest.approx([values[i] + values[i + 3] for i in range(3)])
     assert serious_problems(page) == []
 
 

@@ -136,3 +136,78 @@ def test_one_series_has_steps_and_no_name() -> None:
     assert found.steps.tolist() == [1, 2]
     with pytest.raises(ValueError, match="m has no key"):
         _ = found.series
+
+
+@pytest.fixture(scope="module")
+def ending_together(shops: Path) -> Path:
+    path = shops.with_name("together.csv")
+    header, *lines = shops.read_text().splitlines()
+    last = f"{date(2025, 1, 1) + timedelta(LENGTHS['south'] - 1)}"
+    path.write_text("\n".join([header, *(line for line in lines if line[:10] <= last)]))
+    return path
+
+
+GROUPS = {"both": ["north", "south"], "cold": ["north"]}
+
+
+def test_groups_and_declared_sums_on_the_command_line(
+    service: Service, model: str, ending_together: Path
+) -> None:
+    """As the JSON of the service; in a table they are named like series."""
+    asked = ["predict", model, str(ending_together), "--seed", "1", "--anomalies", "2"]
+    asked += ["--total-groups", json.dumps(GROUPS), "--total-exceeds", "300"]
+    told = json.loads(credence(*asked, "--json", url=service.url).stdout)["totals"]
+    done = credence(*asked, url=service.url)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["group"] for row in rows] == [""] * 6 + ["both"] * 3 + ["cold"] * 3
+    for i, group in enumerate(told["groups"]):
+        for row, step in zip(rows[6 + 3 * i :], range(3), strict=False):
+            assert float(row["mean"]) == pytest.approx(group["steps"]["mean"][step])
+            for name in ("mean", "median", "deviation"):
+                assert float(row[f"total_{name}"]) == pytest.approx(group["sums"][name][step])
+            above = group["sums"]["exceeds"][0]["probability"][step]
+            assert float(row["total_exceeds_300.0"]) == pytest.approx(above)
+    shown = credence(*asked, "--format", "table", url=service.url, COLUMNS="200")
+    assert shown.returncode == 0, shown.stderr
+    forecasts, _, newest = shown.stdout.partition("newest values")
+    assert [forecasts.count(name) for name in ("both", "cold")] == [3, 3]
+    assert "both" not in newest
+    by_key = credence("predict", model, str(ending_together), "--total-by", "shop", url=service.url)
+    assert by_key.stdout.splitlines()[-1].startswith(",shop=south,3,")
+    declared = ["--total-groups", '{"south": ["north"]}', "--reconcile", "--json"]
+    agreed = credence("predict", model, str(ending_together), *declared, url=service.url)
+    mean = json.loads(agreed.stdout)["totals"]["mean"]
+    assert mean[3:] == pytest.approx(mean[:3])
+    both = credence(*asked, "--total-by", "shop", url=service.url)
+    assert both.returncode == 2
+    assert "either --total-by or --total-groups" in " ".join(both.stderr.split())
+
+
+def test_groups_in_python(
+    service: Service, client: Client, model: str, ending_together: Path
+) -> None:
+    rows = pd.read_csv(ending_together)
+    asked: Any = {"totals": {"groups": GROUPS, "exceeds": [300.0]}, "seed": 1, "quantiles": [0.3]}
+    found = client.model(model).predict(rows, **asked)
+    body = {name: rows[name].tolist() for name in rows}
+    told: Any = client.submit_predict({"model": model, "inputs": body, **asked})["totals"]
+    assert len(found) == 6
+    assert found.totals.deviation.tolist() == pytest.approx(told["deviation"])
+    assert list(found.totals.groups) == list(GROUPS)
+    for one in told["groups"]:
+        group, sums = found.totals.groups[one["group"]], one["sums"]
+        assert group.mean.tolist() == pytest.approx(one["steps"]["mean"])
+        assert group.std.tolist() == pytest.approx(one["steps"]["deviation"])
+        assert group.steps.tolist() == [1, 2, 3]
+        assert group.times.tolist() == found.times[:3].tolist()
+        totals = group.totals
+        assert totals.mean.tolist() == pytest.approx(sums["mean"])
+        assert totals.quantile(0.3).tolist() == pytest.approx(sums["quantiles"][0]["values"])
+        assert totals.exceeds(300).tolist() == pytest.approx(sums["exceeds"][0]["probability"])
+        lower = sums["intervals"][0]["lower"]
+        assert totals.interval(0.9).lower.tolist() == pytest.approx(lower)
+        assert "3 rows" in repr(group)
+        assert len(group.to_frame()) == 3
+    with pytest.raises(ValueError, match="the totals have no groups"):
+        _ = client.model(model).predict(rows, totals={}).totals.groups

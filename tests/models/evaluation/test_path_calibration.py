@@ -56,19 +56,23 @@ def test_their_number_is_that_of_the_variance_they_estimate() -> None:
     assert np.square(errors).mean((1, 2)).var() == pytest.approx(2 / found, rel=0.06)
 
 
-def test_one_step_is_scaled_as_rows_of_a_table_are() -> None:
+def test_one_step_is_scaled_as_rows_of_a_table_are_beside_a_wider_prior() -> None:
+    """The variances of the priors are ½² and 0.2²: as many times more errors weigh the same."""
     errors = 1.7 * _normal(30)
     mixture = GaussianMixture(torch.zeros(1, 30).double(), torch.ones(1, 30).double())
     expected = fit_scale([LabelledMixture(mixture, errors, None)])
-    found = fit_scales(errors.unsqueeze(1), 30.0)
+    found = fit_scales(errors.unsqueeze(1), 30 * 0.5**2 / 0.2**2)
     assert found.scale == pytest.approx(expected, rel=1e-4)
     assert found.growth == 0
 
 
 def test_scales_that_grow_with_the_step_are_found() -> None:
-    """c_h = 0.5 · 6^(g_h): 4,000 independent errors tell log c to some hundredths."""
+    """c_h = 0.5 · 6^(g_h): 4,000 forecasts tell log c to some hundredths.
+
+    Their errors count tenfold, so that the prior does not show.
+    """
     c = 0.5 * torch.exp(math.log(6) * progress(HORIZON, HORIZON))
-    found = fit_scales(c.sqrt() * _normal(4_000, HORIZON), 4_000.0)
+    found = fit_scales(c.sqrt() * _normal(4_000, HORIZON), 40_000.0)
     assert math.log(found.scale) == pytest.approx(math.log(0.5), abs=0.08)
     assert found.growth == pytest.approx(math.log(6), abs=0.12)
     torch.testing.assert_close(found.factors(HORIZON), c, rtol=0.1, atol=0)
@@ -77,10 +81,17 @@ def test_scales_that_grow_with_the_step_are_found() -> None:
 
 @pytest.mark.parametrize("size", [1e-3, 30.0])
 def test_wild_errors_have_a_finite_scale_at_which_the_slope_is_zero(size: float) -> None:
-    """∂/∂a of the fit: n (1 − mean z² ÷ c_h) ÷ 2 + a ÷ ½² = 0, for equal errors at each step."""
+    """∂/∂a of the fit: n (1 − mean z² ÷ c_h) ÷ 2 + a ÷ 0.2² = 0, for equal errors at each step."""
     found = fit_scales(torch.full((20, 1), size, dtype=torch.float64), 20.0)
-    slope = 10 * (1 - size**2 / found.scale) + 4 * math.log(found.scale)
+    slope = 10 * (1 - size**2 / found.scale) + 25 * math.log(found.scale)
     assert abs(slope) < 1e-6 * max(1.0, size**2)
+
+
+def test_few_errors_of_one_stretch_move_the_scale_little_and_many_to_where_they_are() -> None:
+    """Of z² = ¼: 12 errors make c 0.84, and 10,000 make it ¼, to the hundredth."""
+    errors = torch.full((40, 1), 0.5, dtype=torch.float64)
+    assert fit_scales(errors, 12.0).scale == pytest.approx(0.845, abs=0.002)
+    assert fit_scales(errors, 10_000.0).scale == pytest.approx(0.25, abs=0.01)
 
 
 def test_a_width_is_a_rank_of_as_many_rows_as_the_errors_are_worth() -> None:
