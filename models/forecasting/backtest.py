@@ -23,6 +23,7 @@ from models.features.columns import Columns
 from models.forecasting.dependence import Dependence, standard_errors
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories.filling import fill, readable
+from models.forecasting.histories.unknown import with_stand_ins, without
 from models.forecasting.series import Series
 from models.forecasting.side_by_side import advantage
 from models.prediction.predictive import GaussianMixture
@@ -69,30 +70,37 @@ class Origin:
 def origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
 ) -> list[Origin]:
-    """`find_origins` where there must be some.
+    """`find_origins` where there must be some, if need be with half of the steps ahead.
 
     Raises:
         InvalidData: if there is none.
     """
+    half = -(-horizon // 2)
     found = find_origins(series, scored, span, horizon)
+    found = found or find_origins(series, scored, span, horizon, least=half)
     if not found:
         raise InvalidData(
-            f"no series has {span} steps to read and {horizon} more, all known, to compare with",
+            f"no series has {span} steps to read and {horizon} more to compare with, of which "
+            f"{half} are known",
             "/dataset",
         )
     return found
 
 
 def find_origins(
-    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
+    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int, *, least: int = 0
 ) -> list[Origin]:
     """All origins with a readable past and a known future, thinned evenly to a bounded number.
 
     Args:
         scored: number of the first step of each series that may be forecast.
+        least: of the steps ahead that must be known; 0 for all.
     """
     starts = [max(start, span) for start in scored]
-    firsts = [_firsts(one, start, span, horizon) for one, start in zip(series, starts, strict=True)]
+    firsts = [
+        _firsts(one, start, span, horizon, least or horizon)
+        for one, start in zip(series, starts, strict=True)
+    ]
     ends = np.cumsum([len(found) for found in firsts])
     most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
     kept = np.linspace(0, ends[-1] - 1, min(most, ends[-1])).round().astype(int)
@@ -104,14 +112,14 @@ def find_origins(
     return chosen
 
 
-def _firsts(one: Series, start: int, span: int, horizon: int) -> np.ndarray:
-    """The steps from `start` on whose past can be read, and which begin `horizon` known ones."""
+def _firsts(one: Series, start: int, span: int, horizon: int, least: int) -> np.ndarray:
+    """The steps from `start` on whose past can be read, and `least` steps ahead are known."""
     firsts = np.arange(start, len(one) - horizon + 1)
     if not len(firsts) or not np.isnan(one.values).any():
         return firsts
     known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
-    whole = known[firsts + horizon] - known[firsts] == horizon
-    return firsts[whole & readable(one.values, span)[firsts - span]]
+    enough = known[firsts + horizon] - known[firsts] >= least
+    return firsts[enough & readable(one.values, span)[firsts - span]]
 
 
 def worth(chosen: Sequence[Origin], horizon: int) -> float:
@@ -142,9 +150,11 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
     With more than `SOME_ORIGINS` origins, `some_origins` has the same metrics at some of them, to
     compare with methods that are refitted at each origin.
     """
-    targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
-    own = forecast.scores(targets)
+    truth = np.stack([o.targets(horizon) for o in chosen])
+    targets = with_stand_ins(truth)
+    own = without(forecast.scores(targets), truth)
     naive = regression_scores(seasonal_naive(chosen, season, horizon), targets)
+    naive = without(naive, truth)
     metrics = _side_by_side(own, naive, chosen, season) | {"horizon": horizon}
     metrics |= _finite(selective_metrics(own))
     if len(chosen) <= SOME_ORIGINS:

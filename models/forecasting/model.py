@@ -45,6 +45,7 @@ from models.forecasting.forecast import Forecast
 from models.forecasting.histories.filling import fill
 from models.forecasting.histories.newest import Newest, newest_of, origins_of
 from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
+from models.forecasting.histories.unknown import with_stand_ins, without
 from models.forecasting.holidays import Holidays
 from models.forecasting.mixing import Split
 from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
@@ -535,9 +536,9 @@ class Forecaster(TabularModel):
 
     def scores_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Scores:
         """The scores of each step of forecasts from these origins, one forecast after the other."""
-        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        targets = np.stack([origin.targets(self.horizon) for origin in chosen])
         rolled = self._roll_out_at(chosen, prune, samples)
-        return rolled.scores(torch.from_numpy(targets).to(self.device))
+        return without(rolled.scores(with_stand_ins(targets).to(self.device)), targets)
 
     def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
         options = self.resolve(PredictOptions(samples=samples, prune=prune))

@@ -25,7 +25,10 @@ _LEAST = 0.02  # a share below it is not worth its paths
 def weighing_origins(
     series: Sequence[Series], sets: SetBounds, config: ModelConfig, span: int
 ) -> list[Origin]:
-    """Origins in the second half of each series, before its scored end, thinned evenly."""
+    """Origins in the second half of each series, before its scored end, thinned evenly.
+
+    Half of the steps ahead must be known: of a series with gaps few stretches are whole.
+    """
     assert config.forecast is not None
     season, horizon = config.forecast.longest_season, int(config.forecast.horizon or 1)
     before = [one.until(end) for one, end in zip(series, sets.scores.tolist(), strict=True)]
@@ -33,7 +36,7 @@ def weighing_origins(
         min(max(len(one) // 2, _SEASONS * season + _STEPS), max(span, len(one) - horizon))
         for one in before
     ]
-    found = find_origins(before, firsts, span, horizon)
+    found = find_origins(before, firsts, span, horizon, least=-(-horizon // 2))
     kept = np.unique(np.linspace(0, len(found) - 1, min(_MOST, len(found))).round().astype(int))
     return [found[i] for i in kept.tolist()]
 
@@ -52,7 +55,8 @@ def weigh(
     if not earlier:
         return None
     known, targets = _known(model, earlier)
-    seasons, independent = model.frame.seasons, worth(earlier, model.horizon)
+    share = float((~targets.isnan()).double().mean())
+    seasons, independent = model.frame.seasons, share * worth(earlier, model.horizon)
     found = Classics.fit(known, targets, seasons, independent, model.regressors_at(earlier))
     if not calibrating:
         return None if model.forecast.past else found

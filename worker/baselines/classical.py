@@ -22,6 +22,7 @@ from jaxtyping import Float64
 from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, Scores
 from models.forecasting.histories.filling import fill
+from models.forecasting.histories.unknown import with_stand_ins, without
 from models.prediction.predictive import GaussianMixture
 from worker.baselines.stopping import ShouldStop, check_stop
 
@@ -73,8 +74,9 @@ def scores_of(
         fits = [_fit(label, origin, season, horizon, should_stop) for origin in chosen]
     means, variances = (np.concatenate(part) for part in zip(*fits, strict=True))
     mean, variance = (torch.from_numpy(part).unsqueeze(0) for part in (means, variances))
-    targets = np.concatenate([origin.targets(horizon) for origin in chosen])
-    return regression_scores(GaussianMixture(mean, variance), torch.from_numpy(targets))
+    targets = np.stack([origin.targets(horizon) for origin in chosen])
+    forecasts = GaussianMixture(mean, variance)
+    return without(regression_scores(forecasts, with_stand_ins(targets)), targets)
 
 
 def _fit(
