@@ -87,9 +87,10 @@ quality: $(INSTALLED)  ## DATA=folder: the standard tables and MNIST, hours; goe
 bench-tables: $(INSTALLED)  ## DATA=folder of tables (benchmarks/tables.py) beside other tools; goes on where it was stopped
 	$(BIN)/python -m benchmarks.tables $(DATA)
 
-bench-series: $(INSTALLED)  ## DATA=folder of series (benchmarks/series.py), and simulated panels, beside classical methods; goes on where it was stopped
+bench-series: $(INSTALLED)  ## DATA=folder of series (benchmarks/series.py), simulated panels and hours, beside classical methods; goes on where it was stopped
 	$(BIN)/python -m benchmarks.series $(DATA)
 	$(BIN)/python -m benchmarks.simulated_panels
+	$(BIN)/python -m benchmarks.seasons
 
 verify-statistics: $(INSTALLED)  ## Simulations with known answers: is what a model states true? Half an hour; fills docs/verification.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.verification --page docs/verification.md

@@ -133,7 +133,8 @@ class Totals:
         | None,
         Field(
             description="names of columns whose values group the series, such as `region`, or an "
-            "object: the keys of the series of each group, by the group's name"
+            "object: the keys of the series of each group, by the group's name",
+            examples=[["region"], {"north": ["shop 1", "shop 2"], "south": ["shop 3"]}],
         ),
     ] = field(default=None, hash=False)
     reconcile: Annotated[

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from models.prediction.options import BatchOptions
+from models.prediction.options import BatchOptions, Totals
 
 # In evaluations of a density; a threshold takes one. A quantile takes a few steps of Newton's
 # method with a distribution function and a density each, a grid four distribution functions for
@@ -20,11 +20,24 @@ def values_per_sample(options: BatchOptions) -> int:
     """
     quantiles = 1 + 2 * len(options.intervals) + len(options.quantiles)
     points = 0 if options.density is None else options.density.points
-    sums = 0 if options.totals is None else _QUANTILE + len(options.totals.exceeds)
+    sums = 0 if options.totals is None else _of_totals(options.totals)
     steps = _QUANTILE * quantiles + len(options.exceeds) + _POINT * points + _of_costs(options)
     steps += sums
     more = round((steps - _DEFAULT) / _SAMPLE)
     return max(1, 1 + more, ceil(2 * points / options.samples))
+
+
+def _of_totals(totals: Totals) -> int:
+    """Of the sums of each series, and of those of groups: each step and up to each step."""
+    match totals.groups:
+        case None:
+            groups = 0
+        case tuple():
+            groups = len(totals.groups)  # of each column at most as many as series
+        case _:
+            keys = {key for members in totals.groups.values() for key in members}
+            groups = ceil(len(totals.groups) / len(keys))
+    return (_QUANTILE + len(totals.exceeds)) * (1 + 2 * groups)
 
 
 def _of_costs(options: BatchOptions) -> int:

@@ -48,6 +48,7 @@ _FINE = 0.7  # of the waves of a season after the first 12
 _LARGEST = 10.0  # of a path, in units of the history's size: what explodes is cut there
 
 MOST = 256  # terms of a stored member
+_BLOCK_VALUES = 2**23  # of all terms of the rows at once
 Products = Annotated[tuple[Number, ...], Len(0, MOST)]
 
 Coefficients = Float64[Tensor, "rows draws terms"]
@@ -121,7 +122,15 @@ class Autoregression:
         )
 
     def paths(self, values: Values, asked: Asked) -> Paths:
-        """Sample paths, each from coefficients and noise that it has drawn."""
+        """Sample paths, each from coefficients and noise that it has drawn.
+
+        As many rows at once as memory allows.
+        """
+        per_row = max(1, values.shape[1]) * len(self._widths)
+        parts = values.split(max(1, _BLOCK_VALUES // per_row))
+        return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
+
+    def _paths(self, values: Values, asked: Asked) -> Paths:
         values = self._long_enough(values)
         first, unit, scaled = _centre(values), unit_of(values), self._scaled(values)
         coefficients, variance = self._drawn(scaled, asked)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
+import numpy as np
 import torch
 from annotated_types import Len
 from jaxtyping import Float64, Int
@@ -96,19 +97,11 @@ def first_known(values: Values) -> Float64[Tensor, "rows"]:
 
 def filled(values: Values) -> Values:
     """Missing values between, before and after known ones, on straight lines and level ends."""
-    places = torch.arange(values.shape[1], dtype=torch.float64)
-    found = values.clone()
+    places, found = np.arange(values.shape[1]), values.clone()
     for row in found:
-        known = ~row.isnan()
-        if bool(known.all()) or not bool(known.any()):
-            continue
-        at, of = places[known], row[known]
-        right = torch.searchsorted(at, places).clamp(1, max(1, len(at) - 1))
-        if len(at) == 1:
-            row[:] = of
-            continue
-        share = ((places - at[right - 1]) / (at[right] - at[right - 1])).clamp(0, 1)
-        row[:] = of[right - 1] + share * (of[right] - of[right - 1])
+        known = (~row.isnan()).numpy()
+        if known.any() and not known.all():
+            row[:] = torch.from_numpy(np.interp(places, places[known], row.numpy()[known]))
     return found
 
 

@@ -115,7 +115,10 @@ class TotalsAnswer(Answer):
     def _of_series(self) -> dict[str, np.ndarray]:
         """Columns of the sums over all series, which the rows of each series have again."""
         columns: dict[str, np.ndarray] = {}
-        for one, prefix in ((self.series_steps, "series_"), (self.series_sums, f"series_{TOTAL}")):
+        for one, prefix in (
+            (self.series_steps, f"{SERIES}_"),
+            (self.series_sums, f"{SERIES}_{TOTAL}"),
+        ):
             for name, values in ({} if one is None else one.columns()).items():
                 again = np.resize(values, len(self.mean))
                 columns[f"{prefix}{name.removeprefix(TOTAL)}"] = again
@@ -131,7 +134,16 @@ class TotalsAnswer(Answer):
         if self.thresholds:
             found["exceeds"] = self.exceeds
         of_groups = {} if self.groups is None else self.groups.tensors()
-        return {f"{TOTAL}{name}": values for name, values in found.items()} | of_groups
+        own = {f"{TOTAL}{name}": values for name, values in found.items()}
+        return own | self._tensors_of_series() | of_groups
+
+    def _tensors_of_series(self) -> dict[str, np.ndarray]:
+        """Of the sums over all series, with a value per step."""
+        return {
+            f"{SERIES}_{prefix}{name.removeprefix(TOTAL)}": values
+            for one, prefix in ((self.series_steps, ""), (self.series_sums, TOTAL))
+            for name, values in ({} if one is None else one.tensors()).items()
+        }
 
 
 @dataclass(frozen=True)
@@ -242,7 +254,8 @@ QUESTION = Question(
     {f"{TOTAL}{name}": shape for name, shape in _OF_SUMS.items()}
     | {f"{TOTAL}conformal_quantiles": (-1, -1, 2), GROUP: (-1,)}
     | {
-        f"{GROUP}_{prefix}{name}": (-1, *shape)
+        f"{of}_{prefix}{name}": (*more, *shape)
+        for of, more in ((SERIES, ()), (GROUP, (-1,)))
         for prefix in ("", TOTAL)
         for name, shape in _OF_SUMS.items()
     },

@@ -5,6 +5,7 @@ import re
 from dataclasses import fields
 from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -151,6 +152,22 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     }
     assert job["request"]["method"]["members"] == 3
     assert [c for c in visit.complaints if "422" not in c] == []
+    visit.context.close()
+
+
+def test_a_season_is_a_number_and_several_are_a_list(cards: Service, browser: Browser) -> None:
+    visit = Visit(browser)
+    [about] = [one for task in TASKS if (one := dataset_of(cards, task))["task"] == "forecasting"]
+    body = {"dataset": about["dataset"], "target": about["target"], "task": "forecasting"}
+    page = visit.go(f"{cards.url}/ui/train?request={quote(json.dumps(body))}")
+    sent = page.locator("#body")
+    page.locator("#group-series summary").click()
+    page.get_by_text("The same request elsewhere").click()
+    season = page.locator("#forecast-season")
+    for text, value in (("2, 7", [2, 7]), ("3", 3), ("", None)):
+        season.fill(text)
+        forecast = json.loads(sent.inner_text()).get("forecast") or {}
+        assert forecast.get("season") == value, text
     visit.context.close()
 
 

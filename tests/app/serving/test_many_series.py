@@ -423,6 +423,8 @@ def test_groups_on_every_wire(service: Service) -> None:
         expected = [value for group in whole["groups"] for value in group[name]["median"]]
         np.testing.assert_allclose(outputs[f"{prefix}median"]["data"], expected)
     np.testing.assert_allclose(outputs["total_mean"]["data"], whole["mean"])
+    for name, part in (("series_median", "steps"), ("series_total_median", "sums")):
+        np.testing.assert_allclose(outputs[name]["data"], whole["series"][part]["median"])
 
 
 def data_set(service: Service, columns: Columns) -> str:

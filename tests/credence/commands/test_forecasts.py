@@ -54,6 +54,8 @@ def test_settings_join_the_short_options() -> None:
     options = {"task": "forecasting", "forecast.horizon": 12, "forecast.key": None}
     request = build_request(options, ["forecast.season=7", "forecast.horizon=14"])
     assert request == {"task": "forecasting", "forecast": {"horizon": 14, "season": 7}}
+    several = build_request({}, ["forecast.season=[24,168]"])
+    assert several == {"forecast": {"season": [24, 168]}}
 
 
 def test_a_task_is_one_of_a_few(shops: Path) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from models.forecasting.classics import autoregression
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.member import Asked
 
@@ -122,3 +123,13 @@ def test_what_explodes_stays_finite() -> None:
     series = torch.from_numpy(np.exp(0.4 * np.arange(30))[None])
     found = Autoregression((1, 2, 3)).paths(series, Asked(100, 50, 5, seed=0))
     assert bool(found.values.isfinite().all())
+
+
+def test_many_histories_are_forecast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    series = torch.from_numpy(simulated([0.8], 60, seed=5, rows=7))
+    member, asked = Autoregression((1, 2), 4, has_phases=True), Asked(3, 20, 5, seed=0)
+    whole = member.paths(series, asked)
+    monkeypatch.setattr(autoregression, "_BLOCK_VALUES", 2 * 60 * 6)  # two rows at once
+    parts = member.paths(series, asked)
+    torch.testing.assert_close(parts.values, whole.values)
+    torch.testing.assert_close(parts.variances, whole.variances)

@@ -1,5 +1,7 @@
 """Sums over groups of series: which series they have, their spread, and sums that are declared."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,8 @@ from models.forecasting.totals.groups import MOST_RECONCILED, Groups, read_group
 from models.forecasting.totals.reconciliation import reconciled
 from models.prediction.answers import totals
 from models.prediction.answers.totals import TotalsAnswer
-from models.prediction.options import ResolvedOptions, Totals
+from models.prediction.options import PredictOptions, ResolvedOptions, Totals
+from models.prediction.work import values_per_sample
 
 KEYS, STEPS = ("a", "b", "c"), 4
 TIMES = np.tile(np.arange(STEPS, dtype=float), len(KEYS))
@@ -99,6 +102,21 @@ def test_series_without_a_value_or_a_key_or_at_other_times_are_refused() -> None
 def test_options_without_a_declared_sum_cannot_reconcile() -> None:
     with pytest.raises(ValueError, match="groups as an object"):
         Totals(groups=("region",), reconcile=True)
+
+
+@pytest.mark.parametrize(
+    ("groups", "times"),
+    [
+        (None, 1),
+        (("region",), 3),  # its values are at most as many as series: each step, and up to each
+        (("region", "size"), 5),
+        (dict.fromkeys("uvwxyz", ("a", "b")), 7),  # six groups of two series
+    ],
+)
+def test_sums_of_groups_count_as_work(groups: Any, times: int) -> None:
+    """A sum takes a quantile and its thresholds; a sample is worth 36 of these evaluations."""
+    asked = PredictOptions(totals=Totals((1.0,) * 12, groups=groups), intervals=(0.9,))
+    assert values_per_sample(asked) == 1 + round(times * 18 / 36)
 
 
 def answered(groups: Groups, asked: Totals, rho: float = 0.5) -> tuple[Forecast, TotalsAnswer]:
