@@ -157,4 +157,12 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-update();
+/** The choice that was made before this script was here: nothing has heard of it yet. */
+const early = () =>
+  /** @type {HTMLSelectElement[]} */ ([...form().querySelectorAll("select[data-kind=choice]")]).find(
+    (field) => field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected)),
+  );
+
+const made = early();
+if (made) reload(made.name);
+else update();

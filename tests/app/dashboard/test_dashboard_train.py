@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from app.ui.labels import METHODS, NETWORKS, SETTINGS
 from app.ui.train_form.fields import tags
@@ -152,6 +152,22 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     }
     assert job["request"]["method"]["members"] == 3
     assert [c for c in visit.complaints if "422" not in c] == []
+    visit.context.close()
+
+
+def test_a_choice_made_before_the_script_is_there_counts(
+    service: Service, browser: Browser
+) -> None:
+    """As on a slow line: a choice that nothing hears would leave the form half empty for ever."""
+    visit, held = Visit(browser), list[Route]()
+    dataset = dataset_of(service, "price")["dataset"]
+    page = visit.page
+    page.route("**/train.js*", lambda route: held.append(route))  # noqa: PLW0108 - it must be a function
+    page.goto(f"{service.url}/ui/train?dataset={dataset}", wait_until="commit")
+    page.get_by_label("Column to predict").select_option(label="price (number)")
+    [script] = held
+    script.continue_()
+    expect(page.get_by_role("checkbox", name="wet")).to_be_checked()
     visit.context.close()
 
 
