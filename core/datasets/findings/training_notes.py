@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import Finding
-from models.config import ModelConfig, SplitBy
+from models.config import ForecastConfig, ModelConfig, SplitBy
 from models.features.columns import ColumnProfile
 from models.features.usable import left_out_rows
 from models.plural import counted
 
 MAX_NOTES = 40
+MAX_NAMES = 20  # in a note
 _SAID_ONCE = ("target_missing", "task")  # in words of the model's own
 
 
@@ -27,7 +28,7 @@ def notes_on_columns(
     notes = [
         *_on_target(dataset, config, found),
         *_on_features(dataset, config, features, found),
-        *(() if chosen or not features else _on_others(dataset, config, features)),
+        *(() if chosen else _on_others(dataset, config, features)),
     ]
     more = len(notes) - MAX_NOTES
     if more <= 0:
@@ -65,6 +66,25 @@ def _on_features(
 
 
 def _on_others(dataset: Dataset, config: ModelConfig, features: set[str]) -> Iterator[str]:
+    if config.forecast is not None:
+        yield from _on_unread(dataset, config.forecast, features | {config.target})
+    elif features:
+        yield from _on_unused(dataset, config, features)
+
+
+def _on_unread(dataset: Dataset, forecast: ForecastConfig, read: set[str]) -> Iterator[str]:
+    """Nobody can know of a column of a series whether its values are known ahead."""
+    read = read | {*forecast.past, str(forecast.time), str(forecast.key)}
+    unread = [one.name for one in dataset.columns if one.use and one.name not in read]
+    if unread:
+        more = f" and {len(unread) - MAX_NAMES} more" if len(unread) > MAX_NAMES else ""
+        yield (
+            f"not read: {', '.join(unread[:MAX_NAMES])}{more}. Name what is known ahead in "
+            "`features`, and what is only known of the past in `forecast.past`"
+        )
+
+
+def _on_unused(dataset: Dataset, config: ModelConfig, features: set[str]) -> Iterator[str]:
     messages = {
         finding.column: finding.message
         for finding in dataset.findings

@@ -128,7 +128,11 @@ def _value_of(name: str, key: str, columns: Columns, path: str) -> str:
     """The one value of a column of a series, as text."""
     if name not in columns:
         known = ", ".join(columns)
-        raise InvalidInput(f"the model has no column {name!r}: it has {known}", path)
+        raise InvalidInput(
+            f"the model reads no column {name!r}: it reads {known}. Groups may also be lists of "
+            "series by name",
+            path,
+        )
     values = columns[name]
     if not present(values).all():
         raise InvalidInput(f"the series {key!r} has rows without a {name!r}", path)

@@ -406,6 +406,29 @@ def test_a_calendar_that_does_not_exist_is_refused(service: Service, path: str) 
     assert "near it are DE" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("given", "unread"),
+    [
+        ({}, "price, visitors"),
+        ({"forecast": {"past": ["visitors"]}}, "price"),
+        ({"features": ["price"]}, None),
+    ],
+)
+def test_columns_that_are_not_read_are_named(
+    service: Service, given: dict[str, Any], unread: str | None
+) -> None:
+    """Only the caller can tell whether a column is known ahead, so he should hear of it."""
+    columns = days()
+    columns |= {name: [float(i % 5) for i in range(60)] for name in ("price", "visitors")}
+    request = {"model": "u", "data": {"columns": columns}, "target": "sales", "task": "forecasting"}
+    job = service.post("/train", request | given).json()
+    service.post(f"/jobs/{job['id']}/cancel")
+    notes = [note for note in job["notes"] if note.startswith("not read")]
+    assert [note.partition(". ")[0] for note in notes] == (
+        [f"not read: {unread}"] if unread else []
+    )
+
+
 def test_several_seasons_are_learned_and_told(service: Service) -> None:
     request = {
         "model": "seasons",

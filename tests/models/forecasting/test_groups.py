@@ -67,7 +67,7 @@ def test_lists_of_series_are_groups_and_a_declared_sum_counts_once() -> None:
     [
         (Totals(groups={"x": ("a", "d")}), "/totals/groups/x", "no series 'd'"),
         (Totals(groups={"x": ("a", "a")}), "/totals/groups/x", "listed twice"),
-        (Totals(groups=("country",)), "/totals/groups/0", "it has region, size, price"),
+        (Totals(groups=("country",)), "/totals/groups/0", "it reads region, size, price"),
         (Totals(groups=("region", "price")), "/totals/groups/1", "several values of 'price'"),
         (Totals(groups={"x": ("a",)}, reconcile=True), "/totals/reconcile", "no group has the"),
         (
