@@ -65,7 +65,7 @@ def _publish_forecast(context: Context) -> None:
 
 
 def _publish_series(context: Context) -> None:
-    """Two shops, of which one has a name that is HTML."""
+    """Two shops, of which one has a name that is HTML, and a column that is not read."""
     random = np.random.default_rng(0)
     days = np.datetime64("2025-01-01") + np.arange(60)
     values = {"<b>south": 90 + random.normal(size=60), "north": 20 + random.normal(size=60)}
@@ -73,6 +73,7 @@ def _publish_series(context: Context) -> None:
         "shop": [shop for shop in values for _ in days],
         "day": days.astype(str).tolist() * 2,
         "sold": np.concatenate(list(values.values())).tolist(),
+        "rain": random.exponential(size=120).tolist(),
     }
     dataset, _ = context.datasets.add_columns("shops", columns)
     config = ModelConfig(

@@ -78,8 +78,17 @@ def _history(
     try:
         dataset = datasets.get(version.dataset)
         if key is None:
-            return datasets.rows(dataset.id, wanted, start=max(0, dataset.rows - wanted)), ()
+            rows = datasets.rows(dataset.id, wanted, start=max(0, dataset.rows - wanted))
+            return _read(rows, about), ()
         history = datasets.newest_of(dataset.id, key, series, wanted)
-        return history, datasets.distinct(dataset.id, key)
+        return _read(history, about), datasets.distinct(dataset.id, key)
     except NotFound:
         return (), ()
+
+
+def _read(rows: Sequence[Json], about: Json) -> Sequence[Json]:
+    """The columns that the forecaster reads: others would be refused."""
+    forecast = about["forecast"]
+    read = {forecast["time"], forecast["key"], about["target"]}
+    read |= {feature["name"] for feature in about["features"] or ()}
+    return [{name: value for name, value in row.items() if name in read} for row in rows]
