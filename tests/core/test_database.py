@@ -4,9 +4,11 @@ import contextlib
 import multiprocessing
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +21,8 @@ from core.database.database import Database, migrate
 from core.database.schema import AliasRow, Base, ModelRow, WorkerRow
 from core.exceptions import InvalidSetting, Unavailable
 from core.jobs.workers import Workers
+
+T = TypeVar("T")
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:
@@ -139,6 +143,18 @@ def test_the_schema_of_a_later_release_is_refused(tmp_path: Path) -> None:
     database.dispose()
 
 
+def _exit_codes(work: Callable[[T, Barrier], None], given: T) -> list[int | None]:
+    """Of four processes that do the same work, with a barrier to start at the same moment."""
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(4)
+    processes = [context.Process(target=work, args=(given, start)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]
+
+
 def _open_new(folder: Path, start: Barrier) -> None:
     """One of several processes that open new files at the same moments."""
     for number in range(20):
@@ -148,14 +164,7 @@ def _open_new(folder: Path, start: Barrier) -> None:
 
 def test_processes_that_open_a_new_file_at_once_wait(tmp_path: Path) -> None:
     """One of them changes the journal; the others must not take that for an outage."""
-    context = multiprocessing.get_context("spawn")
-    start = context.Barrier(4)
-    processes = [context.Process(target=_open_new, args=(tmp_path, start)) for _ in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0, 0]
+    assert _exit_codes(_open_new, tmp_path) == [0, 0, 0, 0]
 
 
 def _migrate(urls: list[str], start: Barrier) -> None:
@@ -175,14 +184,7 @@ def test_processes_that_start_at_once_migrate_once(
     urls = [f"sqlite:///{tmp_path / 'new.db'}"]
     with contextlib.suppress(pytest.skip.Exception):
         urls.append(_new_database(request.getfixturevalue("postgresql_url")))
-    context = multiprocessing.get_context("spawn")
-    start = context.Barrier(4)
-    processes = [context.Process(target=_migrate, args=(urls, start)) for _ in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0, 0]
+    assert _exit_codes(_migrate, urls) == [0, 0, 0, 0]
     for url in urls:
         database = Database(url)
         assert len(Workers(database).list()) == 4

@@ -157,12 +157,8 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-/** The choice that was made before this script was here: nothing has heard of it yet. */
-const early = () =>
-  /** @type {HTMLSelectElement[]} */ ([...form().querySelectorAll("select[data-kind=choice]")]).find(
-    (field) => field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected)),
-  );
-
-const made = early();
+// A choice that was made before this script was here has been heard by nobody.
+const choices = /** @type {HTMLSelectElement[]} */ ([...form().querySelectorAll("select[data-kind=choice]")]);
+const made = choices.find((choice) => choice.selectedOptions[0] !== (choice.querySelector("option[selected]") ?? choice.options[0]));
 if (made) reload(made.name);
 else update();
