@@ -11,6 +11,7 @@ from app.http.validation import MAX_ERRORS, pointer
 from app.serving.values import blocks, check_types, read_numbers, read_values
 from core.exceptions import Invalid
 from models.features.columns import Columns, InputColumn
+from models.plural import first_of
 
 MAX_NAMES = 20  # in a message
 
@@ -178,9 +179,7 @@ def _place_in_row(key: int | str, row: int) -> str:
 
 def listed(features: Sequence[InputColumn]) -> str:
     """The first names, and the number of other names."""
-    names = ", ".join(feature.name for feature in features[:MAX_NAMES])
-    more = len(features) - MAX_NAMES
-    return f"{names} and {more} more" if more > 0 else names
+    return first_of([feature.name for feature in features], MAX_NAMES)
 
 
 def _wrong(where: tuple[int | str, ...], message: str) -> Invalid:

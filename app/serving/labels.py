@@ -11,6 +11,7 @@ from core.exceptions import Invalid
 from models.features.columns import InputColumn
 from models.features.readings import fold
 from models.features.targets import present
+from models.plural import first_of
 from models.prediction.prediction import ClassName
 
 MAX_CLASSES = 20  # in a message
@@ -47,9 +48,7 @@ def read_labels(
     check_types(truth, _place, LABEL_TYPES, "must be a class of the model, or null")
     known = {_key(name): name for name in classes} | {_key(None): None}
     if unknown := [i for i, value in enumerate(truth) if _key(value) not in known]:
-        listed = ", ".join(str(name) for name in classes[:MAX_CLASSES])
-        more = f" and {len(classes) - MAX_CLASSES} more" if len(classes) > MAX_CLASSES else ""
-        message = f"is not a class of the model, which has {listed}{more}"
+        message = f"is not a class of the model, which has {first_of(classes, MAX_CLASSES)}"
         raise Invalid([(_place(i), message) for i in unknown[:MAX_ERRORS]])
     return np.array([*(known[_key(value)] for value in truth), None], dtype=object)[:-1]
 

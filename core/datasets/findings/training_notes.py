@@ -7,7 +7,7 @@ from core.datasets.findings.finding import Finding
 from models.config import ForecastConfig, ModelConfig, SplitBy
 from models.features.columns import ColumnProfile
 from models.features.usable import left_out_rows
-from models.plural import counted
+from models.plural import counted, first_of
 
 MAX_NOTES = 40
 MAX_NAMES = 20  # in a note
@@ -77,9 +77,8 @@ def _on_unread(dataset: Dataset, forecast: ForecastConfig, read: set[str]) -> It
     read = read | {*forecast.past, str(forecast.time), str(forecast.key)}
     unread = [one.name for one in dataset.columns if one.use and one.name not in read]
     if unread:
-        more = f" and {len(unread) - MAX_NAMES} more" if len(unread) > MAX_NAMES else ""
         yield (
-            f"not read: {', '.join(unread[:MAX_NAMES])}{more}. Name what is known ahead in "
+            f"not read: {first_of(unread, MAX_NAMES)}. Name what is known ahead in "
             "`features`, and what is only known of the past in `forecast.past`"
         )
 
