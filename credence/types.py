@@ -553,7 +553,7 @@ class PredictSettings(ReadingOptions, total=False):
     prune: float
     intervals: Sequence[float]
     interval_kinds: Sequence[IntervalKind]
-    sampler: Literal["sobol", "monte_carlo", "moments"]
+    sampler: Literal["auto", "sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
     explain: bool

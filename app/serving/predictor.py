@@ -81,9 +81,7 @@ class Predictor:
                 be stored.
         """
         seconds = request.deadline_seconds
-        self.limits.check_samples(
-            request.options.samples
-        )  # rows are checked once the model is known
+        self.limits.check_samples(request.options.samples)  # rows once the model is known
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:

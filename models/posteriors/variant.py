@@ -9,6 +9,7 @@ from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
 from models.inference.method import State
+from models.prediction.cheapest.record import MeasuredSamplers
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Variant:
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
+    samplers: MeasuredSamplers | None = None  # None: not measured
 
     def describe(self) -> Json:
         return {

@@ -113,6 +113,7 @@ class RowProblem:
                 bfloat16=model.tolerates_bfloat16(fraction, x),
                 detector=model.fit_detector(fraction, self.scores),
                 promise=model.promise(fraction, self.scores),
+                samplers=model.measure_samplers(fraction, x),
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
         recommended, note = _recommend(by_row, self.scores.weights)
