@@ -305,7 +305,7 @@ class ResolvedOptions(PredictOptions):
     `horizon` and `top`. `adapted` has the levels of adaptive intervals; without labels it is empty.
     """
 
-    samples: int = field()
+    samples: int = DEFAULT_SAMPLES
     seed: int = field()
     sampler: Sampler = field()
     top: int = field()
@@ -319,6 +319,10 @@ class ResolvedOptions(PredictOptions):
 
     @classmethod
     def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":
-        """A copy of the options with the resolved ones replaced."""
+        """A copy of the options with the resolved ones replaced.
+
+        Without a number of samples it is `DEFAULT_SAMPLES`.
+        """
         given = {f.name: getattr(options, f.name) for f in fields(options)}
+        given["samples"] = options.samples or DEFAULT_SAMPLES
         return cls(**given | resolved)
