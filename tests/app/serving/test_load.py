@@ -51,7 +51,7 @@ def block(service: Service, failure: BaseException | None = None) -> threading.E
     future = loop.create_future()
     loop.close()
     blocker = Blocker(failure)
-    entry = Entry("blocker", blocker, torch.zeros(1, 1), PredictOptions(), future=future)
+    entry = Entry("blocker", blocker, torch.zeros(1, 1), PredictOptions(samples=100), future=future)
     service.services.predictor.engine._submit(entry)
     assert blocker.begun.wait(5)
     return blocker.release
