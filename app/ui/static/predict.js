@@ -96,7 +96,7 @@ function preview(request, errors) {
 
 /** @param {AnyAnswer} answer */
 function showCost({ samples, sampler, timings_ms: { compute, total } }) {
-  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} (${sampler}) in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total`;
+  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total (${sampler})`;
 }
 
 function showSettings() {
