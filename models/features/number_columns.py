@@ -12,8 +12,8 @@ from models.features.power import yeo_johnson
 MAX_ROWS = 1_024  # above, a column of its own takes longer than the calls for it
 
 Values = Float[np.ndarray, "columns rows"]
-Indices = Int[np.ndarray, "some"]
-Column = Float[np.ndarray, "some 1"]
+Indices = Int[np.ndarray, "_"]
+Column = Float[np.ndarray, "_ 1"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class NumberColumns:
         ]
         encoded[:, self.places] = np.concatenate(parts).T
 
-    def _standardised(self, values: Values) -> Values:
+    def _standardised(self, values: Values) -> Float[np.ndarray, "_ rows"]:
         if len(self.powered):
             exponent, centre, scale = self.power
             values = values.copy()

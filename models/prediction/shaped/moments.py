@@ -9,14 +9,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.features.scales import IdentityScale
+from models.features.scales import IdentityScale, LogScale
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Family
 
 PerComponent = Float[Tensor, "samples components rows"]
 Moments = tuple[PerComponent, PerComponent]
 
-_NODES, _LIGHT_NODES = 32, 18  # of the quadrature, of heavy and of light tails
+# Nodes of the quadrature: fewer where tails are light and the scale's inverse is entire.
+_NODES, _FEW_NODES = 32, 18
+_SMOOTH = (IdentityScale, LogScale, LogitScale)
 _K = 2 * math.pi  # of `_ratio`
 _HEAVY = 100.0  # the reach of light tails is below it
 _AT_ONCE = 2**16  # values in a product, which should stay in the processor's cache
@@ -55,7 +57,7 @@ def component_moments(
 
 
 def _rows_at_once(locs: PerComponent) -> int:
-    return max(1, _AT_ONCE // (_LIGHT_NODES * locs[..., :1].numel()))
+    return max(1, _AT_ONCE // (_FEW_NODES * locs[..., :1].numel()))
 
 
 def _sum_whole(
@@ -89,7 +91,8 @@ def _integrate(
     t_low = ((low - locs) / scales).clamp(-family.reach, family.reach)
     t_high = ((high - locs) / scales).clamp(-family.reach, family.reach)
     is_heavy = family.reach > _HEAVY
-    of_t, to_t, count = (arsinh, _sinh, _NODES) if is_heavy else (_of_ratio, _ratio, _LIGHT_NODES)
+    of_t, to_t = (arsinh, _sinh) if is_heavy else (_of_ratio, _ratio)
+    count = _NODES if is_heavy or not isinstance(target.scale, _SMOOTH) else _FEW_NODES
     start, stop = of_t(t_low), of_t(t_high)
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
     base, inner, outer = to_y(target, locs), locs * target.std + target.mean, scales * target.std

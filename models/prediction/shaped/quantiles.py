@@ -15,8 +15,9 @@ PerRow = Float[Tensor, "rows"]
 Levels = Float[Tensor, "levels rows"]
 
 _PER_ROW = ("locs", "scales", "weights", "offset", "mass")
-_MAX_STEPS = 100  # more than bisection alone would need
-_TOLERANCE = 1e-7  # in standard deviations of z: no further step after one that is smaller
+_MAX_STEPS = 150  # half of which may have to halve the bracket
+_FREE_STEPS = 8  # after which every other step halves it
+_TOLERANCE = 1e-9  # in standard deviations of z: no further step after one that is smaller
 _ERROR = 1e-8  # in standard deviations of z: no further step that is expected to be smaller
 _QUADRATIC = 1e-3  # in standard deviations: steps that foretell the next one's length
 _BLOCKS = 4  # of samples, which start with the quantiles of their common moments
@@ -230,14 +231,17 @@ def _newton(of: Continuous, now: Solution, deviation: PerRow) -> Levels:
     It converges quadratically: after steps of lengths a and b the next one's is about b (b/a)².
     Rows whose next steps would be no longer than `_ERROR` are left as they are.
     """
-    for _ in range(_MAX_STEPS):
+    for number in range(_MAX_STEPS):
         value, density = of.with_density(now.z)
         p = value / of.mass
         low = torch.where(p < now.q, now.z, now.low)
         high = torch.where(p > now.q, now.z, now.high)
         slope = density / (of.mass * p * (1 - p))
         step = now.z - (p.logit() - now.logits) / slope
-        z = torch.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+        trusted = (step >= low) & (step <= high)
+        if number > _FREE_STEPS and number % 2:
+            trusted = torch.zeros_like(trusted)
+        z = torch.where(trusted, step, 0.5 * (low + high))
         length = (z - now.z).abs() / deviation
         next_length = length * (length / now.step).square()
         done = (length < _QUADRATIC) & (next_length < _ERROR) | (length <= _TOLERANCE)
