@@ -9,6 +9,7 @@ from benchmarks.ratios.engine import one_thread
 from benchmarks.ratios.measurement import Pair
 from benchmarks.shapes import Shape
 from benchmarks.training import BATCH, DETERMINISTIC, Problem, contenders, epoch, generated
+from core.process.freed_memory import keep_freed_memory
 
 _STEPS = {"784-400-400-10": 10, "13-50-50-2": 50}
 _METHODS = {"local": "bbb local, auto", "weight": "bbb weight, auto"}
@@ -16,7 +17,8 @@ _METHODS = {"local": "bbb local, auto", "weight": "bbb weight, auto"}
 
 @contextmanager
 def steps() -> Iterator[dict[str, Pair]]:
-    """One pair per network and estimator."""
+    """One pair per network and estimator, with the worker's way to handle freed memory."""
+    keep_freed_memory()
     with one_thread():
         yield {
             f"train {network}, {estimator}": _pair(Shape.parse(network), method, count)
