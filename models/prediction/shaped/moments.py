@@ -18,7 +18,7 @@ Moments = tuple[PerComponent, PerComponent]
 
 # Nodes of the quadrature: fewer where tails are light and the scale's inverse is entire.
 _NODES, _FEW_NODES = 32, 18
-_SMOOTH = (IdentityScale, LogScale, LogitScale)
+_SMOOTH = (IdentityScale, LogScale)
 _K = 2 * math.pi  # of `_ratio`
 _HEAVY = 100.0  # the reach of light tails is below it
 _AT_ONCE = 2**16  # values in a product, which should stay in the processor's cache
