@@ -135,7 +135,7 @@ def stages(model: Any, columns: Table) -> dict[str, Callable[[], object]]:
     return runs | {"whole": lambda: model.predict(columns, options)}
 
 
-def milliseconds(run: Callable[[], object], least_seconds: float = 0.15) -> float:
+def milliseconds(run: Callable[[], object], least_seconds: float = 0.1) -> float:
     """The median CPU time."""
     times, end = [], time.perf_counter() + least_seconds
     while len(times) < 7 or time.perf_counter() < end:
