@@ -81,7 +81,7 @@ class Entry:
         """The work, as `Throughput` counts it."""
         return len(self.x) if self.joint_work is None else self.joint_work
 
-    @property
+    @cached_property
     def speed_key(self) -> Hashable:
         """The key for `Throughput`."""
         return speed_key(self.artifact, self.options)
@@ -121,6 +121,8 @@ class Entry:
         self.parts.append(part)
         self.x = self.x[part.num_rows :]
         self.options = replace(self.options, samples=samples)
+        for derived in ("speed_key", "_shared_key"):
+            self.__dict__.pop(derived, None)
 
     def complete(self, last: Any) -> Any:
         """The prediction for all rows, from the stored parts and `last`."""
@@ -128,9 +130,13 @@ class Entry:
 
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
+        return (samples, self._shared_key)
+
+    @cached_property
+    def _shared_key(self) -> Hashable:
         o = self.options
         asked = (o.return_mc_errors, o.asked)
-        return (self.artifact, o.prune, samples, o.seed, o.sampler, asked, self._own_key)
+        return (self.artifact, o.prune, o.seed, o.sampler, asked, self._own_key)
 
 
 @dataclass(frozen=True)
