@@ -57,7 +57,9 @@ class DirectPath:
         self._predict, self._infer = predict, infer
         self._ids = Random()  # noqa: S311 - ids are no secrets; the kernel's numbers take longer
 
-    def endpoint_of(self, scope: Scope) -> Callable[[Request, Services], Awaitable[Response]] | None:
+    def endpoint_of(
+        self, scope: Scope
+    ) -> Callable[[Request, Services], Awaitable[Response]] | None:
         """The endpoint of a prediction; None for requests that must go the ordinary way."""
         if scope["type"] != "http" or scope["method"] != "POST" or is_tracing():
             return None

@@ -14,10 +14,12 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from app.serving.throughput import Throughput, rows_of_slice
-from models.model import Encoded
+from models.features.columns import Columns
+from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import RowPrediction
 from models.prediction.work import values_per_sample
@@ -34,6 +36,45 @@ class Predicts(Protocol):
     """The method of a model that the engine calls. The result has an attribute `samples`."""
 
     def predict_rows(self, x: Encoded, options: ResolvedOptions) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Unencoded:
+    """Rows that the engine encodes: those of a batch at once, which takes as long as a single one.
+
+    Only for models whose rows are encoded independently.
+    """
+
+    model: TrainedModel
+    columns: Columns
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, rows: slice) -> "Unencoded":
+        some = {name: values[rows] for name, values in self.columns.items()}
+        return Unencoded(self.model, some, len(range(*rows.indices(self.rows))))
+
+    def encoded(self) -> Encoded:
+        return self.model.encode(self.columns)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Unencoded"]) -> "Unencoded":
+        """The rows of all parts, which are of one model."""
+        first = parts[0]
+        columns = {
+            name: np.concatenate([part.columns[name] for part in parts]) for name in first.columns
+        }
+        return cls(first.model, columns, sum(part.rows for part in parts))
+
+
+def _encoded(parts: Sequence[Encoded]) -> Encoded:
+    """The encoded rows of the entries of a batch, in their order."""
+    if all(isinstance(part, Unencoded) for part in parts):
+        return (Unencoded.joined(parts) if len(parts) > 1 else parts[0]).encoded()
+    parts = [part.encoded() if isinstance(part, Unencoded) else part for part in parts]
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
 @dataclass(frozen=True)
@@ -160,7 +201,8 @@ class Batch:
         first = self.entries[0]
         options = replace(first.options, samples=self.samples)
         if len(self.entries) == 1:
-            return [first.model.predict_rows(first.first_rows(self.slice_rows), options)]
+            x = _encoded([first.first_rows(self.slice_rows)])
+            return [first.model.predict_rows(x, options)]
         levels = {level for entry in self.entries for level in entry.options.intervals}
         kinds = {kind for entry in self.entries for kind in entry.options.interval_kinds}
         options = replace(
@@ -169,7 +211,7 @@ class Batch:
             interval_kinds=tuple(sorted(kinds)),
             abstain_above=None,  # applied to each entry below
         )
-        x = torch.cat([entry.x for entry in self.entries])
+        x = _encoded([entry.x for entry in self.entries])
         return list(self._of_entries(first.model.predict_rows(x, options)))
 
     def split(self) -> list["Batch"]:
