@@ -34,7 +34,7 @@ class Service(FastAPI):
     direct: "DirectPath | None" = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self.direct and self.direct.endpoint_of(scope)
+        endpoint = None if self.direct is None else self.direct.endpoint_of(scope)
         if self.direct is None or endpoint is None:
             await super().__call__(scope, receive, send)
         else:
