@@ -44,6 +44,7 @@ class Variant:
             "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
             **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
+            **({"auto": auto} if (auto := self.samplers and self.samplers.describe()) else {}),
             **(
                 {"rounding": asdict(self.rounding) | {"bfloat16": self.bfloat16}}
                 if self.rounding

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from annotated_types import Interval, Len
 
-from models.config.ranges import Flag, NotNegative
+from models.config.ranges import Flag, Json, NotNegative
 from models.prediction.options import Sampler
 
 Counted = Annotated[int, Interval(ge=0, lt=10**6)]
@@ -66,6 +66,15 @@ class MeasuredSamplers:
         """
         exact = (one for one in self.candidates if one.exact and (one.samples or not drawing))
         return next(exact, None)
+
+    def describe(self) -> Json | None:
+        """The cheapest candidate; `cost` is relative to 100 samples. None if none is exact."""
+        chosen = self.cheapest()
+        if chosen is None:
+            return None
+        names = ("sampler", "samples", "nodes", "errors", "bias")
+        told = {name: getattr(chosen, name) for name in names}
+        return told | {"cost": chosen.operations / self.default_operations, "rows": self.rows}
 
     @property
     def nodes(self) -> int | None:

@@ -257,3 +257,15 @@ def test_only_the_measured_numbers_have_a_bias() -> None:
     measured = MeasuredSamplers(20, 100.0, (one,))
     assert measured.bias_of("sobol", 16) == {"mean": 0.1}
     assert measured.bias_of("sobol", 100) == measured.bias_of("moments", 100) == {}
+
+
+def test_a_version_tells_what_answers_without_samples(model: TabularModel) -> None:
+    measured, told = model.variant(0.0).samplers, model.variant(0.0).describe()["auto"]
+    assert measured is not None
+    chosen = measured.cheapest()
+    assert chosen is not None
+    assert (told["sampler"], told["samples"]) == (chosen.sampler, chosen.samples)
+    assert max(told["errors"].values()) <= 1
+    assert 0 < told["cost"] < 1
+    none = replace(model.variant(0.0), samplers=replace(measured, candidates=()))
+    assert "auto" not in none.describe()
