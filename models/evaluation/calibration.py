@@ -90,7 +90,7 @@ class ScalesVariance:
 
     def _in_cells(
         self,
-        mixture: NumberMixture,
+        means: Float[Tensor, "rows"],
         groups: Groups,
         bounds: Sequence[float],
         levels: Sequence[float],
@@ -100,7 +100,6 @@ class ScalesVariance:
         Args:
             bounds: of each level, for all rows.
         """
-        means = mixture.mean()
         if self.cells is None:
             return means.new_tensor(bounds).unsqueeze(1).expand(-1, len(means))
         pairs = zip(levels, bounds, strict=True)
@@ -143,8 +142,17 @@ class NumberCalibration(ScalesVariance):
         Args:
             groups: the number of each row's group; −1 or None if it is unknown.
         """
-        mean, deviation = mixture.mean(), mixture.total().sqrt()
-        bounds = self._in_cells(mixture, groups, [*map(self.half_width, levels)], levels)
+        return self.intervals_about(mixture.mean(), mixture.total().sqrt(), levels, groups)
+
+    def intervals_about(
+        self,
+        mean: Float[Tensor, "rows"],
+        deviation: Float[Tensor, "rows"],
+        levels: Sequence[float],
+        groups: Groups = None,
+    ) -> list[Bounds]:
+        """`intervals`, given the calibrated mean and total standard deviation."""
+        bounds = self._in_cells(mean, groups, [*map(self.half_width, levels)], levels)
         return [(mean - half * deviation, mean + half * deviation) for half in bounds]
 
     def score(self, level: float) -> float:
@@ -203,7 +211,8 @@ class ShapeCalibration(ScalesVariance):
         Args:
             groups: the number of each row's group; −1 or None if it is unknown.
         """
-        bounds = self._in_cells(mixture, groups, [*map(self.probability, levels)], levels)
+        probabilities = [*map(self.probability, levels)]
+        bounds = self._in_cells(mixture.mean(), groups, probabilities, levels)
         ends = bounds.new_empty(2, *bounds.shape)
         if self.cells is None:
             each, cell = bounds[:, :1], torch.zeros_like(bounds[0], dtype=torch.long)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Int
@@ -10,6 +11,7 @@ from torch import Tensor
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.compiled.packed import Packed
 from models.prediction.kernels import Bfloat16Layer, fastest
 from models.prediction.local import LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
@@ -83,6 +85,11 @@ class Fitted:
         first, *later = self.local.layers
         layers = (first, *(fastest(layer, bfloat16=bfloat16) for layer in later))
         return replace(self, local=replace(self.local, layers=layers))
+
+    @cached_property
+    def packed(self) -> Packed | None:
+        """The network as compiled kernels read it; None if it is not for them."""
+        return Packed.of([self.local], [self.reads])
 
     def rounded(self) -> "Fitted":
         """A copy whose products are in bfloat16, except for those of the first layer.

@@ -10,6 +10,7 @@ from models.inference.bbb import BBBState
 from models.inference.members import split_members
 from models.networks import MLP, Stack
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
 from models.prediction.together import Together, stack_members
 
@@ -39,6 +40,12 @@ class FittedStack:
         """The members in groups of equal shape, for a few rows; empty if they have none."""
         with torch.inference_mode():
             return stack_members(self.members)
+
+    @cached_property
+    def packed(self) -> Packed | None:
+        """The members as compiled kernels read them; None if one is not for them."""
+        members = self.members
+        return Packed.of([one.local for one in members], [one.reads for one in members])
 
     def tuned(self, *, bfloat16: bool) -> "FittedStack":
         """As `Fitted.tuned`."""

@@ -81,7 +81,6 @@ from models.prediction.prediction import (
     RowPrediction,
     concatenate,
     moments,
-    summarise,
     to_prediction,
 )
 from models.prediction.threads import threads_for
@@ -168,6 +167,7 @@ class TabularModel(TrainedModel):
             whole_draws=not local,
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
+            compiles=self.tuned,
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -689,16 +689,11 @@ class TabularModel(TrainedModel):
         Args:
             score: the out-of-distribution score; None for the detector's, if it is a mixture's.
         """
-        sampler, seed = options.sampler, options.seed
-        calibration = self._calibration_of(options.prune)
+        sampler, calibration = options.sampler, self._calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
-        chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            parts = [
-                summarise(m, options, score, calibration, self.engine.groups(x[rows]))
-                for rows, m in chunks
-            ]
+            parts = list(self.engine.summaries(fitted, x, options, score, calibration))
         summary = concatenate(parts)
         if not self._has_errors(sampler):
             return without_errors(summary)

@@ -52,6 +52,11 @@ def of_mixture(
     }
 
 
+def are_asked(options: BatchOptions) -> bool:
+    """Whether any question is asked."""
+    return any(question.is_asked(options) for question in QUESTIONS)
+
+
 def errors_of(
     mixture: Mixture, raw: Mixture, summary: TensorsByName, options: BatchOptions, error: ErrorOf
 ) -> dict[str, Tensor]:

@@ -1,0 +1,57 @@
+"""Compiles the kernels once per process, in the background.
+
+Importing numba and compiling take seconds. Until the kernels are ready, and where numba is missing
+or fails, predictions use torch.
+"""
+
+import importlib
+import logging
+import threading
+from functools import cache
+from types import ModuleType
+
+from models.prediction.compiled import examples
+
+log = logging.getLogger(__name__)
+
+
+class Compiler:
+    """The kernels of this process, once something has called `start`."""
+
+    def __init__(self) -> None:
+        self.kernels: ModuleType | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to compile, unless it has begun. Returns at once."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._compile, name="compile kernels")
+                self._thread.start()
+
+    def wait(self) -> bool:
+        """Start, and wait until the kernels are ready; returns whether they are."""
+        self.start()
+        assert self._thread is not None
+        self._thread.join()
+        return self.kernels is not None
+
+    def _compile(self) -> None:
+        """Call each kernel once. A process that ends waits for the one that is being compiled."""
+        try:
+            kernels = importlib.import_module("models.prediction.compiled.kernels")
+            for call in examples.calls(kernels):
+                if not threading.main_thread().is_alive():
+                    return
+                call()
+        except Exception as error:  # missing, or not for this machine: torch does the same
+            log.warning("predictions use torch: the kernels cannot be compiled: %s", error)
+            return
+        self.kernels = kernels
+
+
+@cache
+def compiler() -> Compiler:
+    """The compiler of this process."""
+    return Compiler()
