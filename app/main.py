@@ -57,6 +57,7 @@ from core.settings import Settings
 from core.telemetry.tracing import flush_traces, start_tracing
 from models.artifact.files import read_model
 from models.model import TrainedModel
+from models.prediction.compiled.compiler import compiler
 
 # Spans of requests only: metrics and logs are exported by other means; health checks are excluded.
 TELEMETRY: TelemetryConfig = {
@@ -185,6 +186,7 @@ def _lookup(context: Context) -> Lookup:
 def _loader(context: Context, throughput: Throughput) -> Callable[[Version], TrainedModel]:
     settings = context.settings
     device = service_device(settings)
+    compiler().start()
 
     def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread

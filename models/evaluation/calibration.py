@@ -152,7 +152,8 @@ class NumberCalibration(ScalesVariance):
         groups: Groups = None,
     ) -> list[Bounds]:
         """`intervals`, given the calibrated mean and total standard deviation."""
-        bounds = self._in_cells(mean, groups, [*map(self.half_width, levels)], levels)
+        alike = [*map(self.half_width, levels)]
+        bounds = alike if self.cells is None else self._in_cells(mean, groups, alike, levels)
         return [(mean - half * deviation, mean + half * deviation) for half in bounds]
 
     def score(self, level: float) -> float:

@@ -126,7 +126,7 @@ class Engine:
                 mixture = self._mixture(sampled, sampler)
             yield rows, mixture
 
-    def summaries(  # noqa: PLR0917 - in the order of `summarise`
+    def summaries(
         self,
         fitted: Ready,
         x: Float[Tensor, "rows inputs"],
@@ -142,16 +142,15 @@ class Engine:
             return
         plain = Plain.of(self.likelihood, self.target, options, score, calibration)
         for rows, passed in self._passes(fitted, x, *request):
-            groups = self.groups(x[rows])
+            groups, found = self.groups(x[rows]), None
             with torch.inference_mode():
-                if isinstance(passed, Outputs):
-                    found = plain and plain.summarise(passed, groups)
-                    if found is not None:
-                        yield found
-                        continue
-                    passed = passed.sampled()
-                mixture = self._mixture(passed, options.sampler)
-            yield summarise(mixture, options, score, calibration, groups)
+                if plain is not None and isinstance(passed, Outputs):
+                    found = plain.summarise(passed, groups)
+                if found is None:
+                    sampled = passed.sampled() if isinstance(passed, Outputs) else passed
+                    mixture = self._mixture(sampled, options.sampler)
+                    found = summarise(mixture, options, score, calibration, groups)
+            yield found
 
     @torch.inference_mode()
     def outputs(
@@ -270,15 +269,16 @@ class Engine:
             passed: Sampled | Outputs
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
-                if sampler == "moments" and packed is not None:
-                    passed = passes.propagate(kernels, packed, fitted.members, inputs, self.nodes)
+                if kernels is not None and packed is not None:
+                    passed = (
+                        passes.propagate(kernels, packed, fitted.members, inputs, self.nodes)
+                        if sampler == "moments"
+                        else passes.sample(
+                            kernels, packed, shares, inputs, noise, integrate=integrate
+                        )
+                    )
                 elif sampler == "moments":
                     passed = sample_moments(fitted.members, inputs, self.nodes.to(inputs))
-                elif packed is not None:
-                    drawn = noise.packed(packed, shares)
-                    passed = passes.sample(
-                        kernels, packed, shares, inputs, drawn, integrate=integrate
-                    )
                 else:
                     passed = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
             yield rows, passed

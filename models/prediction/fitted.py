@@ -104,7 +104,7 @@ class Fitted:
         ]
         return replace(self, local=replace(self.local, layers=(first, *layers)))
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Operations per sample and row."""
         return self.local.operations

@@ -56,7 +56,7 @@ class FittedStack:
         """As `Fitted.rounded`."""
         return replace(self, members=tuple(member.rounded() for member in self.members))
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Operations per sample and row: the mean over the members."""
         return sum(member.operations for member in self.members) // len(self.members)

@@ -245,14 +245,14 @@ class TabularModel(TrainedModel):
         fitted = self.fitted(options.prune)
 
         def summarise_with(samples: int) -> Arrays:
-            return self._summary(fitted, x, replace(options, samples=samples))
+            return self._summary(fitted, x, options.with_samples(samples))
 
         if options.target_mc_error is None or options.sampler == "moments":
             summary, samples = summarise_with(options.samples), options.samples
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
-        used, detector = replace(options, samples=samples), self.detector(options.prune)
+        used, detector = options.with_samples(samples), self.detector(options.prune)
         if detector.score == SURPRISE:
             summary["ood_score"] = self.surprise(x)
         answer = self._compared(to_prediction(summary, used, detector, self.classes), x)

@@ -45,7 +45,10 @@ class Compiler:
                 if not threading.main_thread().is_alive():
                     return
                 call()
-        except Exception as error:  # missing, or not for this machine: torch does the same
+        except ImportError as error:
+            log.info("predictions use torch: no numba to compile kernels: %s", error)
+            return
+        except Exception as error:
             log.warning("predictions use torch: the kernels cannot be compiled: %s", error)
             return
         self.kernels = kernels

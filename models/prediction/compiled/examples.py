@@ -8,9 +8,11 @@ import torch
 
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled import passes, summaries
-from models.prediction.compiled.packed import Packed, PackedNoise
+from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
 from models.prediction.local import LayerMoments, LocalNetwork
+from models.prediction.noise import NoiseCache, NoiseSource
+from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import divide
 
 _SAMPLES = 2
@@ -24,7 +26,9 @@ def calls(kernels: ModuleType) -> Iterator[Callable[[], object]]:
     packed = Packed.of([local], [None])
     assert packed is not None
     x, block = torch.ones(1, 1), torch.ones(_SAMPLES, 1)
-    shares, noise = divide([member], _SAMPLES), PackedNoise.of([(block, block)], 2)
+    sources = {member.widths: NoiseSource(member.widths)}
+    noise = RequestNoise(sources, NoiseCache(), "monte_carlo", 0, x.device)
+    shares = divide([member], _SAMPLES)
     yield lambda: passes.propagate(kernels, packed, [member], x, block)
     outputs = passes.sample(kernels, packed, shares, x, noise, integrate=False)
     yield lambda: summaries.numbers(

@@ -1,4 +1,4 @@
-"""How kernels are compiled: by numba, without Python's lock, kept on disk where that is possible."""
+"""How kernels are compiled: by numba, without Python's lock, kept on disk where they can be."""
 
 import inspect
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def jit(function: Callable[..., Any]) -> Any:
     compiles.
     """
     plain = inspect.unwrap(function)
-    options = {"nogil": True, "error_model": "numpy", "fastmath": set(_FAST_MATH)}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(_FAST_MATH)}
     try:
         return numba.njit(cache=True, **options)(plain)
     except RuntimeError:  # no folder for the cache

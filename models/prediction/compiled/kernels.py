@@ -1,7 +1,8 @@
 """Compiled loops. Importing this module imports numba; `compiler` does it in the background.
 
 All kernels are in one module: numba's cache on disk notices a change of the file that a function is
-in, but not of a file whose functions it calls.
+in, but not of a file whose functions it calls. Loops run over slices from 0: numba checks other
+sums of numbers for being negative, and then makes no vectors.
 
 In the passes through a network the *lanes* of the innermost loop are pairs of a row and a sample,
 or rows alone, so that layers of any width use whole vectors. Buffers are [units, LANES]. Weights
@@ -202,7 +203,7 @@ def activation_moments(mean, variance, lanes, kind, nodes, node_weights, work):
 
     Args:
         nodes, node_weights: of the quadrature.
-        work: [3, LANES].
+        work: a buffer of three units or more.
     """
     if kind == RELU:
         for p in range(lanes):
@@ -240,12 +241,131 @@ def activation_moments(mean, variance, lanes, kind, nodes, node_weights, work):
 
 
 @jit
-def _read(x, start, lanes, columns, inputs, into):
-    """The inputs of some rows, a lane for each."""
-    for i in range(inputs):
+def _buffers(number, shapes):
+    """Buffers as wide as the widest layer."""
+    return np.empty((number, shapes[:, :, :2].max() + 4, LANES), np.float32)
+
+
+@jit
+def _first(x, row, lanes, columns, shapes, depth, has_path, weights, buffers):
+    """Moments of the first layer's units and of the linear path, with a lane for each row.
+
+    `buffers` are means and variances of the units, then of the path, and two to work in.
+    """
+    first, spread, path, path_spread, inputs, squares = buffers
+    read, units, place = shapes[0]
+    outputs = shapes[depth - 1, 1]
+    for i in range(read):
         column = columns[i]
         for p in range(lanes):
-            into[i, p] = x[start + p, column]
+            inputs[i, p] = x[row + p, column]
+    layer(weights[place:], read, units, inputs, squares, first, spread, lanes)
+    path[:outputs, :lanes] = 0
+    path_spread[:outputs, :lanes] = 0
+    if has_path:
+        block = weights[shapes[depth, 2] :]
+        layer(block, read, outputs, inputs, squares, path, path_spread, lanes)
+
+
+@jit
+def _of_gaussian(lanes, shape, weights, kind, quadrature, units, spread, buffers):
+    """Replace moments of pre-activations by those of the next layer's.
+
+    `buffers` are its means and variances, and one to work in.
+    """
+    mean, variance, work = buffers
+    width, wide, place = shape
+    for u in range(width):
+        activation_moments(units[u], spread[u], lanes, kind, quadrature[0], quadrature[1], work)
+    layer_of_gaussian(weights[place:], width, wide, units, spread, work, mean, variance, lanes)
+    units[:wide, :lanes] = mean[:wide, :lanes]
+    spread[:wide, :lanes] = variance[:wide, :lanes]
+
+
+@jit
+def _draw(mean, variance, noise, pair, lanes, into):
+    """Draw units of so many lanes, of which the first is this pair of a row and a sample.
+
+    Args:
+        mean, variance: a lane for each pair.
+        noise: [units, samples].
+    """
+    units, count = noise.shape
+    for u in range(units):
+        s, p = pair % count, 0
+        while p < lanes:
+            length = min(lanes - p, count - s)
+            z, centre = noise[u, s : s + length], mean[u, p : p + length]
+            spread, drawn = variance[u, p : p + length], into[u, p : p + length]
+            for j in range(length):
+                drawn[j] = centre[j] + math.sqrt(spread[j]) * z[j]
+            p, s = p + length, 0
+
+
+@jit
+def _draw_first(mean, scale, noise, pair, lanes, into):
+    """As `_draw`, of means and standard deviations with a lane for each row."""
+    units, count = noise.shape
+    for u in range(units):
+        r, s, p = pair // count, pair % count, 0
+        while p < lanes:
+            length = min(lanes - p, count - s)
+            z, drawn = noise[u, s : s + length], into[u, p : p + length]
+            centre, factor = mean[u, r], scale[u, r]
+            for j in range(length):
+                drawn[j] = centre + factor * z[j]
+            p, s, r = p + length, 0, r + 1
+
+
+@jit
+def _write(values, path, row, pair, lanes, start, count, out):
+    """Write the outputs of pairs, with what the linear path of their rows adds."""
+    for o in range(len(out)):
+        r, s, p = pair // count, pair % count, 0
+        while p < lanes:
+            length = min(lanes - p, count - s)
+            target, source = out[o, row + r, start + s :], values[o, p : p + length]
+            added = path[o, r]
+            for j in range(length):
+                target[j] = source[j] + added
+            p, s, r = p + length, 0, r + 1
+
+
+@jit
+def _hidden(noise, place, units, count):
+    """The noise of a hidden layer."""
+    return noise[place : place + units * count].reshape((units, count))
+
+
+@jit
+def _samples(
+    row, lanes, shapes, depth, weights, kind, noise, places, start, count, rows, work, out
+):
+    """Write the moments of the outputs for all samples of a member and some rows.
+
+    Args:
+        rows: as `_first` leaves them.
+        work: four buffers.
+    """
+    first, scale, path, path_spread = rows
+    h, squares, mean, variance = work
+    for u in range(shapes[0, 1]):
+        for p in range(lanes):
+            scale[u, p] = math.sqrt(scale[u, p])
+    for pair in range(0, lanes * count, LANES):
+        pairs = min(LANES, lanes * count - pair)
+        for i in range(1, depth):
+            width, wide, place = shapes[i]
+            block = _hidden(noise, places[i - 1], width, count)
+            if i == 1:
+                _draw_first(first, scale, block, pair, pairs, h)
+            else:
+                _draw(mean, variance, block, pair, pairs, h)
+            for u in range(width):
+                activate(h[u], pairs, kind)
+            layer(weights[place:], width, wide, h, squares, mean, variance, pairs)
+        _write(mean, path, row, pair, pairs, start, count, out[0])
+        _write(variance, path_spread, row, pair, pairs, start, count, out[1])
 
 
 @jit
@@ -259,146 +379,79 @@ def sample(
         columns: of each member: the inputs that it reads.
         shapes, depths, paths, weights: the networks (`models.prediction.compiled.packed`).
         kind: the activation's number.
+        quadrature: nodes and weights [2, nodes].
         noise, places: of each hidden layer of each member [units, samples], and where it starts.
         starts: the first sample of each member, and the number of all samples.
-        quadrature: nodes and weights [2, nodes].
         out: means and variances [2, outputs, rows, samples].
         exact: moments of the first output with nothing drawn [2, members, rows], of networks with
             at most one hidden layer; without members where they are not wanted.
     """
-    rows, widest = len(x), 4
-    for m in range(len(depths)):
-        for i in range(depths[m] + paths[m]):
-            widest = max(widest, shapes[m, i, 0] + 3, shapes[m, i, 1] + 3)
-    buffers = np.empty((8, widest, LANES), np.float32)
-    first, first_scale, path, path_spread = buffers[0], buffers[1], buffers[2], buffers[3]
+    outputs, rows = out.shape[1], len(x)
+    buffers = _buffers(8, shapes)
+    first, spread, path, path_spread = buffers[0], buffers[1], buffers[2], buffers[3]
     h, squares, mean, variance = buffers[4], buffers[5], buffers[6], buffers[7]
-    work = np.empty((3, LANES), np.float32)
     for m in range(len(depths)):
-        start, count, depth = starts[m], starts[m + 1] - starts[m], depths[m]
-        if count == 0:
-            continue
+        start, stop, depth = starts[m], starts[m + 1], depths[m]
         for row in range(0, rows, LANES):
             lanes = min(LANES, rows - row)
-            inputs, units, place = shapes[m, 0]
-            _read(x, row, lanes, columns[m], inputs, h)
-            layer(weights[place:], inputs, units, h, squares, first, first_scale, lanes)
-            outputs = shapes[m, depth - 1, 1]
-            if paths[m]:
-                place = shapes[m, depth, 2]
-                layer(weights[place:], inputs, outputs, h, squares, path, path_spread, lanes)
-            else:
-                path[:outputs, :lanes] = 0
-                path_spread[:outputs, :lanes] = 0
-            if depth == 1:
-                for o in range(outputs):
-                    for p in range(lanes):
-                        out[0, o, row + p, start : start + count] = first[o, p]
-                        out[1, o, row + p, start : start + count] = first_scale[o, p]
-            if exact.shape[1] and depth == 1:
-                exact[0, m, row : row + lanes] = first[0, :lanes]
-                exact[1, m, row : row + lanes] = first_scale[0, :lanes]
-            if depth == 1:
+            _first(
+                x, row, lanes, columns[m], shapes[m], depth, paths[m], weights,
+                (first, spread, path, path_spread, h, squares),
+            )  # fmt: skip
+            if exact.shape[1]:
+                h[:, :lanes] = first[:, :lanes]
+                variance[:, :lanes] = spread[:, :lanes]
+                if depth == 2:
+                    free = (mean, np.empty_like(mean), squares)
+                    _of_gaussian(lanes, shapes[m, 1], weights, kind, quadrature, h, variance, free)
+                for p in range(lanes):
+                    exact[0, m, row + p] = h[0, p] + path[0, p]
+                    exact[1, m, row + p] = variance[0, p] + path_spread[0, p]
+            if depth > 1:
+                _samples(
+                    row, lanes, shapes[m], depth, weights, kind, noise, places[m], start,
+                    stop - start, (first, spread, path, path_spread),
+                    (h, squares, mean, variance), out,
+                )  # fmt: skip
                 continue
-            if exact.shape[1] and depth == 2:
-                h[:units, :lanes] = first[:units, :lanes]
-                variance[:units, :lanes] = first_scale[:units, :lanes]
-                for u in range(units):
-                    activation_moments(
-                        h[u], variance[u], lanes, kind, quadrature[0], quadrature[1], work
-                    )
-                # `first` keeps the moments of the units, `squares` and `mean` are free.
-                spread = np.empty((outputs + 1, LANES), np.float32)
-                place = shapes[m, 1, 2]
-                layer_of_gaussian(
-                    weights[place:], units, outputs, h, variance, squares, mean, spread, lanes
-                )
+            for o in range(outputs):
                 for p in range(lanes):
-                    exact[0, m, row + p] = mean[0, p] + path[0, p]
-                    exact[1, m, row + p] = spread[0, p] + path_spread[0, p]
-            for u in range(units):
-                for p in range(lanes):
-                    first_scale[u, p] = math.sqrt(first_scale[u, p])
-            for pair in range(0, lanes * count, LANES):
-                pairs = min(LANES, lanes * count - pair)
-                begin = places[m, 0]
-                block = noise[begin : begin + units * count].reshape((units, count))
-                for u in range(units):
-                    r, s, p = pair // count, pair % count, 0
-                    while p < pairs:
-                        stop = min(pairs - p, count - s)
-                        centre, scale = first[u, r], first_scale[u, r]
-                        for j in range(stop):
-                            h[u, p + j] = centre + scale * block[u, s + j]
-                        p, s, r = p + stop, 0, r + 1
-                    activate(h[u], pairs, kind)
-                for i in range(1, depth):
-                    width, wide, place = shapes[m, i]
-                    layer(weights[place:], width, wide, h, squares, mean, variance, pairs)
-                    if i == depth - 1:
-                        continue
-                    begin = places[m, i]
-                    block = noise[begin : begin + wide * count].reshape((wide, count))
-                    for u in range(wide):
-                        s, p = pair % count, 0
-                        while p < pairs:
-                            stop = min(pairs - p, count - s)
-                            for j in range(stop):
-                                scale = math.sqrt(variance[u, p + j])
-                                h[u, p + j] = mean[u, p + j] + scale * block[u, s + j]
-                            p, s = p + stop, 0
-                        activate(h[u], pairs, kind)
-                for o in range(outputs):
-                    r, s, p = pair // count, pair % count, 0
-                    while p < pairs:
-                        stop = min(pairs - p, count - s)
-                        for j in range(stop):
-                            out[0, o, row + r, start + s + j] = mean[o, p + j] + path[o, r]
-                            out[1, o, row + r, start + s + j] = variance[o, p + j] + path_spread[o, r]
-                        p, s, r = p + stop, 0, r + 1
+                    out[0, o, row + p, start:stop] = first[o, p]
+                    out[1, o, row + p, start:stop] = spread[o, p]
 
 
 @jit
 def propagate(x, columns, shapes, depths, paths, weights, kind, quadrature, out):
     """Moments of the outputs without draws, [2, outputs, rows, members]; arguments as `sample`."""
-    rows, widest = len(x), 4
+    outputs, rows = out.shape[1], len(x)
+    buffers = _buffers(7, shapes)
+    units, spread, path, path_spread = buffers[0], buffers[1], buffers[2], buffers[3]
+    work = (buffers[4], buffers[5], buffers[6])
     for m in range(len(depths)):
-        for i in range(depths[m] + paths[m]):
-            widest = max(widest, shapes[m, i, 0] + 3, shapes[m, i, 1] + 3)
-    buffers = np.empty((6, widest, LANES), np.float32)
-    h, spread, squares = buffers[0], buffers[1], buffers[2]
-    mean, variance, work = buffers[3], buffers[4], buffers[5]
-    for m in range(len(depths)):
-        depth = depths[m]
-        outputs = shapes[m, depth - 1, 1]
         for row in range(0, rows, LANES):
             lanes = min(LANES, rows - row)
-            inputs, units, place = shapes[m, 0]
-            _read(x, row, lanes, columns[m], inputs, h)
-            out[:, :, row : row + lanes, m] = 0
-            if paths[m]:
-                block = weights[shapes[m, depth, 2] :]
-                layer(block, inputs, outputs, h, squares, mean, variance, lanes)
-                for o in range(outputs):
-                    out[0, o, row : row + lanes, m] = mean[o, :lanes]
-                    out[1, o, row : row + lanes, m] = variance[o, :lanes]
-            layer(weights[place:], inputs, units, h, squares, mean, variance, lanes)
-            for i in range(1, depth):
-                width, wide, place = shapes[m, i]
-                for u in range(width):
-                    for p in range(lanes):
-                        h[u, p] = mean[u, p]
-                        spread[u, p] = variance[u, p]
-                    activation_moments(
-                        h[u], spread[u], lanes, kind, quadrature[0], quadrature[1], work
-                    )
-                layer_of_gaussian(
-                    weights[place:], width, wide, h, spread, squares, mean, variance, lanes
-                )
+            _first(
+                x, row, lanes, columns[m], shapes[m], depths[m], paths[m], weights,
+                (units, spread, path, path_spread, buffers[4], buffers[5]),
+            )  # fmt: skip
+            for i in range(1, depths[m]):
+                _of_gaussian(lanes, shapes[m, i], weights, kind, quadrature, units, spread, work)
             for o in range(outputs):
                 for p in range(lanes):
-                    out[0, o, row + p, m] += mean[o, p]
-                    out[1, o, row + p, m] += variance[o, p]
+                    out[0, o, row + p, m] = units[o, p] + path[o, p]
+                    out[1, o, row + p, m] = spread[o, p] + path_spread[o, p]
+
+
+@jit
+def _moments(values):
+    """Mean and variance (divided by the number)."""
+    total = 0.0
+    for s in range(len(values)):
+        total += values[s]
+    mean, squares = total / len(values), 0.0
+    for s in range(len(values)):
+        squares += (values[s] - mean) ** 2
+    return mean, squares / len(values)
 
 
 @jit
@@ -407,13 +460,8 @@ def _squared_error(values, starts):
     found = 0.0
     for m in range(len(starts) - 1):
         count = starts[m + 1] - starts[m]
-        total = 0.0
-        for s in range(starts[m], starts[m + 1]):
-            total += values[s]
-        mean, squares = total / count, 0.0
-        for s in range(starts[m], starts[m + 1]):
-            squares += (values[s] - mean) ** 2
-        found += count / (count - 1) * squares
+        variance = _moments(values[starts[m] : starts[m + 1]])[1]
+        found += count * count / (count - 1) * variance
     return found / len(values) ** 2
 
 
@@ -433,25 +481,10 @@ def error_of_mean(values, starts, firsts, owners, size, shares, means):
     if size == 1:
         return math.sqrt(total)
     for b in range(len(firsts)):
-        found = 0.0
-        for s in range(firsts[b], firsts[b] + size):
-            found += values[s]
-        means[b] = found / size
+        means[b] = _moments(values[firsts[b] : firsts[b] + size])[0]
     between = _squared_error(means, owners)
     error = max((between - shares[0] * total) / (1 - shares[0]), _LEAST_SHARE * between)
     return math.sqrt(error + shares[1] * (total - error))
-
-
-@jit
-def _moments(values):
-    """Mean and variance (divided by the number)."""
-    total = 0.0
-    for s in range(len(values)):
-        total += values[s]
-    mean, squares = total / len(values), 0.0
-    for s in range(len(values)):
-        squares += (values[s] - mean) ** 2
-    return mean, squares / len(values)
 
 
 @jit

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, chain
 
 import numpy as np
@@ -11,7 +11,7 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from models.prediction.local import Layer, LayerMoments, LocalNetwork
-from models.prediction.noise import Noise
+from models.prediction.noise import Tensors
 from models.prediction.standard_error import (
     block_size,
     one_dimensional_share,
@@ -59,24 +59,24 @@ class Packed:
         blocks, start = [], 0
         for m, layers in enumerate(stacks):
             for i, layer in enumerate(layers):
-                block = _block(layer)
+                assert isinstance(layer, LayerMoments), "as `_suits` has found"
                 shapes[m, i] = *layer.loc.shape[::-1], start
-                blocks.append(block)
-                start += len(block)
+                blocks.append(_block(layer))
+                start += len(blocks[-1])
         depths = np.array([len(network.layers) for network in networks], np.int64)
         paths = np.array([network.skip is not None for network in networks], np.int64)
         return cls(tuple(networks), tuple(reads), shapes, depths, paths, np.concatenate(blocks))
 
-    @property
+    @cached_property
     def outputs(self) -> int:
         return self.locals[0].widths[-1]
 
-    @property
+    @cached_property
     def activation(self) -> int:
         """The number of the activation."""
         return ACTIVATIONS.index(self.locals[0].activation)
 
-    @property
+    @cached_property
     def has_exact(self) -> bool:
         """Whether the mean with nothing drawn is known: of at most one hidden layer."""
         return bool((self.depths <= 2).all())
@@ -120,7 +120,7 @@ class PackedNoise:
     places: Int64[np.ndarray, "members layers"]
 
     @classmethod
-    def of(cls, noises: Sequence[Noise], layers: int) -> "PackedNoise":
+    def of(cls, noises: Sequence[Tensors], layers: int) -> "PackedNoise":
         """Pack the blocks of each member, of at most so many layers."""
         places = np.zeros((len(noises), layers), np.int64)
         blocks, start = [np.zeros(0, np.float32)], 0
@@ -133,12 +133,12 @@ class PackedNoise:
         return cls(np.concatenate(blocks), last, places)
 
     @property
-    def tensors(self) -> Noise:
+    def tensors(self) -> Tensors:
         """As the cache of noise keeps it."""
         return tuple(map(torch.from_numpy, (self.hidden, self.outputs, self.places)))
 
     @classmethod
-    def from_tensors(cls, tensors: Noise) -> "PackedNoise":
+    def from_tensors(cls, tensors: Tensors) -> "PackedNoise":
         """The inverse of `tensors`."""
         hidden, outputs, places = (tensor.numpy() for tensor in tensors)
         return cls(hidden, outputs, places)
@@ -158,9 +158,8 @@ def _suits(layers: Sequence[Layer]) -> bool:
     )
 
 
-def _block(layer: Layer) -> Float32[np.ndarray, "_"]:
+def _block(layer: LayerMoments) -> Float32[np.ndarray, "_"]:
     """Means, variances and squared means, padded, and the biases' means and variances."""
-    assert isinstance(layer, LayerMoments)
     outputs, inputs = layer.loc.shape
     padding = (0, -inputs % 4, 0, -outputs % 2)
     weights = [layer.loc, layer.variance, layer.loc.square()]

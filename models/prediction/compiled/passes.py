@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from types import ModuleType
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 from jaxtyping import Float, Float32, Int64
 from torch import Tensor
 
-from models.prediction.compiled.packed import Packed, PackedNoise
+from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
 from models.prediction.moments import quadrature
+from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import Sampled, Share, divide, owners, points
 
 _NOTHING = (2, 0, 0)
@@ -42,7 +44,9 @@ class Outputs:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The samples of each member."""
+        """The samples of each member; nodes belong to none."""
+        if self.are_nodes:
+            return (len(self.column),)
         return tuple(share.count for share in self.shares)
 
     def sampled(self) -> Sampled:
@@ -50,7 +54,7 @@ class Outputs:
         moments = torch.from_numpy(self.moments).permute(0, 3, 2, 1)
         if self.are_nodes:
             moments = moments[:, torch.from_numpy(self.column)]
-        exact = torch.from_numpy(self.exact)
+        exact = torch.from_numpy(self.exact).unsqueeze(-1)
         return Sampled(
             (moments[0], moments[1]),
             torch.from_numpy(self.noise).T,
@@ -65,19 +69,21 @@ def sample(
     packed: Packed,
     shares: Sequence[Share],
     x: Float[Tensor, "rows inputs"],
-    noise: PackedNoise,
+    noise: RequestNoise,
     *,
     integrate: bool,
 ) -> Outputs:
     """As `models.prediction.samplers.sample`."""
     rows, total, counts = len(x), shares[-1].samples.stop, [share.count for share in shares]
-    some = packed.select([packed.locals.index(share.member.local) for share in shares])
+    used = {id(share.member.local) for share in shares}
+    some = packed.select([m for m, one in enumerate(packed.locals) if id(one) in used])
     moments = np.empty((2, packed.outputs, rows, total), np.float32)
     known = (2, len(counts), rows) if integrate and packed.has_exact else _NOTHING
     exact = np.empty(known, np.float32)
-    starts = np.cumsum([0, *counts])
-    kernels.sample(*_network(some, x), noise.hidden, noise.places, starts, moments, exact)
-    return Outputs(kernels, moments, noise.outputs, np.arange(total), exact, shares)
+    starts = np.array([0, *accumulate(counts)])
+    drawn = noise.packed(packed, shares)
+    kernels.sample(*_network(some, x), drawn.hidden, drawn.places, starts, moments, exact)
+    return Outputs(kernels, moments, drawn.outputs, np.arange(total), exact, shares)
 
 
 def propagate(

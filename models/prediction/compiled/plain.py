@@ -7,9 +7,19 @@ import torch
 from jaxtyping import Float32, Float64, Int
 from torch import Tensor
 
-from models.evaluation.calibration import Calibration, ClassCalibration, NumberCalibration
+from models.evaluation.calibration import (
+    Calibration,
+    ClassCalibration,
+    NumberCalibration,
+    ScalesVariance,
+)
 from models.features.targets import NumberTarget, Target
-from models.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian, HomoscedasticGaussian
+from models.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+)
 from models.likelihoods.likelihood import Likelihood
 from models.prediction.answers import questions
 from models.prediction.compiled import summaries
@@ -67,10 +77,12 @@ class Plain:
 
     def _classes(self, outputs: Outputs) -> Arrays | None:
         calibration = self.calibration
-        tempered = isinstance(calibration, ClassCalibration)
+        temperature = 1.0
+        if isinstance(calibration, ClassCalibration):
+            temperature = calibration.temperature
         found = summaries.classes(
             outputs,
-            calibration.temperature if tempered else 1.0,
+            temperature,
             binary=isinstance(self.likelihood, Bernoulli),
             even=self._even,
         )
@@ -85,7 +97,7 @@ class Plain:
             outputs,
             self._log_noise(outputs),
             self.units,
-            1.0 if calibration is None else calibration.variance_scale,
+            calibration.variance_scale if isinstance(calibration, ScalesVariance) else 1.0,
             (0.5, *tails, *(1 - tail for tail in tails)),
             even=self._even,
             whole=self.options.sampler == "monte_carlo" or len(outputs.column) == 1,
