@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench bench-compare overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -74,8 +74,12 @@ bench: $(INSTALLED)  ## Speed of engine and service in short; with DATA=folder q
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.libraries --samples 1 100 --repetitions 5 --budget 2
 	$(BIN)/python -m benchmarks.servers --rounds 1 --seconds 2 --rates 100 200 400 800 --idle 3
+	$(BIN)/python -m benchmarks.ratios
 	$(if $(DATA),$(BIN)/python -m benchmarks.acceptance --data $(DATA),\
 		@echo "DATA=folder adds quality on standard data sets: see benchmarks/data.py")
+
+bench-compare: $(INSTALLED)  ## Ratios of speed beside the last release's; fails if one is a third worse: 2 minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ratios --compare
 
 overload: $(INSTALLED)  ## Ten times more than the service can: what it answers, refuses, and needs; 2 minutes
 	$(BIN)/python -m benchmarks.overload

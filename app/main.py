@@ -183,6 +183,11 @@ def _lookup(context: Context) -> Lookup:
     return look_up
 
 
+# Kernels are read from their cache in half a second. Requests do not wait for those that are not in
+# it: torch answers them, with the same numbers but for rounding.
+CACHED_SECONDS = 2.0
+
+
 def _loader(context: Context, throughput: Throughput) -> Callable[[Version], TrainedModel]:
     settings = context.settings
     device = service_device(settings)
@@ -190,6 +195,7 @@ def _loader(context: Context, throughput: Throughput) -> Callable[[Version], Tra
 
     def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
+        compiler().wait(CACHED_SECONDS)
         model = read_model(context.registry.path(version), device)
         warm_up(version.artifact_key, model, throughput)
         return model

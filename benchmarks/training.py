@@ -1,7 +1,7 @@
 """Seconds per epoch of Bayes by Backprop, compared with a deterministic network.
 
     python -m benchmarks.training [--network 784-400-400-10] [--rows 60000] [--data FOLDER]
-                                  [--rounds 5] [--threads 2] [--clock wall|cpu]
+                                  [--rounds 5] [--threads 2] [--clock wall|cpu] [--return-memory]
                                   [--profile "bbb local, auto"] [--methods mle "bbb local, auto" …]
 
 Every method uses the same loop (`models.training.trainer.Trainer`) with the recipe's clipping and
@@ -26,6 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks import data, results
 from benchmarks.interleaving import Times, interleave, ratio
 from benchmarks.shapes import Shape
+from core.process.freed_memory import keep_freed_memory
 from models.config import (
     BBBConfig,
     GaussianPriorConfig,
@@ -83,10 +84,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
+    parser.add_argument("--return-memory", action="store_true", help="as glibc does by default")
     parser.add_argument("--methods", nargs="+", choices=list(contenders()), help="all by default")
     parser.add_argument("--profile", choices=list(contenders()), help="the method to profile")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    if not arguments.return_memory:
+        keep_freed_memory()  # as the worker does
     shape = Shape.parse(arguments.network)
     rows = mnist(arguments.data) if arguments.data else generated(shape, arguments.rows)
     problem = Problem(shape, rows)

@@ -16,6 +16,7 @@ from celery.signals import setup_logging, worker_shutting_down
 from core.context import open_context
 from core.jobs.queue import RUN_JOB, celery_options
 from core.process.devices import service_device
+from core.process.freed_memory import keep_freed_memory
 from core.settings import Settings
 from core.telemetry.exposition import register_process
 from core.telemetry.logging import configure_logging
@@ -37,6 +38,7 @@ def run_worker(settings: Settings) -> None:
     configure_logging(settings.log_format, settings.log_level)
     start_tracing("credence-worker")
     torch.set_num_threads(settings.threads)
+    keep_freed_memory()
     device = service_device(settings)
     stopping = threading.Event()
     metrics = WorkerMetrics()

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from core.process.freed_memory import keep_freed_memory
 from core.process.parent import stop_with_stdin
 from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
@@ -33,6 +34,7 @@ def main() -> None:
 
 def run_rank(folder: SharedFolder) -> None:
     """Train with the other ranks. Rank 0 writes the model, or the error that all ranks have."""
+    keep_freed_memory()
     training, columns = folder.read_training()
     device = _join(training.device)
     model, error = None, None

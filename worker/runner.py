@@ -22,6 +22,7 @@ from core.jobs.jobs import (
     TrainSpec,
 )
 from core.process.disks import on_disk
+from core.process.freed_memory import return_freed_memory
 from core.telemetry import tracing
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.acquisition import run_acquisition
@@ -106,6 +107,7 @@ class JobRunner:
             finally:
                 self.metrics.remove(job.model)
                 gc.collect()  # frees cycles of a failed job, which would count as the next job's
+                return_freed_memory()
 
     def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
         if job.kind == "train":

@@ -39,6 +39,7 @@ from models.forecasting.windows import Frame
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
+from models.prediction.products.rounding import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
 
@@ -59,6 +60,7 @@ class VariantDocument(TypedDict):
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
     promise: NotRequired[Promise | None]
+    rounding: NotRequired[Rounding | None]
 
 
 class CandidateDocument(TypedDict):

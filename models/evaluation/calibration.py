@@ -168,7 +168,15 @@ class NumberCalibration(ScalesVariance):
 
     def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
         """The intervals that contain targets with at most these residuals."""
-        mean, deviation = mixture.mean(), mixture.total().sqrt()
+        return self.within_about(mixture.mean(), mixture.total().sqrt(), scores)
+
+    def within_about(
+        self,
+        mean: Float[Tensor, "rows"],
+        deviation: Float[Tensor, "rows"],
+        scores: Sequence[float],
+    ) -> list[Bounds]:
+        """`within`, given the calibrated mean and total standard deviation."""
         halves = [score * deviation for score in scores]
         return [(mean - half, mean + half) for half in halves]
 

@@ -9,6 +9,7 @@ from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
 from models.inference.method import State
+from models.prediction.products.rounding import Rounding
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Variant:
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
+    rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it
 
     def describe(self) -> Json:
         return {
@@ -40,4 +42,9 @@ class Variant:
             "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
             **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
+            **(
+                {"rounding": asdict(self.rounding) | {"bfloat16": self.bfloat16}}
+                if self.rounding
+                else {}
+            ),
         }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeGuard
 
 import torch
 from jaxtyping import Bool, Int
@@ -12,9 +13,10 @@ from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.packed import Packed
-from models.prediction.kernels import Bfloat16Layer, fastest
-from models.prediction.local import LayerMoments, LocalNetwork
+from models.prediction.local import Layer, LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
+from models.prediction.products.choice import Choice, is_large
+from models.prediction.products.kernels import Bfloat16Layer
 
 # Largest share of operations that pruning may leave for the smaller network to be used: selecting
 # its inputs and noise takes time, too.
@@ -77,13 +79,10 @@ class Fitted:
         return (self,)
 
     @torch.inference_mode()
-    def tuned(self, *, bfloat16: bool) -> "Fitted":
-        """A copy with the kernels that are fastest on this machine.
-
-        The first layer stays as it is: it reads the inputs, and all samples share its products.
-        """
+    def tuned(self, choice: Choice) -> "Fitted":
+        """A copy with the kernels that are fastest on this machine."""
         first, *later = self.local.layers
-        layers = (first, *(fastest(layer, bfloat16=bfloat16) for layer in later))
+        layers = (choice.fastest(first, reads_inputs=True), *map(choice.fastest, later))
         return replace(self, local=replace(self.local, layers=layers))
 
     @cached_property
@@ -91,17 +90,19 @@ class Fitted:
         """The network as compiled kernels read it; None if it is not for them."""
         return Packed.of([self.local], [self.reads])
 
+    @property
+    def can_be_rounded(self) -> bool:
+        """Whether a layer is large enough for bfloat16."""
+        return any(map(_is_rounded, self.local.layers[1:]))
+
     def rounded(self) -> "Fitted":
-        """A copy whose products are in bfloat16, except for those of the first layer.
+        """A copy whose large products are in bfloat16, except for those of the first layer.
 
         The first layer reads the inputs, whose digits matter, and costs little, because all samples
         share its products.
         """
         first, *hidden = self.local.layers
-        layers = [
-            Bfloat16Layer.of(layer) if isinstance(layer, LayerMoments) else layer
-            for layer in hidden
-        ]
+        layers = [Bfloat16Layer.of(layer) if _is_rounded(layer) else layer for layer in hidden]
         return replace(self, local=replace(self.local, layers=(first, *layers)))
 
     @cached_property
@@ -119,6 +120,10 @@ class Fitted:
             return noise
         pairs = zip(noise, self.live, strict=True)
         return tuple(block if units is None else block[:, units] for block, units in pairs)
+
+
+def _is_rounded(layer: Layer) -> TypeGuard[LayerMoments]:
+    return isinstance(layer, LayerMoments) and is_large(layer)
 
 
 def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:

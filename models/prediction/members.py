@@ -12,6 +12,7 @@ from models.networks import MLP, Stack
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
+from models.prediction.products.choice import Choice
 from models.prediction.together import Together, stack_members
 
 
@@ -47,10 +48,15 @@ class FittedStack:
         members = self.members
         return Packed.of([one.local for one in members], [one.reads for one in members])
 
-    def tuned(self, *, bfloat16: bool) -> "FittedStack":
+    def tuned(self, choice: Choice) -> "FittedStack":
         """As `Fitted.tuned`."""
-        tuned = tuple(member.tuned(bfloat16=bfloat16) for member in self.members)
+        tuned = tuple(member.tuned(choice) for member in self.members)
         return replace(self, members=tuned)
+
+    @property
+    def can_be_rounded(self) -> bool:
+        """As `Fitted.can_be_rounded`."""
+        return any(member.can_be_rounded for member in self.members)
 
     def rounded(self) -> "FittedStack":
         """As `Fitted.rounded`."""

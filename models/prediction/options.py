@@ -4,7 +4,7 @@ The ranges are ``annotated_types`` metadata, as in `models.config`. Requests and
 inherit from these records, so that pydantic checks the ranges and OpenAPI shows them.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Interval, Len
@@ -310,4 +310,5 @@ class ResolvedOptions(PredictOptions):
     @classmethod
     def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":
         """A copy of the options with the resolved ones replaced."""
-        return cls(**vars(options) | resolved)
+        given = {f.name: getattr(options, f.name) for f in fields(options)}
+        return cls(**given | resolved)

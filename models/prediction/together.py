@@ -15,6 +15,7 @@ from models.prediction.fitted import Fitted
 from models.prediction.local import IN_PLACE, Gaussian, LayerMoments
 from models.prediction.moments import activation_moments
 from models.prediction.noise import Noise
+from models.prediction.products.kernels import OneDnnLayer
 from models.prediction.samplers import MEAN, Sampled, Share, joined, owners, points
 
 MAX_PAIRS = 1_600  # rows × samples: above it, products take longer than calls
@@ -42,7 +43,10 @@ class Together:
         """Stack the members; None if a layer has a kernel of its own, or all are too large."""
         local = [member.local for member in members]
         layers = [one.layers for one in local]
-        dense = [[one for one in own if isinstance(one, LayerMoments)] for own in layers]
+        same = [
+            [one.dense if isinstance(one, OneDnnLayer) else one for one in own] for own in layers
+        ]
+        dense = [[one for one in own if isinstance(one, LayerMoments)] for own in same]
         has_kernels = sum(map(len, dense)) < sum(map(len, layers))
         if has_kernels or sum(m.posterior.loc.numel() for m in members) > _MAX_WEIGHTS:
             return None

@@ -83,14 +83,14 @@ from models.prediction.prediction import (
     moments,
     to_prediction,
 )
+from models.prediction.products import rounding
+from models.prediction.products.choice import Choice
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
 from models.randomness import generator
 
 T = TypeVar("T")
-
-MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
 LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
 
@@ -179,7 +179,7 @@ class TabularModel(TrainedModel):
         if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             fitted = make_ready(self.network, self.variant(prune).state)
             if self.tuned and not isinstance(fitted, FittedDraws):
-                fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
+                fitted = fitted.tuned(Choice(bfloat16=self.variant(prune).bfloat16))
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 
@@ -585,16 +585,17 @@ class TabularModel(TrainedModel):
             self.network.layout.members,
         )
 
-    def tolerates_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
-        """Whether products in bfloat16 move the means by less than half of the sampling error."""
-        options = self.resolve(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
-        fitted, rows = self.fitted(prune), x[:ROWS]
-        if isinstance(fitted, FittedDraws):
-            return False
+    def measure_rounding(
+        self, prune: float, x: Float[Tensor, "rows inputs"]
+    ) -> rounding.Rounding | None:
+        """How far products in bfloat16 move the answers; None if no product is large enough."""
+        fitted, rows = self.fitted(prune), x[: rounding.ROWS]
+        if isinstance(fitted, FittedDraws) or not fitted.can_be_rounded:
+            return None
+        plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
+        options = self.resolve(replace(plain, return_mc_errors=True))
         exact = self._summary(fitted, rows, options)
-        rounded = self._summary(fitted.rounded(), rows, options)
-        moved = np.square(rounded["mean"] - exact["mean"]).mean()
-        return bool(moved <= MAX_ROUNDING**2 * np.square(exact["mc_error"]).mean())
+        return rounding.measure(exact, self._summary(fitted.rounded(), rows, options))
 
     @property
     def bytes_per_row(self) -> int:

@@ -106,11 +106,13 @@ class RowProblem:
             )
             if log_likelihoods is not None:
                 by_row[fraction] = log_likelihoods
+            found = model.measure_rounding(fraction, x)
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
                 sobol_factors=model.measure_sobol_factors(fraction, x),
-                bfloat16=model.tolerates_bfloat16(fraction, x),
+                bfloat16=found is not None and found.is_hidden,
+                rounding=found,
                 detector=model.fit_detector(fraction, self.scores),
                 promise=model.promise(fraction, self.scores),
             )

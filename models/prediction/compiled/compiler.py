@@ -30,11 +30,15 @@ class Compiler:
                 self._thread = threading.Thread(target=self._compile, name="compile kernels")
                 self._thread.start()
 
-    def wait(self) -> bool:
-        """Start, and wait until the kernels are ready; returns whether they are."""
+    def wait(self, seconds: float | None = None) -> bool:
+        """Start, and wait until the kernels are ready; returns whether they are.
+
+        Args:
+            seconds: to wait at most; None waits to the end.
+        """
         self.start()
         assert self._thread is not None
-        self._thread.join()
+        self._thread.join(seconds)
         return self.kernels is not None
 
     def _compile(self) -> None:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float32, Float64, Int
 from torch import Tensor
 
+from models.evaluation.adaptive import allowed_scores
 from models.evaluation.calibration import (
     Calibration,
     ClassCalibration,
@@ -58,7 +59,7 @@ class Plain:
     ) -> "Plain | None":
         """The request; None if kernels do not answer all of it."""
         kinds = Bernoulli | Categorical | HeteroscedasticGaussian | HomoscedasticGaussian
-        asks_more = wants_errors(options) or questions.are_asked(options) or adapted_to(options)
+        asks_more = wants_errors(options) or questions.are_asked(options)
         if not isinstance(likelihood, kinds) or asks_more or score not in _SCORES:
             return None
         units = (target.mean, target.std) if isinstance(target, NumberTarget) else (0.0, 1.0)
@@ -130,13 +131,16 @@ class Plain:
         kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
         if not (levels and kinds and isinstance(calibration, NumberCalibration)):
             return {}
-        found = calibration.intervals_about(
-            torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance)), levels, groups
-        )
+        about = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
+        conformal = calibration.intervals_about(*about, levels, groups)
+        found = {"conformal": conformal, "adaptive": conformal}
+        if adapted := adapted_to(self.options):
+            scores = allowed_scores(levels, adapted, calibration.score)
+            found["adaptive"] = calibration.within_about(*about, scores)
         return {
             name: values.numpy()
             for kind in kinds
-            for level, ends in zip(levels, found, strict=True)
+            for level, ends in zip(levels, found[kind], strict=True)
             for name, values in bounds(kind, level, *ends).items()
         }
 

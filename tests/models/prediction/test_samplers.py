@@ -20,10 +20,9 @@ from models.features.targets import ClassTarget, NumberTarget
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
 from models.prediction.engine import Engine
-from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.options import PredictOptions
-from models.prediction.prediction import Arrays, RowPrediction, summarise
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -194,25 +193,6 @@ def test_a_target_error_is_met_or_all_samples_are_used(model: TabularModel) -> N
     np.testing.assert_array_equal(same.mean, found.mean)
     capped = _predict(model, sampler="monte_carlo", samples=100, target_mc_error=target)
     assert capped.samples == 100
-
-
-def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
-    model: TabularModel,
-) -> None:
-    """The verdict of training, from its own held-out rows, holds for rows that it did not see."""
-    x = model.encode(ROWS)
-
-    def summary(fitted: Fitted) -> Arrays:
-        ((_, mixture),) = model.engine.mixtures(fitted, x, "monte_carlo", 5, 100)
-        return summarise(mixture, PredictOptions(intervals=()), None)
-
-    for prune in model.variants:
-        fitted = model.fitted(prune)
-        exact, short = summary(fitted), summary(fitted.rounded())
-        moved = np.sqrt(np.square(short["mean"] - exact["mean"]).mean())
-        assert moved > 0
-        if model.variant(prune).bfloat16:
-            assert moved < np.sqrt(np.square(exact["mc_error"]).mean())
 
 
 def test_one_model_serves_any_number_of_threads(model: TabularModel) -> None:

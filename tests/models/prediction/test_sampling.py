@@ -14,8 +14,7 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune
 from models.prediction.engine import Chunks
 from models.prediction.fitted import Fitted
-from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
-from models.prediction.local import CACHE_BYTES, LayerMoments, Scratch
+from models.prediction.local import CACHE_BYTES, Scratch
 from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
 from models.prediction.samplers import DrawNoise, divide, sample
 from tests.models.functions import functions
@@ -95,34 +94,6 @@ def test_dropping_dead_units_changes_nothing(
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     widths = Fitted.of(NETWORK, BBBState(pruned, {})).local.widths
     assert sum(widths) < 37 or fraction == 0.5
-
-
-@pytest.mark.parametrize(("kernel", "digits"), [(SparseLayer, 1e-5), (Bfloat16Layer, 2**-7)])
-@pytest.mark.parametrize("samples", [1, 30])
-def test_a_kernel_is_the_dense_layers_twin(
-    kernel: type[SparseLayer | Bfloat16Layer], digits: float, samples: int
-) -> None:
-    """To the digits that its numbers have."""
-    random = torch.Generator().manual_seed(0)
-    kept = torch.rand(80, 70, generator=random) < 0.1
-    weight = torch.rand(2, 80, 70, generator=random) * kept
-    dense = LayerMoments(weight, torch.rand(2, 1, 80, generator=random))
-    twin = kernel.of(dense)
-    x = torch.rand(samples, 4, 70, generator=random)
-    for found, expected in zip(twin(x), dense(x), strict=True):
-        torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
-    found, expected = torch.empty(2, 4, 80), torch.empty(2, 4, 80)
-    pair = torch.stack([x[0], x[0]])
-    twin.into(pair, found)
-    dense.into(pair, expected)
-    torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
-
-
-def test_small_and_dense_layers_stay_as_they_are() -> None:
-    ones = LayerMoments(torch.ones(2, 90, 90), torch.ones(2, 1, 90))
-    assert fastest(ones, bfloat16=False) is ones
-    few = LayerMoments(torch.zeros(2, 9, 9), torch.ones(2, 1, 9))
-    assert fastest(few, bfloat16=True) is few
 
 
 def test_a_row_does_not_depend_on_the_rows_around_it(

@@ -1,0 +1,83 @@
+"""Requests to `credence serve` beside the same predictions in this process, on one thread."""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.http.artifact import wait_until_ready
+from benchmarks.http.connection import Client
+from benchmarks.http.generator import closed_loop
+from benchmarks.http.process import free_ports, running
+from benchmarks.ratios.engine import one_thread, repeated
+from benchmarks.ratios.measurement import Pair, Run
+from benchmarks.ratios.plain import SAMPLES
+from benchmarks.replica import publish, requests_for
+from benchmarks.shapes import INPUT, Shape, build
+from models.prediction.options import PredictOptions
+
+_NETWORKS = ("784-400-400-10", "13-50-50-2")
+_SECONDS = 0.7  # of each run
+_ROUNDS = 5
+_BATCH = 32  # rows that the predictor computes at once beside many clients
+
+
+@contextmanager
+def requests() -> Iterator[dict[str, Pair]]:
+    """One client beside single rows, and 64 clients beside batches: seconds per row."""
+    with _server() as port, one_thread():
+        for network in _NETWORKS:
+            publish(port, network, Shape.parse(network))
+        yield {
+            f"{name}, {network}": Pair(
+                partial(_served, port, network, clients), _alone(network, rows), _ROUNDS
+            )
+            for network in _NETWORKS
+            for name, clients, rows in (("one client", 1, 1), ("64 clients", 64, _BATCH))
+        }
+
+
+@contextmanager
+def _server() -> Iterator[int]:
+    with tempfile.TemporaryDirectory() as name:
+        folder, (port,) = Path(name), free_ports(1)
+        command = [sys.executable, "-m", "credence", "serve", "--port", str(port)]
+        environment = {
+            "CREDENCE_THREADS": "1",
+            "CREDENCE_LOG_LEVEL": "warning",
+            "CREDENCE_WORKER_METRICS_PORT": "0",
+            "CREDENCE_DATA_DIR": str(folder / "data"),
+        }
+        with running(command, environment, port, folder / "log"):
+            wait_until_ready(f"http://127.0.0.1:{port}")
+            yield port
+
+
+def _served(port: int, network: str, clients: int) -> float:
+    """Seconds per answer of one row."""
+    return asyncio.run(_load(port, requests_for(network, Shape.parse(network), 1), clients))
+
+
+async def _load(port: int, payloads: list[bytes], clients: int) -> float:
+    client = Client(port)
+    try:
+        summary = await closed_loop(client, payloads, clients, _SECONDS)
+    finally:
+        await client.close()
+    if summary.failures:
+        raise RuntimeError(f"the service did not answer all requests: {summary.failures}")
+    return 1 / summary.throughput
+
+
+def _alone(network: str, rows: int) -> Run:
+    """Seconds per row of the same predictor, without a service."""
+    shape = Shape.parse(network)
+    model, options = build(shape), PredictOptions(samples=SAMPLES)
+    x = np.random.default_rng(1).normal(size=(rows, shape.inputs))
+    batch = repeated(lambda: model.predict({INPUT: x}, options))
+    return lambda: batch() / rows
