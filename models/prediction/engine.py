@@ -269,16 +269,17 @@ class Engine:
             passed: Sampled | Outputs
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
-                if kernels is not None and packed is not None:
+                if sampler == "moments":
+                    nodes = self.nodes[: fitted.nodes].to(inputs)
                     passed = (
-                        passes.propagate(kernels, packed, fitted.members, inputs, self.nodes)
-                        if sampler == "moments"
-                        else passes.sample(
-                            kernels, packed, shares, inputs, noise, integrate=integrate
-                        )
+                        sample_moments(fitted.members, inputs, nodes)
+                        if kernels is None or packed is None
+                        else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
                     )
-                elif sampler == "moments":
-                    passed = sample_moments(fitted.members, inputs, self.nodes.to(inputs))
+                elif kernels is not None and packed is not None:
+                    passed = passes.sample(
+                        kernels, packed, shares, inputs, noise, integrate=integrate
+                    )
                 else:
                     passed = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
             yield rows, passed
