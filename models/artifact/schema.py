@@ -40,6 +40,7 @@ from models.forecasting.windows import Frame
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
+from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
@@ -61,6 +62,7 @@ class VariantDocument(TypedDict):
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
     promise: NotRequired[Promise | None]
+    samplers: NotRequired[MeasuredSamplers | None]
     rounding: NotRequired[Rounding | None]
 
 

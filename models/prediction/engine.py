@@ -227,7 +227,8 @@ class Engine:
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
                 if sampler == "moments":
-                    sampled = sample_moments(fitted.members, inputs, self.nodes.to(inputs))
+                    nodes = self.nodes[: fitted.nodes].to(inputs)
+                    sampled = sample_moments(fitted.members, inputs, nodes)
                 else:
                     noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
                     sampled = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)

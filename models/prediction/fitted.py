@@ -34,6 +34,7 @@ class Fitted:
         widths: normals that the whole network needs per sample, layer by layer.
         live: the units that remain in each layer; None means all of all layers.
         reads: the inputs that the network reads; None means all.
+        nodes: of the quadrature over the outputs by moments; None means `samplers.output_nodes`.
     """
 
     posterior: MeanFieldNormal
@@ -42,6 +43,7 @@ class Fitted:
     widths: tuple[int, ...]
     live: Sequence[Units] | None = None
     reads: Tensor | slice | None = None
+    nodes: int | None = None
 
     @classmethod
     @torch.inference_mode()

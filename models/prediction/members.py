@@ -17,11 +17,15 @@ from models.prediction.together import Together, stack_members
 
 @dataclass(frozen=True)
 class FittedStack:
-    """The posterior of several members, each ready for prediction by itself."""
+    """The posterior of several members, each ready for prediction by itself.
+
+    `nodes` are as of `Fitted`, for all members together.
+    """
 
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
     members: tuple[Fitted, ...]
+    nodes: int | None = None
 
     @classmethod
     @torch.inference_mode()
