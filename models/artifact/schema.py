@@ -5,7 +5,8 @@ give the ranges.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -39,6 +40,7 @@ from models.forecasting.windows import Frame
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
+from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
@@ -60,6 +62,7 @@ class VariantDocument(TypedDict):
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
     promise: NotRequired[Promise | None]
+    samplers: NotRequired[MeasuredSamplers | None]
     rounding: NotRequired[Rounding | None]
 
 
@@ -137,7 +140,7 @@ def parse_document(data: Json) -> ModelDocument:
         CorruptArtifact: with the path of the first field that is wrong.
     """
     try:
-        document = TypeAdapter(ModelDocument).validate_python(data)
+        document = _validate()(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
@@ -150,6 +153,12 @@ def parse_document(data: Json) -> ModelDocument:
     if "others" in document or "dependence" in document:
         _check_together(document)
     return document
+
+
+@cache
+def _validate() -> Callable[[Json], ModelDocument]:
+    """The function that checks a document. To build it takes ten times as long as to read one."""
+    return TypeAdapter(ModelDocument).validate_python
 
 
 def _check_member(document: ModelDocument) -> None:

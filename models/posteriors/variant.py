@@ -9,6 +9,7 @@ from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
 from models.inference.method import State
+from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
 
 
@@ -32,6 +33,7 @@ class Variant:
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
+    samplers: MeasuredSamplers | None = None  # None: not measured
     rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it
 
     def describe(self) -> Json:
@@ -42,6 +44,7 @@ class Variant:
             "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
             **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
+            **({"auto": auto} if (auto := self.samplers and self.samplers.describe()) else {}),
             **(
                 {"rounding": asdict(self.rounding) | {"bfloat16": self.bfloat16}}
                 if self.rounding

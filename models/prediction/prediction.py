@@ -12,7 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.evaluation.adaptive import Adapted, allowed_scores
-from models.evaluation.calibration import Calibration, ClassCalibration
+from models.evaluation.calibration import (
+    Bounds,
+    Calibration,
+    ClassCalibration,
+    ShapeCalibration,
+    in_pairs,
+)
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
 from models.prediction.answers import questions
@@ -36,6 +42,7 @@ CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
 P = TypeVar("P", bound="Prediction")
 S = TypeVar("S")
+V = TypeVar("V", Tensor, np.ndarray)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +203,8 @@ class RowPrediction(Prediction):
 
         NaN and infinity, which a diverging forecast has, are above any bound.
         """
+        if above is None and self.abstained is None:
+            return self
         return replace(self, abstained=None if above is None else ~(self.uncertainty <= above))
 
     @property
@@ -405,20 +414,21 @@ def _summarise_numbers(
 ) -> dict[str, Tensor]:
     levels = options.intervals if "credible" in options.interval_kinds else ()
     tails = [0.5 * (1 - level) for level in levels]
-    median, *quantiles = mixture.quantiles([0.5, *tails, *(1 - tail for tail in tails)])
+    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
+    wanted = [0.5, *tails, *(1 - tail for tail in tails)]
+    found_levels = options.intervals if kinds else ()
+    quantiles, conformal = _quantiles(mixture, wanted, found_levels, calibration, groups)
     summary = {
         "mean": mixture.mean(),
-        "median": median,
+        "median": quantiles[0],
         "aleatoric": mixture.aleatoric(),
         "epistemic": mixture.epistemic(),
     }
-    for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
+    for level, (lower, upper) in zip(levels, in_pairs(quantiles[1:]), strict=True):
         summary |= bounds("credible", level, lower, upper)
-    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
-    if calibration is None or not options.intervals or not kinds:
+    if calibration is None or not conformal:
         return summary
     assert not isinstance(calibration, ClassCalibration)
-    conformal = calibration.intervals(mixture, options.intervals, groups)
     found = {"conformal": conformal, "adaptive": conformal}
     if adapted := adapted_to(options):
         scores = allowed_scores(options.intervals, adapted, calibration.score)
@@ -427,6 +437,25 @@ def _summarise_numbers(
         for level, (lower, upper) in zip(options.intervals, found[kind], strict=True):
             summary |= bounds(kind, level, lower, upper)
     return summary
+
+
+def _quantiles(
+    mixture: NumberMixture,
+    wanted: Sequence[float],
+    levels: Sequence[float],
+    calibration: Calibration | None,
+    groups: Int[Tensor, "rows"] | None,
+) -> tuple[Float[Tensor, "wanted rows"], list[Bounds]]:
+    """The wanted quantiles, and the conformal intervals: found together if these are quantiles."""
+    if calibration is None or not levels:
+        return mixture.quantiles(wanted), []
+    assert not isinstance(calibration, ClassCalibration)
+    if not isinstance(calibration, ShapeCalibration):
+        return mixture.quantiles(wanted), calibration.intervals(mixture, levels, groups)
+    tails = calibration.tails(mixture, levels, groups)
+    common = tails.new_tensor(wanted).unsqueeze(1).expand(-1, tails.shape[1])
+    found = mixture.quantiles_at(torch.cat([common, tails]))
+    return found[: len(wanted)], in_pairs(found[len(wanted) :])
 
 
 def conformal_scores(
@@ -450,7 +479,7 @@ def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
     return options.adapted if isinstance(options, ResolvedOptions) else ()
 
 
-def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
+def bounds(kind: IntervalKind, level: float, lower: V, upper: V) -> dict[str, V]:
     """The two arrays of an interval in a summary."""
     return {f"{kind} lower {level}": lower, f"{kind} upper {level}": upper}
 
@@ -467,6 +496,8 @@ def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
 
 def concatenate(parts: list[Arrays]) -> Arrays:
     """Join the summaries of consecutive chunks of rows."""
+    if len(parts) == 1:
+        return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -528,25 +559,21 @@ def to_prediction(
         mc_error=summary.get("mc_error"),
         mc_errors=errors_of(summary) if options.return_mc_errors else None,
         answers=questions.answers(summary, options, classes),
+        intervals=intervals(summary, options) if classes is None else (),
+        **({} if classes is None else _of_classes(summary, classes)),
     )
-    if classes is None:
-        answer = replace(answer, intervals=intervals(summary, options))
-    else:
-        answer = _with_classes(answer, summary, classes)
     return answer.abstaining(options.abstain_above)
 
 
-def _with_classes(
-    answer: RowPrediction, summary: Arrays, classes: tuple[ClassName, ...]
-) -> RowPrediction:
+def _of_classes(summary: Arrays, classes: tuple[ClassName, ...]) -> dict[str, Any]:
+    """The fields that only predictions of classes have."""
     expected, mutual = summary["expected_entropy"], summary["mutual_information"]
-    return replace(
-        answer,
-        classes=classes,
-        labels=[classes[index] for index in summary["mean"].argmax(1).tolist()],
-        entropy={
+    return {
+        "classes": classes,
+        "labels": [classes[index] for index in summary["mean"].argmax(1).tolist()],
+        "entropy": {
             "total": expected + mutual,
             "aleatoric": expected,
             "epistemic": mutual,
         },
-    )
+    }
