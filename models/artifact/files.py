@@ -259,6 +259,7 @@ def _variant_json(variant: Variant) -> Json:
         "sobol_factors": dict(variant.sobol_factors),
         "promise": variant.promise and asdict(variant.promise),
         "rounding": variant.rounding and asdict(variant.rounding),
+        "by": variant.by,
     }
 
 

@@ -39,6 +39,7 @@ from models.forecasting.windows import Frame
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
+from models.posteriors.variant import PrunedBy
 from models.prediction.products.rounding import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
@@ -61,6 +62,7 @@ class VariantDocument(TypedDict):
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
     promise: NotRequired[Promise | None]
     rounding: NotRequired[Rounding | None]
+    by: NotRequired[PrunedBy | None]
 
 
 class CandidateDocument(TypedDict):
