@@ -81,15 +81,12 @@ def _mask(
     orders: Sequence[Tensor], layout: Layout, layers: Sequence[Dense], share: float
 ) -> Bool[Tensor, "weights"]:
     """Keep this share of each hidden layer's units, the first of its order, and at least one."""
-    like = orders[0]
-    mask = {
-        name: torch.ones(shape, dtype=torch.bool, device=like.device)
-        for name, shape in layout.shapes.items()
-    }
+    kept = torch.ones(layout.num_weights, dtype=torch.bool, device=orders[0].device)
+    mask = layout.unflatten(kept)  # views
     for order, (one, following) in zip(orders, pairwise(layers), strict=True):
         dropped = order[max(1, round(share * len(order))) :]
         mask[one.weight][dropped] = False
         mask[following.weight][:, dropped] = False
         if one.biased:
             mask[one.bias][dropped] = False
-    return layout.flatten(mask)
+    return kept
