@@ -23,6 +23,7 @@ from core.context import Context
 from core.exceptions import Invalid, NotFound
 
 DEFAULT_LIMIT = 50
+PATIENCE_SECONDS = 0.02  # a watcher is a task, which takes longer than decoding a row
 
 T = TypeVar("T")
 
@@ -102,24 +103,48 @@ async def check_parameters(request: Request) -> None:
 async def or_disconnect(request: Request, work: Awaitable[T]) -> T:
     """The result of `work`. It is cancelled when the client disconnects.
 
-    Read the request's body before: this function receives and drops all further messages.
+    Read the request's body before: this function receives and drops all further messages. It
+    begins to do so after `PATIENCE_SECONDS`, because most work has ended by then.
 
     Raises:
         ClientDisconnect: the client has disconnected.
     """
-    with anyio.CancelScope() as scope:
-        watcher = asyncio.create_task(_cancel_when_gone(request, scope))
-        try:
-            return await work
-        finally:
-            watcher.cancel()
-    raise ClientDisconnect
+    client = _Client(request)
+    timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, client.watch)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if client.is_gone and client.work.uncancel() == 0:  # by nobody else
+            raise ClientDisconnect from None
+        raise
+    finally:
+        timer.cancel()
+        client.leave()
 
 
-async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
+class _Client:
+    """Cancels the present task when the client of a request disconnects."""
+
+    def __init__(self, request: Request) -> None:
+        work = asyncio.current_task()
+        assert work is not None
+        self.work = work
+        self.is_gone = False
+        self._request = request
+        self._watcher: asyncio.Task[None] | None = None
+
+    def watch(self) -> None:
+        self._watcher = asyncio.create_task(self._cancel_when_gone())
+
+    def leave(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def _cancel_when_gone(self) -> None:
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+        self.is_gone = True
+        self.work.cancel()
 
 
 class DirectRoute(APIRoute):

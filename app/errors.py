@@ -95,6 +95,11 @@ async def _handle(request: Request, error: Exception) -> Response:
     return problem_response(error, request.scope)
 
 
+def is_expected(error: BaseException) -> bool:
+    """Whether the table, or Starlette, knows the exception; others are defects, and logged."""
+    return isinstance(error, (*STATUSES, HTTPException))
+
+
 def status_of(error: BaseException) -> int:
     """The HTTP status for an exception; 500 for one that is not in the table."""
     if isinstance(error, HTTPException):

@@ -13,6 +13,7 @@ from app import errors, openapi
 from app.access.key_ring import KeyRing
 from app.dependencies import Services, check_parameters
 from app.health import Health
+from app.http.direct_path import DirectPath, Service
 from app.http.event_streams import EventStreams
 from app.http.middleware import middleware
 from app.metrics.metrics import Metrics
@@ -81,7 +82,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
     """
     service_device(settings)
     key_ring = KeyRing(settings, host)
-    app = FastAPI(
+    app = Service(
         title="Credence",
         description="Predictions that know what they don't know.",
         version=release(),
@@ -93,6 +94,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         redoc_url=None,
     )
     app.state.settings, app.state.key_ring = settings, key_ring
+    app.direct = DirectPath(settings, key_ring, predictions.predict, inference_protocol.infer)
     for module in (
         predictions,
         inference_protocol,

@@ -246,6 +246,11 @@ class TrainedModel(ABC):
         return True
 
     @property
+    def encodes_rows(self) -> bool:
+        """Whether `read` is `encode`, row by row, so that requests may be encoded at once."""
+        return self.has_independent_rows and type(self).read is TrainedModel.read
+
+    @property
     def series_column(self) -> str | None:
         """The column that tells several series apart; None without one."""
         return None

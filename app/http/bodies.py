@@ -153,20 +153,14 @@ def _non_finite(value: dict[str, Any] | list[Any], location: Location) -> Iterat
 def media_type(request: Request) -> str | None:
     """The `Content-Type` without its parameters, if there is one."""
     content_type = request.headers.get("content-type")
-    return None if content_type is None else _content(content_type).get_content_type()
+    return None if content_type is None else _media_type(content_type)
 
 
 def check_json(request: Request) -> None:
     """Raise `UnsupportedFormat` if the headers name anything other than JSON in UTF-8."""
-    content = _content(request.headers.get("content-type", "application/json"))
-    subtype = content.get_content_subtype()
-    charset = (content.get_content_charset("utf-8")).replace("-", "")
-    if content.get_content_maintype() != "application" or not (
-        subtype == "json" or subtype.endswith("+json")
-    ):
-        raise UnsupportedFormat("send JSON with Content-Type: application/json")
-    if charset not in ("utf8", "usascii"):
-        raise UnsupportedFormat("JSON must be UTF-8")
+    wrong = _wrong_json(request.headers.get("content-type", "application/json"))
+    if wrong:
+        raise UnsupportedFormat(wrong)
 
 
 def refuse_encoding(request: Request) -> None:
@@ -175,9 +169,28 @@ def refuse_encoding(request: Request) -> None:
         raise UnsupportedFormat("only /datasets and /v2 take a Content-Encoding")
 
 
+# Headers are parsed once: clients send few different ones.
+
+
 @lru_cache(maxsize=64)
+def _media_type(content_type: str) -> str:
+    return _content(content_type).get_content_type()
+
+
+@lru_cache(maxsize=64)
+def _wrong_json(content_type: str) -> str:
+    """Why this is not JSON in UTF-8; empty if it is."""
+    content = _content(content_type)
+    subtype = content.get_content_subtype()
+    is_json = subtype == "json" or subtype.endswith("+json")
+    if content.get_content_maintype() != "application" or not is_json:
+        return "send JSON with Content-Type: application/json"
+    charset = content.get_content_charset("utf-8").replace("-", "")
+    return "" if charset in ("utf8", "usascii") else "JSON must be UTF-8"
+
+
 def _content(content_type: str) -> Message:
-    """The parsed header. It is cached, because clients send few different ones."""
+    """The parsed header."""
     content = Message()
     content["content-type"] = content_type
     return content

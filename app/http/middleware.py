@@ -1,6 +1,7 @@
 """Middleware of every request: its id, a log line, its key, and limits on its body."""
 
 import asyncio
+import logging
 from time import perf_counter
 
 import structlog
@@ -21,13 +22,15 @@ KEEPS_VERSIONS = (  # paths of responses that show no change of versions
     *("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json"),
     *("/ui/static", "/ui/plotly"),
 )
+REQUEST_ID = "X-Request-ID"
 log = structlog.stdlib.get_logger(__name__)
+levels = logging.getLogger(__name__)  # tells without an event whether a line would be written
 
 
 def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> list[Middleware]:
     """The middleware, outermost first."""
     return [
-        Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
+        Middleware(CorrelationIdMiddleware, header_name=REQUEST_ID, validator=is_request_id),
         Middleware(log_requests),
         Middleware(check_keys, key_ring=key_ring),
         Middleware(answer_head_as_get),
@@ -66,17 +69,22 @@ def log_requests(app: ASGIApp) -> ASGIApp:
                 raise
             await problem_response(error, scope)(scope, receive, note_status)
         finally:
-            milliseconds = round(1000 * (perf_counter() - started), 2)
-            is_probe = status == 200 and scope["path"].startswith(PROBES)  # every few seconds
-            (log.debug if is_probe else log.info)(
-                "request",
-                method=scope["method"],
-                path=scope["path"],
-                status=status,
-                duration_ms=milliseconds,
-            )
+            log_request(scope, status, perf_counter() - started)
 
     return logged
+
+
+def log_request(scope: Scope, status: int, seconds: float) -> None:
+    """Log a request. Probes, which come every few seconds, are only for debugging."""
+    is_probe = status == 200 and scope["path"].startswith(PROBES)
+    if levels.isEnabledFor(logging.DEBUG if is_probe else logging.INFO):
+        (log.debug if is_probe else log.info)(
+            "request",
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            duration_ms=round(1000 * seconds, 2),
+        )
 
 
 def check_keys(app: ASGIApp, key_ring: KeyRing) -> ASGIApp:
@@ -136,43 +144,59 @@ def clear_versions(app: ASGIApp) -> ASGIApp:
 
 
 def limit_bodies(app: ASGIApp, max_body_bytes: int, body_seconds: float) -> ASGIApp:
-    """Refuse bodies that are too large or too slow, whatever Content-Length says.
-
-    A slow body would occupy a temporary file or memory without limit. A longer body gets more time.
-    """
-
-    def too_large() -> TooLarge:
-        return TooLarge(f"the body is larger than {max_body_bytes} bytes (CREDENCE_MAX_BODY_BYTES)")
+    """Refuse bodies that are too large or too slow, whatever Content-Length says."""
 
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > max_body_bytes:
-            await problem_response(too_large(), scope)(scope, receive, send)
+        body = LimitedBody(receive, max_body_bytes, body_seconds)
+        try:
+            body.check_declared(Headers(scope=scope).get("content-length", "0"))
+        except TooLarge as error:
+            await problem_response(error, scope)(scope, receive, send)
             return
-        num_bytes, more, begun = 0, True, perf_counter()
-
-        async def count() -> Message:
-            nonlocal num_bytes, more
-            if not more:  # after the body only a disconnect can come
-                return await receive()
-            left = begun + body_seconds + num_bytes / MIN_BYTES_PER_SECOND - perf_counter()
-            try:
-                async with asyncio.timeout(left):
-                    message = await receive()
-            except TimeoutError:
-                raise TooSlow(
-                    f"only {num_bytes} bytes of the body arrived in time: it has {body_seconds:g} "
-                    f"s (CREDENCE_BODY_SECONDS), and a second for each {MIN_BYTES_PER_SECOND} bytes"
-                ) from None
-            num_bytes += len(message.get("body", b""))
-            more = message.get("more_body", False)
-            if num_bytes > max_body_bytes:
-                raise too_large()
-            return message
-
-        await app(scope, count, send)
+        await app(scope, body.receive, send)
 
     return limited
+
+
+class LimitedBody:
+    """Receives the messages of a request, of which the body has limited size and time.
+
+    A slow body would occupy a temporary file or memory without limit. A longer body gets more time.
+    """
+
+    def __init__(self, receive: Receive, max_bytes: int, seconds: float) -> None:
+        self._receive = receive
+        self._max_bytes, self._seconds = max_bytes, seconds
+        self._num_bytes, self._more, self._begun = 0, True, perf_counter()
+
+    def check_declared(self, content_length: str) -> None:
+        """Raise `TooLarge` if the header says so."""
+        if content_length.isdigit() and int(content_length) > self._max_bytes:
+            raise self._too_large()
+
+    async def receive(self) -> Message:
+        """The next message. Raises `TooLarge` and `TooSlow`."""
+        if not self._more:  # after the body only a disconnect can come
+            return await self._receive()
+        allowed = self._seconds + self._num_bytes / MIN_BYTES_PER_SECOND
+        try:
+            async with asyncio.timeout(self._begun + allowed - perf_counter()):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow(
+                f"only {self._num_bytes} bytes of the body arrived in time: it has "
+                f"{self._seconds:g} s (CREDENCE_BODY_SECONDS), and a second for each "
+                f"{MIN_BYTES_PER_SECOND} bytes"
+            ) from None
+        self._num_bytes += len(message.get("body", b""))
+        self._more = message.get("more_body", False)
+        if self._num_bytes > self._max_bytes:
+            raise self._too_large()
+        return message
+
+    def _too_large(self) -> TooLarge:
+        limit = f"{self._max_bytes} bytes (CREDENCE_MAX_BODY_BYTES)"
+        return TooLarge(f"the body is larger than {limit}")

@@ -1,6 +1,7 @@
 """Content negotiation by the `Accept` header (RFC 9110, §12.5.1)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from fastapi import Request
 
@@ -16,6 +17,12 @@ def negotiate(request: Request, offered: Sequence[str]) -> str:
         NotAcceptable: the request accepts none of them.
     """
     accept = ",".join(request.headers.getlist("accept")) or "*/*"
+    return _best(accept, tuple(offered))
+
+
+@lru_cache(maxsize=64)
+def _best(accept: str, offered: tuple[str, ...]) -> str:
+    """As `negotiate`. It is cached, because clients send few different headers."""
     ranges = [_range(part) for part in accept.split(",")]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) == 0:

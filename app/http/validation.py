@@ -7,7 +7,8 @@ reports errors of every branch. This module removes the names, and the errors of
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +21,7 @@ Model = TypeVar("Model", bound=BaseModel)
 DISCRIMINATOR = "kind"
 MAX_ERRORS = 100  # in one response
 MAX_VALUES = 2**18  # in a document: pydantic needs a kilobyte per wrong value
+MAX_KNOWN, MAX_KNOWN_LENGTH = 256, 2048  # documents that are validated once, and their length
 MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
@@ -47,8 +49,28 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
         raise TooLarge(
             f"the document has {count} values beside its data: give at most {MAX_VALUES}"
         )
+    return _validated(model, json.dumps(document), document)
+
+
+def validate_again(model: type[Model], document: dict[str, Any]) -> Model:
+    """As `validate`; small documents that are equal may give the same object.
+
+    Clients repeat their options in each request. An object of `model` must be frozen.
+    """
+    text = json.dumps(document)
+    if len(text) > MAX_KNOWN_LENGTH:
+        return validate(model, document)
+    return cast(Model, _validated_once(model, text))
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _validated_once(model: type[BaseModel], text: str) -> BaseModel:
+    return _validated(model, text, json.loads(text))
+
+
+def _validated(model: type[Model], text: str, document: dict[str, Any]) -> Model:
     try:
-        return model.model_validate_json(json.dumps(document), strict=True, context=document)
+        return model.model_validate_json(text, strict=True, context=document)
     except ValidationError as error:
         first = error.errors(include_url=False)[:MAX_ERRORS]
         raise Invalid(field_errors(first, document)) from None

@@ -3,11 +3,12 @@
 import threading
 from bisect import bisect_left
 from collections import Counter as Counts
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter, time_ns
+from typing import TypeVar
 
 import numpy as np
 from opentelemetry import trace
@@ -32,6 +33,8 @@ from core.telemetry import tracing
 from core.telemetry.exposition import register_process
 from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.prediction import Prediction, RowPrediction
+
+T = TypeVar("T")
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 STAGES = ("decode", "queue", "compute", "encode")
@@ -202,12 +205,12 @@ class PredictMeasure:
         """Time since the request began."""
         return perf_counter() - self.started
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a stage."""
+    async def timed(self, stage: str, work: Awaitable[T]) -> T:
+        """The result of `work`, whose time is added to a stage."""
         started = perf_counter()
-        yield
-        self.stages[name] = self.stages.get(name, 0.0) + perf_counter() - started
+        result = await work
+        self.stages[stage] = self.stages.get(stage, 0.0) + perf_counter() - started
+        return result
 
     def record_spans(self, version: int, prediction: Prediction) -> None:
         """Add spans of the stages to the request's span, after the response is written.

@@ -14,10 +14,12 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from app.serving.throughput import Throughput, rows_of_slice
-from models.model import Encoded
+from models.features.columns import Columns
+from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import RowPrediction
 from models.prediction.work import values_per_sample
@@ -34,6 +36,45 @@ class Predicts(Protocol):
     """The method of a model that the engine calls. The result has an attribute `samples`."""
 
     def predict_rows(self, x: Encoded, options: ResolvedOptions) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Unencoded:
+    """Rows that the engine encodes: those of a batch at once, which takes as long as a single one.
+
+    Only for models whose rows are encoded independently.
+    """
+
+    model: TrainedModel
+    columns: Columns
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, rows: slice) -> "Unencoded":
+        some = {name: values[rows] for name, values in self.columns.items()}
+        return Unencoded(self.model, some, len(range(*rows.indices(self.rows))))
+
+    def encoded(self) -> Encoded:
+        return self.model.encode(self.columns)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Unencoded"]) -> "Unencoded":
+        """The rows of all parts, which are of one model."""
+        first = parts[0]
+        columns = {
+            name: np.concatenate([part.columns[name] for part in parts]) for name in first.columns
+        }
+        return cls(first.model, columns, sum(part.rows for part in parts))
+
+
+def _encoded(parts: Sequence[Encoded]) -> Encoded:
+    """The encoded rows of the entries of a batch, in their order."""
+    if all(isinstance(part, Unencoded) for part in parts):
+        return (Unencoded.joined(parts) if len(parts) > 1 else parts[0]).encoded()
+    parts = [part.encoded() if isinstance(part, Unencoded) else part for part in parts]
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
 @dataclass(frozen=True)
@@ -81,7 +122,7 @@ class Entry:
         """The work, as `Throughput` counts it."""
         return len(self.x) if self.joint_work is None else self.joint_work
 
-    @property
+    @cached_property
     def speed_key(self) -> Hashable:
         """The key for `Throughput`."""
         return speed_key(self.artifact, self.options)
@@ -121,6 +162,8 @@ class Entry:
         self.parts.append(part)
         self.x = self.x[part.num_rows :]
         self.options = replace(self.options, samples=samples)
+        for derived in ("speed_key", "_shared_key"):
+            self.__dict__.pop(derived, None)
 
     def complete(self, last: Any) -> Any:
         """The prediction for all rows, from the stored parts and `last`."""
@@ -128,9 +171,13 @@ class Entry:
 
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
+        return (samples, self._shared_key)
+
+    @cached_property
+    def _shared_key(self) -> Hashable:
         o = self.options
         asked = (o.return_mc_errors, o.asked)
-        return (self.artifact, o.prune, samples, o.seed, o.sampler, asked, self._own_key)
+        return (self.artifact, o.prune, o.seed, o.sampler, asked, self._own_key)
 
 
 @dataclass(frozen=True)
@@ -154,7 +201,8 @@ class Batch:
         first = self.entries[0]
         options = replace(first.options, samples=self.samples)
         if len(self.entries) == 1:
-            return [first.model.predict_rows(first.first_rows(self.slice_rows), options)]
+            x = _encoded([first.first_rows(self.slice_rows)])
+            return [first.model.predict_rows(x, options)]
         levels = {level for entry in self.entries for level in entry.options.intervals}
         kinds = {kind for entry in self.entries for kind in entry.options.interval_kinds}
         options = replace(
@@ -163,7 +211,7 @@ class Batch:
             interval_kinds=tuple(sorted(kinds)),
             abstain_above=None,  # applied to each entry below
         )
-        x = torch.cat([entry.x for entry in self.entries])
+        x = _encoded([entry.x for entry in self.entries])
         return list(self._of_entries(first.model.predict_rows(x, options)))
 
     def split(self) -> list["Batch"]:

@@ -45,6 +45,7 @@ class Engine:
         self._throughput = throughput
         self._on_batch = on_batch
         self._waiting: dict[Entry, None] = {}  # in the order in which they came
+        self._num_submitted = 0
         self._running: Batch | None = None
         self._progress = perf_counter()
         self._is_closing = False
@@ -65,11 +66,13 @@ class Engine:
         timer = _at_deadline(entry)
         try:
             return await entry.future
+        except BaseException:  # cancelled or late; an entry that is computed has left the queue
+            with self._changed:
+                self._waiting.pop(entry, None)
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
-            with self._changed:
-                self._waiting.pop(entry, None)
 
     def stalled_seconds(self) -> float:
         """Seconds without progress; 0 without work, infinite if the thread has ended."""
@@ -94,6 +97,7 @@ class Engine:
             if not self._waiting and self._running is None:
                 self._progress = perf_counter()
             self._waiting[entry] = None
+            self._num_submitted += 1
             self._changed.notify()
 
     def _work(self, num_threads: int) -> None:
@@ -107,18 +111,26 @@ class Engine:
             self._fail_remaining()
 
     def _next(self) -> Batch | None:
-        """Wait for a batch; None if the engine closes and the queue is empty."""
+        """Wait for a batch; None if the engine closes and the queue is empty.
+
+        The batch is chosen while no lock is held: with many requests it takes so long that the
+        event loop, which submits, would wait.
+        """
         with self._changed:
             self._running = None
-            while True:
-                taken = take(self._waiting, perf_counter(), self._throughput)
-                self._refuse(taken.late)
+        while True:
+            with self._changed:
+                waiting, known = list(self._waiting), self._num_submitted
+            taken = take(waiting, perf_counter(), self._throughput)
+            self._refuse(taken.late)
+            with self._changed:
                 if taken.batch is not None:
                     self._begin(taken.batch)
                     return taken.batch
-                if self._is_closing:
-                    return None
-                self._changed.wait()
+                if self._num_submitted == known:
+                    if self._is_closing:
+                        return None
+                    self._changed.wait()
 
     def _begin(self, batch: Batch) -> None:
         self._running, self._progress = batch, perf_counter()
@@ -128,7 +140,8 @@ class Engine:
 
     def _refuse(self, late: Iterable[Entry]) -> None:
         for entry in late:
-            self._waiting.pop(entry, None)
+            with self._changed:
+                self._waiting.pop(entry, None)
             self._throughput.lower(entry.speed_key)
         _deliver([(entry, _late()) for entry in late])
 

@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from app.http.bodies import parse, refuse_non_finite
-from app.http.validation import validate
+from app.http.validation import validate_again
 from app.schemas.predictions import PredictParameters
 from app.serving.inputs import decode, decode_columns, num_rows
 from app.serving.request import PredictionRequest, PredictionResponse
@@ -30,7 +30,7 @@ def read_request(body: bytes) -> PredictionRequest:
     future: Any = document.pop("future", None)
     refuse_non_finite(document)
     return PredictionRequest.of(
-        validate(PredictParameters, document),
+        validate_again(PredictParameters, document),
         num_rows(inputs),
         len(body),
         partial(decode, inputs),

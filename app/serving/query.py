@@ -7,7 +7,7 @@ import orjson
 from starlette.datastructures import QueryParams
 
 from app.http.bodies import refuse_non_finite
-from app.http.validation import validate
+from app.http.validation import validate_again
 from app.schemas.predictions import PredictParameters
 from core.exceptions import Invalid
 
@@ -35,7 +35,7 @@ def read_options(query: QueryParams) -> PredictParameters:
         raise Invalid([(f"/{name}", "is given twice") for name in repeated])
     document = {name: _value(name, texts) for name, texts in given.items()}
     refuse_non_finite(document)
-    return validate(PredictParameters, document)
+    return validate_again(PredictParameters, document)
 
 
 def _value(name: str, texts: list[str]) -> Any:

@@ -1,15 +1,16 @@
 """Predicts with a model right after it is loaded, so that its first request is not slow."""
 
+from collections.abc import Hashable
 from time import perf_counter
 
 import structlog
 
 from app.serving.batching import speed_key
 from app.serving.throughput import Throughput
-from models.model import Encoded, TrainedModel
-from models.prediction.options import PredictOptions, ResolvedOptions
+from models.model import TrainedModel
+from models.prediction.options import PredictOptions
 
-RUNS = 3
+RUNS = 2  # of which the faster counts: the first one fills caches
 LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower than the next ones
 SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: shows the cost of more rows and samples
 
@@ -19,26 +20,39 @@ log = structlog.stdlib.get_logger(__name__)
 def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """Predict blank rows with every variant, and observe the times in `throughput`.
 
+    The pruned variants predict once, which prepares their weights, and get the times of the full
+    one: they are no slower. Of a model that was in memory before, the times are known.
     An error is only logged: the first requests of the model are then slower.
     """
     try:
         for prune in model.variants:
-            for size, samples in SIZES:
-                options = model.resolve(PredictOptions(prune=prune, samples=samples))
-                x = model.blank(size)
-                seconds = _seconds(model, x, options)
-                key = speed_key(artifact, options)
-                throughput.observe(key, model.size(x), options.samples, seconds)
+            _seconds(model, PredictOptions(prune=prune, samples=SIZES[0][1]), rows=1, runs=1)
+        if not throughput.knows(_key(artifact, model, PredictOptions())):
+            _observe(artifact, model, throughput)
     except Exception:
         log.warning("a model was not warmed up", artifact=artifact, exc_info=True)
 
 
-def _seconds(model: TrainedModel, x: Encoded, options: ResolvedOptions) -> float:
-    """The shortest of up to three runs: the first ones fill caches. Stops after a long run."""
-    seconds = []
-    for _ in range(RUNS):
+def _observe(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
+    """Measure the full variant, and observe its times for all."""
+    for rows, samples in SIZES:
+        seconds = _seconds(model, PredictOptions(samples=samples), rows, RUNS)
+        for prune in model.variants:
+            options = PredictOptions(prune=prune, samples=samples)
+            size, count = model.size(model.blank(rows)), model.resolve(options).samples
+            throughput.observe(_key(artifact, model, options), size, count, seconds)
+
+
+def _key(artifact: str, model: TrainedModel, options: PredictOptions) -> Hashable:
+    return speed_key(artifact, model.resolve(options))
+
+
+def _seconds(model: TrainedModel, options: PredictOptions, rows: int, runs: int) -> float:
+    """The shortest of the runs: the first ones fill caches. Stops after a long run."""
+    x, resolved, seconds = model.blank(rows), model.resolve(options), []
+    for _ in range(runs):
         started = perf_counter()
-        model.predict_rows(x, options)
+        model.predict_rows(x, resolved)
         seconds.append(perf_counter() - started)
         if seconds[-1] > LONG_SECONDS:
             break

@@ -32,6 +32,11 @@ def start_tracing(service: Literal["credence-api", "credence-worker"]) -> None:
     trace.set_tracer_provider(provider_for(service))
 
 
+def is_tracing() -> bool:
+    """Whether this process records spans."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
 def flush_traces(seconds: float = FLUSH_SECONDS) -> None:
     """Export the remaining spans, and wait at most `seconds` for it."""
     flush = getattr(trace.get_tracer_provider(), "force_flush", None)

@@ -28,7 +28,7 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
-from models.likelihoods.families import Family, Student
+from models.likelihoods.families import Family, Index, Student
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
 from models.prediction.shaped.mixture import ShapedMixture
@@ -178,6 +178,9 @@ class _Float32Tails:
             family = Student(family.dof.float())
         return family.cdf(t.float()).double()
 
+    def cdf_and_density(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        return self.cdf(t), self.density(t)
+
     def survival(self, t: Tensor) -> Tensor:
         return self.family.survival(t)
 
@@ -192,6 +195,12 @@ class _Float32Tails:
 
     def separated(self, samples: int, rows: int) -> Family:
         return self.family.separated(samples, rows)
+
+    def of_samples(self, samples: Index) -> Family:
+        return self.family.of_samples(samples)
+
+    def of_rows(self, rows: Index) -> Family:
+        return self.family.of_rows(rows)
 
     def tail_bound(self, tail: Tensor) -> Tensor:
         return self.family.tail_bound(tail)

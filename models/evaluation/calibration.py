@@ -203,19 +203,15 @@ class ShapeCalibration(ScalesVariance):
         Args:
             groups: the number of each row's group; −1 or None if it is unknown.
         """
+        return in_pairs(mixture.quantiles_at(self.tails(mixture, levels, groups)))
+
+    def tails(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> Float[Tensor, "ends rows"]:
+        """The probabilities below all lower ends, then those below all upper ends."""
         bounds = self._in_cells(mixture, groups, [*map(self.probability, levels)], levels)
-        ends = bounds.new_empty(2, *bounds.shape)
-        if self.cells is None:
-            each, cell = bounds[:, :1], torch.zeros_like(bounds[0], dtype=torch.long)
-        else:
-            each, cell = bounds.unique(dim=1, return_inverse=True)
-        for number, probabilities in enumerate(each.T):
-            own = torch.nonzero(cell == number).squeeze(1)
-            part = mixture if len(own) == len(cell) else mixture.of_rows(own)
-            tails = (0.5 * (1 - probabilities)).tolist()
-            quantiles = part.quantiles([*tails, *(1 - tail for tail in tails)])
-            ends[:, :, own] = quantiles.view(2, len(tails), -1)
-        return list(zip(*ends, strict=True))
+        tails = 0.5 * (1 - bounds)
+        return torch.cat([tails, 1 - tails])
 
     def score(self, level: float) -> float:
         """The largest conformity that a conformal interval contains."""
@@ -230,12 +226,16 @@ class ShapeCalibration(ScalesVariance):
     def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
         """The intervals that contain targets with at most these conformities."""
         tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
-        quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
-        return list(zip(quantiles, quantiles[len(tails) :], strict=False))
+        return in_pairs(mixture.quantiles([*tails, *(1 - tail for tail in tails)]))
 
     def reference(self) -> Reference:
         """The conformities, which those of labelled rows join."""
         return _reference(self.conformity, self.weights)
+
+
+def in_pairs(ends: Float[Tensor, "ends rows"]) -> list[Bounds]:
+    """Intervals from all lower ends, which the upper ends follow."""
+    return list(zip(*ends.chunk(2), strict=True)) if len(ends) else []
 
 
 def _reference(scores: Sequence[float], weights: Sequence[float]) -> Reference:

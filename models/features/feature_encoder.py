@@ -18,6 +18,7 @@ from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
 from models.features.moments import Weights
+from models.features.number_columns import MAX_ROWS, NumberColumns
 from models.features.numbers import Matrix, NumberEncoder
 from models.features.sizes import Sizes
 from models.networks import Inputs, TensorSlot
@@ -277,13 +278,34 @@ class FeatureEncoder:
     ) -> Float[Tensor, "rows width"]:
         """The columns that inputs are made of, with room for `width` columns."""
         encoded = np.empty((len(values[0]) if values else 0, width), dtype=np.float32)
-        start = 0
-        for encoder, column in zip(self.encoders, values, strict=True):
-            stop = start + encoder.form.compact_width
-            with np.errstate(over="ignore"):  # infinite values are clamped by the caller
-                encoded[:, start:stop] = encode(encoder, column)
-            start = stop
+        with np.errstate(over="ignore"):  # infinite values are clamped by the caller
+            for i in self._others if len(encoded) <= MAX_ROWS else range(len(values)):
+                start, stop = self._ends[i : i + 2]
+                encoded[:, start:stop] = encode(self.encoders[i], values[i])
+            if self._numbers and len(encoded) <= MAX_ROWS:
+                together = np.stack([values[i] for i in self._numbers])
+                self._number_columns.into(encoded, together)
         return torch.from_numpy(encoded)
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        """The first compact column of each encoder, and the one after the last."""
+        return tuple(accumulate((form.compact_width for form in self._forms), initial=0))
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The columns of numbers, which are encoded together where there are few rows."""
+        return [i for i, one in enumerate(self.encoders) if isinstance(one, NumberEncoder)]
+
+    @cached_property
+    def _others(self) -> list[int]:
+        return [i for i in range(len(self.encoders)) if i not in set(self._numbers)]
+
+    @cached_property
+    def _number_columns(self) -> NumberColumns:
+        pairs = [(self.encoders[i], self._ends[i]) for i in self._numbers]
+        encoders = [one for one, _ in pairs if isinstance(one, NumberEncoder)]
+        return NumberColumns.of(encoders, [start for _, start in pairs])
 
     def constant_columns(self) -> list[str]:
         """Names of columns without inputs: constant in training, or with rare levels alone."""

@@ -18,7 +18,8 @@ from models.config.ranges import Number, Positive
 from models.features import moments
 from models.features.moments import Weights
 
-Values = Float[np.ndarray, "rows"]
+Values = Float[np.ndarray, "*shape"]
+Exponents = Float[np.ndarray, "columns 1"]
 Kept = Float[np.ndarray, "kept"]
 
 _SKEWED = 0.5  # |skewness| from which a distribution is usually called moderately skewed
@@ -70,16 +71,19 @@ def _some(values: Values, weights: Weights | None) -> tuple[Kept, Kept | None]:
     return np.sort(values)[kept], None
 
 
-def yeo_johnson(z: Values, exponent: float) -> Values:
-    """Return ψ(z) for this exponent; NaN stays NaN."""
+def yeo_johnson(z: Values, exponent: float | Exponents) -> Values:
+    """Return ψ(z) for this exponent, or for one of each column; NaN stays NaN."""
     above = _box_cox(1 + z.clip(min=0), exponent)
     below = _box_cox(1 - z.clip(max=0), 2 - exponent)
     return np.where(z >= 0, above, -below)
 
 
-def _box_cox(x: Values, exponent: float) -> Values:
+def _box_cox(x: Values, exponent: float | Exponents) -> Values:
     """Return (x^λ − 1)/λ, without cancellation for small λ."""
     logarithm = np.log(x)
+    if isinstance(exponent, np.ndarray):
+        divisor = np.where(exponent == 0, 1.0, exponent)
+        return np.where(exponent == 0, logarithm, np.expm1(exponent * logarithm) / divisor)
     return logarithm if exponent == 0 else np.expm1(exponent * logarithm) / exponent
 
 

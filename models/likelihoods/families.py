@@ -21,6 +21,7 @@ from models.likelihoods.incomplete_beta import student_survival
 
 Values = Float[Tensor, "..."]  # of shapes that broadcast
 Open = Bool[Tensor, "..."]
+Index = Int[Tensor, "some"] | slice
 
 # Below this width the probability of an interval is density × width: the relative error is
 # width² |f''/f|/24, and a difference of distribution functions would lose more digits.
@@ -34,7 +35,7 @@ class Family(Protocol):
     """A symmetric distribution of t.
 
     Args:
-        reach: |t| beyond which the probability is below 1e-15; infinite for heavy tails.
+        reach: |t| beyond which the probability is below 1e-15, or very small for heavy tails.
     """
 
     @property
@@ -49,6 +50,8 @@ class Family(Protocol):
 
     def cdf(self, t: Values) -> Values: ...
 
+    def cdf_and_density(self, t: Values) -> tuple[Values, Values]: ...
+
     def survival(self, t: Values) -> Values:
         """P(T > t), with all digits of small probabilities."""
         ...
@@ -61,6 +64,14 @@ class Family(Protocol):
 
     def separated(self, samples: int, rows: int) -> "Family":
         """The family of the first sample's rows, then of the second's, …: one sample of them."""
+        ...
+
+    def of_samples(self, samples: Index) -> "Family":
+        """The family of some samples, by their numbers."""
+        ...
+
+    def of_rows(self, rows: Index) -> "Family":
+        """The family of some rows, by their numbers."""
         ...
 
     def tail_bound(self, tail: Values) -> Values:
@@ -100,6 +111,10 @@ class Logistic:
     def cdf(self, t: Values) -> Values:
         return torch.sigmoid(t)
 
+    def cdf_and_density(self, t: Values) -> tuple[Values, Values]:
+        below = torch.sigmoid(t)
+        return below, below * (1 - below)
+
     def survival(self, t: Values) -> Values:
         return torch.sigmoid(-t)
 
@@ -110,6 +125,12 @@ class Logistic:
         return softplus(t)
 
     def separated(self, samples: int, rows: int) -> "Logistic":
+        return self
+
+    def of_samples(self, samples: Index) -> "Logistic":
+        return self
+
+    def of_rows(self, rows: Index) -> "Logistic":
         return self
 
     def tail_bound(self, tail: Values) -> Values:
@@ -143,6 +164,9 @@ class Normal:
     def cdf(self, t: Values) -> Values:
         return 0.5 + 0.5 * torch.erf(t * math.sqrt(0.5))
 
+    def cdf_and_density(self, t: Values) -> tuple[Values, Values]:
+        return self.cdf(t), self.density(t)
+
     def survival(self, t: Values) -> Values:
         return 0.5 * torch.erfc(t * math.sqrt(0.5))
 
@@ -153,6 +177,12 @@ class Normal:
         return (t * self.cdf(t) + self.density(t)).clamp(min=0)
 
     def separated(self, samples: int, rows: int) -> "Normal":
+        return self
+
+    def of_samples(self, samples: Index) -> "Normal":
+        return self
+
+    def of_rows(self, rows: Index) -> "Normal":
         return self
 
     def tail_bound(self, tail: Values) -> Values:
@@ -210,8 +240,17 @@ class Student:
         weight = (self.dof + t.square()) / (self.dof - 1)
         return (t * self.cdf(t) + weight * self.density(t)).clamp(min=0)
 
+    def cdf_and_density(self, t: Values) -> tuple[Values, Values]:
+        return self.cdf(t), self.density(t)
+
     def separated(self, samples: int, rows: int) -> "Student":
         return Student(_in_a_row(self.dof, samples, rows))
+
+    def of_samples(self, samples: Index) -> "Student":
+        return Student(_of_samples(self.dof, samples))
+
+    def of_rows(self, rows: Index) -> "Student":
+        return Student(_of_rows(self.dof, rows))
 
     def tail_bound(self, tail: Values) -> Values:
         """Chebyshev: P(T > t) ≤ variance/(2t²)."""
@@ -302,14 +341,16 @@ class TabulatedStudent(Student):
         row = row.view(-1, 1, 1)
         return cls(known[row], values, slopes, row)
 
-    def first(self, count: int) -> "TabulatedStudent":
-        """The family of the first draws; the same if all share one degree of freedom."""
-        if len(self.row) == 1:
-            return self
-        return TabulatedStudent(self.dof[:count], self.values, self.slopes, self.row[:count])
-
     def separated(self, samples: int, rows: int) -> "TabulatedStudent":
         dof, row = (_in_a_row(values, samples, rows) for values in (self.dof, self.row))
+        return TabulatedStudent(dof, self.values, self.slopes, row)
+
+    def of_samples(self, samples: Index) -> "TabulatedStudent":
+        dof, row = (_of_samples(values, samples) for values in (self.dof, self.row))
+        return TabulatedStudent(dof, self.values, self.slopes, row)
+
+    def of_rows(self, rows: Index) -> "TabulatedStudent":
+        dof, row = (_of_rows(values, rows) for values in (self.dof, self.row))
         return TabulatedStudent(dof, self.values, self.slopes, row)
 
     def cdf(self, t: Values) -> Values:
@@ -329,6 +370,16 @@ def _in_a_row(of_draws: Tensor, samples: int, rows: int) -> Tensor:
     if of_draws.numel() == 1:
         return of_draws
     return of_draws.expand(samples, 1, rows).reshape(1, 1, -1)
+
+
+def _of_samples(of_draws: Tensor, samples: Index) -> Tensor:
+    """Values of some draws; a single one is that of all draws."""
+    return of_draws if of_draws.ndim < 3 or len(of_draws) == 1 else of_draws[samples]
+
+
+def _of_rows(of_draws: Tensor, rows: Index) -> Tensor:
+    """Values of some rows; a single one is that of all rows."""
+    return of_draws if of_draws.ndim < 3 or of_draws.shape[2] == 1 else of_draws[..., rows]
 
 
 def _log_gamma(x: Values) -> Values:

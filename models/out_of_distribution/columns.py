@@ -158,15 +158,19 @@ class SeenColumns:
     def _of_numbers(
         self, some: Sequence[int], matrix: np.ndarray, absent: np.ndarray
     ) -> Float[np.ndarray, "rows some"]:
-        columns = [self.columns[i] for i in some]
-        low, high = (
-            np.array([np.nan if v is None else v for v in ends])
-            for ends in zip(*((c.lowest, c.highest) for c in columns), strict=True)
-        )
-        complete = np.array([not column.missing for column in columns])
+        start = self._numbers.index(some[0])
+        low, high, width, complete = self._known[:, start : start + len(some)]
         with np.errstate(over="ignore"):  # of numbers near the largest there are
-            far = np.maximum(low - matrix, matrix - high) / np.array([c.width for c in columns])
+            far = np.maximum(low - matrix, matrix - high) / width
         return np.where(absent, complete, np.where(far > _LEAST, far, 0.0))
+
+    @cached_property
+    def _known(self) -> Float[np.ndarray, "4 numbers"]:
+        """Of the columns of numbers and dates: both ends, the width, 1 if no value was missing."""
+        columns = [self.columns[i] for i in self._numbers]
+        ends = ([np.nan if v is None else v for v in (c.lowest, c.highest)] for c in columns)
+        rows = [(*e, c.width, not c.missing) for e, c in zip(ends, columns, strict=True)]
+        return np.array(rows, np.float64).reshape(-1, 4).T
 
 
 def _of_other(

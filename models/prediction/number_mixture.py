@@ -118,6 +118,15 @@ class NumberMixture(ABC):
     def quantiles(self, levels: Sequence[float]) -> Float[Tensor, "levels rows"]:
         """The smallest value y with P(Y ≤ y) of at least each level."""
 
+    def quantiles_at(self, levels: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
+        """`quantiles` of levels that differ between rows."""
+        each, group = levels.unique(dim=1, return_inverse=True)
+        found = torch.empty_like(levels)
+        for number, own in enumerate(each.T):
+            rows = torch.nonzero(group == number).squeeze(1)
+            found[:, rows] = self.of_rows(rows).quantiles(own.tolist())
+        return found
+
     @abstractmethod
     def crps(self, targets: PerRow) -> PerRow:
         """Continuous ranked probability score ∫ (P(Y ≤ t) − 1{y ≤ t})² dt."""

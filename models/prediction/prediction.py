@@ -12,7 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.evaluation.adaptive import Adapted, allowed_scores
-from models.evaluation.calibration import Calibration, ClassCalibration
+from models.evaluation.calibration import (
+    Bounds,
+    Calibration,
+    ClassCalibration,
+    ShapeCalibration,
+    in_pairs,
+)
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
 from models.prediction.answers import questions
@@ -405,20 +411,21 @@ def _summarise_numbers(
 ) -> dict[str, Tensor]:
     levels = options.intervals if "credible" in options.interval_kinds else ()
     tails = [0.5 * (1 - level) for level in levels]
-    median, *quantiles = mixture.quantiles([0.5, *tails, *(1 - tail for tail in tails)])
+    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
+    wanted = [0.5, *tails, *(1 - tail for tail in tails)]
+    found_levels = options.intervals if kinds else ()
+    quantiles, conformal = _quantiles(mixture, wanted, found_levels, calibration, groups)
     summary = {
         "mean": mixture.mean(),
-        "median": median,
+        "median": quantiles[0],
         "aleatoric": mixture.aleatoric(),
         "epistemic": mixture.epistemic(),
     }
-    for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
+    for level, (lower, upper) in zip(levels, in_pairs(quantiles[1:]), strict=True):
         summary |= bounds("credible", level, lower, upper)
-    kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
-    if calibration is None or not options.intervals or not kinds:
+    if calibration is None or not conformal:
         return summary
     assert not isinstance(calibration, ClassCalibration)
-    conformal = calibration.intervals(mixture, options.intervals, groups)
     found = {"conformal": conformal, "adaptive": conformal}
     if adapted := adapted_to(options):
         scores = allowed_scores(options.intervals, adapted, calibration.score)
@@ -427,6 +434,25 @@ def _summarise_numbers(
         for level, (lower, upper) in zip(options.intervals, found[kind], strict=True):
             summary |= bounds(kind, level, lower, upper)
     return summary
+
+
+def _quantiles(
+    mixture: NumberMixture,
+    wanted: Sequence[float],
+    levels: Sequence[float],
+    calibration: Calibration | None,
+    groups: Int[Tensor, "rows"] | None,
+) -> tuple[Float[Tensor, "wanted rows"], list[Bounds]]:
+    """The wanted quantiles, and the conformal intervals: found together if these are quantiles."""
+    if calibration is None or not levels:
+        return mixture.quantiles(wanted), []
+    assert not isinstance(calibration, ClassCalibration)
+    if not isinstance(calibration, ShapeCalibration):
+        return mixture.quantiles(wanted), calibration.intervals(mixture, levels, groups)
+    tails = calibration.tails(mixture, levels, groups)
+    common = tails.new_tensor(wanted).unsqueeze(1).expand(-1, tails.shape[1])
+    found = mixture.quantiles_at(torch.cat([common, tails]))
+    return found[: len(wanted)], in_pairs(found[len(wanted) :])
 
 
 def conformal_scores(

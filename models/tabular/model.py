@@ -61,7 +61,7 @@ from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.answers.questions import not_answered
-from models.prediction.answers.reasons import REASONS
+from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -534,6 +534,9 @@ class TabularModel(TrainedModel):
         if self.encoder.seen is None:
             return prediction
         flagged, unlike = prediction.out_of_distribution, self.unlike
+        if not flagged.any():  # as a rule
+            none = Reasons([()] * len(flagged))
+            return replace(prediction, answers={**prediction.answers, REASONS: none})
 
         def contributions(some: Columns) -> Float[np.ndarray, "rows features"]:
             assert unlike is not None

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from app.http.bodies import Document, parse, refuse_non_finite
-from app.http.validation import validate
+from app.http.validation import validate_again
 from app.schemas.inference_protocol import InferHeader, InputHeader, OutputHeader
 from app.schemas.predictions import PredictParameters
 from app.serving.inference_protocol import outputs
@@ -83,7 +83,7 @@ def read_request(
     document = parse(body[:length])
     data = _take_data(document)
     refuse_non_finite(document)
-    header = validate(InferHeader, document)
+    header = validate_again(InferHeader, document)
     if header.model_name not in (None, model):
         raise Invalid([("/model_name", f"the path says {model!r}")])
     tensors = _tensors(header.inputs, data, memoryview(body)[length:])
@@ -203,7 +203,7 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
         "interval_kinds": _kinds(names),
     }
     try:
-        return validate(PredictParameters, options)
+        return validate_again(PredictParameters, options)
     except Invalid as error:
         raise Invalid([(PARAMETERS + path, message) for path, message in error.errors]) from None
 

@@ -97,8 +97,7 @@ class ShapedMixture(NumberMixture):
 
     def first(self, count: int) -> "ShapedMixture":
         parts = {name: getattr(self, name)[:count] for name in ("locs", "scales", "weights")}
-        family = self.family
-        family = family.first(count) if isinstance(family, TabulatedStudent) else family
+        family = self.family.of_samples(slice(count))
         member = None if self.member is None else self.member[:count]
         return replace(self, family=family, **parts, atoms=self.atoms[:count], member=member)
 
@@ -107,7 +106,8 @@ class ShapedMixture(NumberMixture):
 
     def of_rows(self, rows: Int[Tensor, "some"]) -> "ShapedMixture":
         names = ("locs", "scales", "weights", "atoms")
-        return replace(self, **{name: getattr(self, name)[..., rows] for name in names})
+        parts = {name: getattr(self, name)[..., rows] for name in names}
+        return replace(self, family=self.family.of_rows(rows), **parts)
 
     @cached_property
     def continuous(self) -> Continuous:
@@ -202,18 +202,21 @@ class ShapedMixture(NumberMixture):
         return torch.where(target.is_possible(y), log_prob.clamp(min=FLOOR), FLOOR)
 
     def quantiles(self, levels: Sequence[float]) -> Float[Tensor, "levels rows"]:
+        wanted = self.locs.new_tensor(levels).view(-1, 1)
+        return self.quantiles_at(wanted.expand(-1, self.locs.shape[-1]))
+
+    def quantiles_at(self, levels: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """By Newton's method within a bracket on z; at atoms and whole numbers, those."""
-        rows = self.locs.shape[-1]
-        wanted = self.locs.new_tensor(levels).view(-1, 1).expand(-1, rows)
-        rest, at_atom = wanted.clone(), torch.full_like(wanted, math.nan)
+        if not self.target.atoms:
+            return self._from_z(solve(self.continuous, levels))
+        rest, at_atom = levels.clone(), torch.full_like(levels, math.nan)
         for value, probability in zip(self.target.atoms, self.atoms.mean(0), strict=True):
             before = self.cdf_before(torch.full_like(probability, value))
-            above = wanted > before + probability
-            here = (wanted > before) & ~above
+            above = levels > before + probability
+            here = (levels > before) & ~above
             at_atom = torch.where(here, value, at_atom)
             rest = torch.where(above, rest - probability, torch.where(here, 0.0, rest))
-        z = solve(self.continuous, rest)
-        y = self._from_z(z)
+        y = self._from_z(solve(self.continuous, rest))
         return torch.where(at_atom.isnan(), y, at_atom)
 
     def quantile_parts(self, value: PerRow) -> Float[Tensor, "samples rows"]:

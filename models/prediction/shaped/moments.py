@@ -1,5 +1,7 @@
 """Means and variances in y of components on a target's scale."""
 
+import math
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -7,14 +9,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.features.scales import IdentityScale
+from models.features.scales import IdentityScale, LogScale
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Family
 
 PerComponent = Float[Tensor, "samples components rows"]
 Moments = tuple[PerComponent, PerComponent]
 
-_NODES = 32
+# Nodes of the quadrature: fewer where tails are light and the scale's inverse is entire.
+_NODES, _FEW_NODES = 32, 18
+_SMOOTH = (IdentityScale, LogScale)
+_K = 2 * math.pi  # of `_ratio`
+_HEAVY = 100.0  # the reach of light tails is below it
+_AT_ONCE = 2**16  # values in a product, which should stay in the processor's cache
 # Ranges of whole numbers over which moments are summed. Those of wider ranges are of the value
 # before it is rounded, which is less than ½ away.
 MAX_SUMMED = 128
@@ -28,6 +35,17 @@ def component_moments(
     They are closed on the identity scale without bounds. Elsewhere values of z beyond
     `target.z_extremes` count as these extremes.
     """
+    rows = locs.shape[-1]
+    some = rows if torch.compiler.is_exporting() else _rows_at_once(locs)
+    if some < rows:
+        parts = [
+            component_moments(
+                target, family.of_rows(part), *(v[..., part].contiguous() for v in (locs, scales))
+            )
+            for part in (slice(start, start + some) for start in range(0, rows, some))
+        ]
+        means, variances = zip(*parts, strict=True)
+        return torch.cat(means, -1), torch.cat(variances, -1)
     if target.integer:
         low, high = target.whole_numbers
         if high - low <= MAX_SUMMED:
@@ -38,6 +56,10 @@ def component_moments(
     return _integrate(target, family, locs, scales)
 
 
+def _rows_at_once(locs: PerComponent) -> int:
+    return max(1, _AT_ONCE // (_FEW_NODES * locs[..., :1].numel()))
+
+
 def _sum_whole(
     target: NumberTarget,
     family: Family,
@@ -46,36 +68,44 @@ def _sum_whole(
 ) -> Moments:
     """E(Y − low) = Σ P(Y > k), E(Y − low)² = Σ (2(k − low) + 1) P(Y > k), k = low … high − 1."""
     first, second = torch.zeros_like(locs), torch.zeros_like(locs)
-    for i, edge in enumerate(target.whole_edges):
-        above = family.cdf((locs - edge) / scales)
-        first, second = first + above, second + (2 * i + 1) * above
+    rates, start = scales.reciprocal(), 1
+    for edges in _blocks(locs.new_tensor(target.whole_edges), locs):
+        above = family.cdf((locs - edges) * rates)
+        odd = torch.arange(start, start + 2 * len(edges), 2).to(locs)
+        first = first + above.sum(0)
+        second = second + (odd.view_as(edges) * above).sum(0)
+        start += 2 * len(edges)
     return target.whole_numbers[0] + first, (second - first.square()).clamp(min=0)
 
 
 def _integrate(
     target: NumberTarget, family: Family, locs: PerComponent, scales: PerComponent
 ) -> Moments:
-    """Gauss–Legendre in v = arsinh(t), on the part of the z axis where values count.
+    """Gauss–Legendre in v, with t a function of it, on the part of the z axis where values count.
 
     At a bound of the support the component is cut off. At another end what is beyond counts as the
-    end. arsinh puts the nodes where the density is, for light tails and for heavy ones.
+    end. t(v) puts the nodes where the density is.
     """
     low, high = target.z_extremes
     is_cut = [bound is not None and not target.integer for bound in target.z_bounds]
     t_low = ((low - locs) / scales).clamp(-family.reach, family.reach)
     t_high = ((high - locs) / scales).clamp(-family.reach, family.reach)
-    start, stop = arsinh(t_low), arsinh(t_high)
+    is_heavy = family.reach > _HEAVY
+    of_t, to_t = (arsinh, _sinh) if is_heavy else (_of_ratio, _ratio)
+    count = _NODES if is_heavy or not isinstance(target.scale, _SMOOTH) else _FEW_NODES
+    start, stop = of_t(t_low), of_t(t_high)
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
-    base = to_y(target, locs)
-    mass, first, second = (torch.zeros_like(locs) for _ in range(3))
-    for node, weight in legendre():
-        v = centre + half * node
-        up, down = v.exp(), (-v).exp()
-        t = 0.5 * (up - down)
-        share = weight * half * 0.5 * (up + down) * family.density(t)
-        distance = to_y(target, locs + scales * t) - base
+    base, inner, outer = to_y(target, locs), locs * target.std + target.mean, scales * target.std
+    sums = torch.zeros_like(torch.stack([locs] * 3))
+    nodes = (_blocks(locs.new_tensor(values), locs) for values in legendre(count))
+    for node, weight in zip(*nodes, strict=True):
+        t, slope = to_t(torch.addcmul(centre, half, node))
+        share = slope.mul_(family.density(t))
+        distance = target.scale.inverse(torch.addcmul(inner, outer, t)).sub_(base)
         weighted = share * distance
-        mass, first, second = mass + share, first + weighted, second + weighted * distance
+        parts = (share, weighted, distance.mul_(weighted))
+        sums = sums + torch.stack([_weighed(part, weight) for part in parts])
+    mass, first, second = half * sums
     for end, beyond, cut in (
         (low, family.cdf(t_low), is_cut[0]),
         (high, family.cdf(-t_high), is_cut[1]),
@@ -86,6 +116,43 @@ def _integrate(
             second = second + beyond * distance.square()
     first, second = first / mass, second / mass
     return base + first, (second - first.square()).clamp(min=0)
+
+
+def _weighed(values: Tensor, weights: Tensor) -> PerComponent:
+    """Σ weight · value over the first axis, by a product of matrices."""
+    return (weights.view(1, -1) @ values.flatten(1)).view(values.shape[1:])
+
+
+def _sinh(v: Tensor) -> tuple[Tensor, Tensor]:
+    """t = sinh(v) and its derivative, for heavy tails."""
+    up = v.exp()
+    down = up.reciprocal()
+    return 0.5 * (up - down), 0.5 * (up + down)
+
+
+def _ratio(v: Tensor) -> tuple[Tensor, Tensor]:
+    """t = k v/(1 − v²), |v| < 1, and its derivative k (1 + v²)/(1 − v²)², for light tails.
+
+    The density of a logistic has poles at t = ±iπ, which k = 2π moves to v = ±i. So the error of a
+    mean is below 1e-7 standard deviations of its component with 18 nodes.
+    """
+    r = torch.reciprocal(1 - v * v)
+    return _K * v * r, torch.addcmul(-r, r, r, value=2).mul_(_K)
+
+
+def _of_ratio(t: PerComponent) -> PerComponent:
+    """The inverse of `_ratio`."""
+    x = t * (2 / _K)
+    return x / (1 + (1 + x.square()).sqrt())
+
+
+def _blocks(values: Float[Tensor, "values"], locs: PerComponent) -> Iterator[Tensor]:
+    """The values, so many at once that a product with all components stays in the cache.
+
+    An exported graph takes them one by one, as it may be run for any number of rows.
+    """
+    at_once = 1 if torch.compiler.is_exporting() else max(1, _AT_ONCE // locs.numel())
+    return iter(values.view(-1, *[1] * locs.ndim).split(at_once))
 
 
 def arsinh(t: PerComponent) -> PerComponent:
@@ -99,6 +166,7 @@ def to_y(target: NumberTarget, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*sh
 
 
 @cache
-def legendre() -> tuple[tuple[float, float], ...]:
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return tuple(zip(nodes.tolist(), weights.tolist(), strict=True))
+def legendre(count: int = _NODES) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Nodes on [−1, 1], and their weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return tuple(nodes.tolist()), tuple(weights.tolist())

@@ -61,7 +61,7 @@ def _integrate(
     start, stop = arsinh(t_low), arsinh(t_value)
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
     total = 0 * locs
-    for node, weight in legendre():
+    for node, weight in zip(*legendre(), strict=True):
         v = centre + half * node
         up, down = v.exp(), (-v).exp()
         t = 0.5 * (up - down)

@@ -1,0 +1,158 @@
+"""The short way of predictions, beside the ordinary one."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import torch
+
+from app.http.direct_path import Service as Application
+from app.http.validation import validate_again
+from app.schemas.predictions import PredictParameters
+from app.serving.batching import Unencoded
+from app.serving.resolutions import Resolutions
+from core.exceptions import Invalid
+from models.exceptions import InvalidInput
+from models.prediction.options import PredictOptions
+from tests.app.conftest import MakeService
+from tests.app.running import Service, serving
+
+pytestmark = [pytest.mark.server, pytest.mark.training]
+
+ROW = [1.0, "oak", True, None]
+INPUTS = [
+    {"name": "size", "shape": [1], "datatype": "FP64", "data": [1.0]},
+    {"name": "wood", "shape": [1], "datatype": "BYTES", "data": ["oak"]},
+    {"name": "wet", "shape": [1], "datatype": "BOOL", "data": [True]},
+    {"name": "day", "shape": [1], "datatype": "BYTES", "data": [None]},
+]
+PREDICT: dict[str, Any] = {"model": "price", "inputs": [ROW], "samples": 10, "seed": 1}
+JSON = {"Content-Type": "application/json"}
+INFER = json.dumps({"inputs": INPUTS, "parameters": {"samples": 10, "seed": 1}}).encode()
+
+
+def body(**more: Any) -> bytes:
+    return json.dumps(PREDICT | more).encode()
+
+
+REQUESTS: dict[str, tuple[str, bytes, dict[str, str]]] = {
+    "answer": ("/predict", body(), JSON),
+    "no such model": ("/predict", body(model="none"), JSON),
+    "no such option": ("/predict", body(sample=1), JSON),
+    "a wrong row": ("/predict", body(inputs=[["x", "oak", True, None]]), JSON),
+    "no such sampler": ("/predict", body(prune=0.5), JSON),
+    "not JSON": ("/predict", b"{", JSON),
+    "another format": ("/predict", body(), {"Content-Type": "text/html"}),
+    "another answer": ("/predict", body(), JSON | {"Accept": "text/html"}),
+    "an unknown parameter": ("/predict?x=1", body(), JSON),
+    "from another site": ("/predict", body(), JSON | {"Origin": "http://elsewhere"}),
+    "a short key": ("/predict", body(), JSON | {"Idempotency-Key": ""}),
+    "too long": ("/predict", body() + b" " * 5000, JSON),
+    "infer": ("/v2/models/price/infer", INFER, JSON),
+    "infer with a slash": ("/v2/models/price/versions/1/infer/", INFER, JSON),
+    "infer with a query": ("/v2/models/price/infer?x=1", INFER, JSON),
+    "infer of a control character": ("/v2/models/a%07/infer", INFER, JSON),
+    "infer of no model": ("/v2/models/none/infer", INFER, JSON),
+}
+
+
+@pytest.fixture(scope="module")
+def strict(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    data_dir = tmp_path_factory.mktemp("strict") / "data"
+    shutil.copytree(trained, data_dir)
+    with serving(data_dir, max_body_bytes=4096) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_both_ways_give_the_same_answer(
+    strict: Service, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content, headers = REQUESTS[name]
+
+    def ask() -> tuple[int, Any, dict[str, str]]:
+        answer = strict.http.post(path, content=content, headers=headers)
+        return answer.status_code, _lasting(answer), _kept(answer)
+
+    short = ask()
+    assert isinstance(strict.app, Application)
+    monkeypatch.setattr(strict.app, "direct", None)
+    assert short == ask()
+
+
+def _lasting(answer: httpx.Response) -> Any:
+    """The answer without what differs from one request to the next."""
+    document = answer.json()
+    return {k: v for k, v in document.items() if k not in ("timings_ms", "request_id")}
+
+
+def _kept(answer: httpx.Response) -> dict[str, str]:
+    changing = ("date", "x-request-id", "content-length")
+    return {k: v for k, v in answer.headers.items() if k not in changing}
+
+
+def test_predictions_go_the_short_way(make_service: MakeService) -> None:
+    """Without the other layers: an exception of one of them would be a 500."""
+    service = make_service()
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a layer")
+
+    service.app.middleware_stack = broken
+    for path, content, headers in (REQUESTS["answer"], REQUESTS["infer"]):
+        assert service.http.post(path, content=content, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("given", ["order 66/a", "x" * 129, "é"])
+def test_the_request_id_is_kept_if_it_is_printable(http: httpx.Client, given: str) -> None:
+    headers = {"X-Request-ID": given.encode("latin-1")}
+    made = http.post("/predict", json=PREDICT, headers=headers).headers["x-request-id"]
+    assert made == given if given.startswith("order") else len(made) == 32
+
+
+def test_options_are_checked_once_and_never_confused() -> None:
+    document = {"model": "m", "samples": 1}
+    first = validate_again(PredictParameters, document)
+    assert validate_again(PredictParameters, dict(document)) is first
+    assert validate_again(PredictParameters, {"model": "m", "samples": 2}).samples == 2
+    for wrong in (True, 1.5, "1"):  # Python calls True and 1 equal
+        with pytest.raises(Invalid):
+            validate_again(PredictParameters, {"model": "m", "samples": wrong})
+
+
+def test_options_resolve_once_per_version(service: Service) -> None:
+    service.post("/predict", PREDICT)
+    loaded = next(one for one in service.services.predictor.cache.loaded())
+    known, asked = Resolutions(), PredictOptions(samples=7)
+    found = known.find(loaded.version, loaded.model, asked)
+    assert found.options == loaded.model.resolve(asked)
+    assert known.find(loaded.version, loaded.model, asked) is found
+    others = [PredictOptions(samples=8 + i) for i in range(300)]  # more than are kept
+    for other in others:
+        assert known.find(loaded.version, loaded.model, other).options.samples == other.samples
+    assert known.find(loaded.version, loaded.model, asked) == found
+    for _ in range(2):
+        with pytest.raises(InvalidInput):
+            known.find(loaded.version, loaded.model, PredictOptions(top=3))
+
+
+def test_rows_are_encoded_alike_alone_and_in_a_batch(service: Service) -> None:
+    service.post("/predict", PREDICT)
+    model = next(one.model for one in service.services.predictor.cache.loaded())
+    columns = {
+        "size": np.array([1.0, np.nan, 40.0]),
+        "wood": np.array(["oak", None, "yew"], object),
+        "wet": np.array([1.0, 0.0, np.nan]),
+        "day": np.array(["2026-01-02", "NaT", "1999-01-01"], "datetime64[us]"),
+    }
+    together = Unencoded(model, columns, 3)
+    alone = [together[i : i + 1] for i in range(3)]
+    assert [len(one) for one in alone] == [1, 1, 1]
+    expected = torch.cat([one.encoded() for one in alone])
+    assert torch.equal(Unencoded.joined(alone).encoded(), expected)
+    assert torch.equal(together.encoded(), expected)
