@@ -360,6 +360,7 @@ class Fitting:
                 tries = are_as_good(self.problem, units, weights)
                 if tries:
                     variants[fraction] = replace(_variant(fraction, units), by="units")
+                    parent = weights
                     continue
                 self.stages.reporter.expect(len(fractions[i:]) * self._tuning)
             parent = self._prune(method, parent, fraction)
