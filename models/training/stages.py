@@ -46,7 +46,14 @@ from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
 from models.training.row_profile import RowProfile
 from models.training.trainer import Trainer, required
-from models.training.unit_variants import are_as_good, can_pay, grow, shrink, tuning_epochs
+from models.training.unit_variants import (
+    are_as_good,
+    can_pay,
+    grow,
+    shrink,
+    trial_share,
+    tuning_epochs,
+)
 
 
 @runtime_checkable
@@ -87,7 +94,6 @@ class Problem(Protocol):
 
 
 POLISH_EPOCHS, _POLISH_STEPS, _POLISH_RATE = 12, 3_000, 0.3
-_TRIAL = 0.2  # of the rows, for a variant by weights that is compared with one by units
 _LAPLACE_SHARE = 0.25  # epochs under the prior of the marginal likelihood, as a share of the fit's
 
 
@@ -408,7 +414,7 @@ class Fitting:
         task = self.task
         if trial:
             assert isinstance(task, RowTask)
-            task = replace(task, most=math.ceil(_TRIAL * task.num_data))
+            task = replace(task, most=math.ceil(trial_share(fraction) * task.num_data))
         tuning = self._fine_tuning(fraction)
         trainer = self._trainer(_without_warmup(method), tuning, state, task=task)
         name = f"{self.prefix}prune-{fraction:g}" + ("-trial" if trial else "")

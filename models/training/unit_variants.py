@@ -23,6 +23,7 @@ from models.tabular.model import make_ready
 from models.tabular.problem import RowProblem
 
 SAMPLES = 30  # of the variant by units, when the two are compared
+_LEAST_TRIAL = 0.2
 MORE_EPOCHS = 4  # most epochs of fine-tuning for one of the variant by weights
 
 
@@ -46,6 +47,11 @@ def can_pay(problem: object, full: BBBState) -> bool:
 def tuning_epochs(fraction: float, epochs: int) -> int:
     """Epochs that a network with so much pruned takes as long for as the whole one for `epochs`."""
     return math.ceil(epochs * min(MORE_EPOCHS, 1 / (1 - fraction)))
+
+
+def trial_share(fraction: float) -> float:
+    """Rows per epoch of the try by weights: what `tuning_epochs` leave of its time, and a fifth."""
+    return max(_LEAST_TRIAL, 1 - MORE_EPOCHS * (1 - fraction))
 
 
 def shrink(

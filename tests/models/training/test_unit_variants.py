@@ -22,7 +22,14 @@ from models.training.distributed import ALONE
 from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import train
-from models.training.unit_variants import are_as_good, can_pay, grow, shrink, tuning_epochs
+from models.training.unit_variants import (
+    are_as_good,
+    can_pay,
+    grow,
+    shrink,
+    trial_share,
+    tuning_epochs,
+)
 
 TYPES = {"a": "number", "b": "number", "y": "number"}
 HIDDEN = (256, 256)
@@ -151,6 +158,11 @@ def test_without_held_out_rows_nothing_is_chosen(model: TabularModel, problem: R
 def test_smaller_networks_are_tuned_for_longer(fraction: float, epochs: int) -> None:
     """For as many epochs as take the time of three of the whole network, at most four times."""
     assert tuning_epochs(fraction, 3) == epochs
+
+
+@pytest.mark.parametrize(("fraction", "share"), [(0.5, 0.2), (0.75, 0.2), (0.9, 0.6), (0.95, 0.8)])
+def test_both_candidates_share_the_time_of_one(fraction: float, share: float) -> None:
+    assert trial_share(fraction) == pytest.approx(share)
 
 
 def test_both_kinds_answer_a_request(model: TabularModel) -> None:
