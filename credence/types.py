@@ -202,6 +202,18 @@ class Detector(TypedDict):
     rows: int
 
 
+class Auto(TypedDict):
+    """What answers predictions without `samples`: errors and cost are relative to 100 samples."""
+
+    sampler: Literal["sobol", "monte_carlo", "moments"]
+    samples: int
+    nodes: int
+    errors: dict[str, float]
+    bias: dict[str, float]
+    cost: float
+    rows: int
+
+
 class Variant(TypedDict):
     """A version with the fraction `prune` of its weights removed; 0.0 is the full model."""
 
@@ -211,6 +223,7 @@ class Variant(TypedDict):
     calibration: NotRequired[Json | None]
     metrics: Json
     out_of_distribution: NotRequired[Detector]
+    auto: NotRequired[Auto]
 
 
 class Baseline(TypedDict):
@@ -553,7 +566,7 @@ class PredictSettings(ReadingOptions, total=False):
     prune: float
     intervals: Sequence[float]
     interval_kinds: Sequence[IntervalKind]
-    sampler: Literal["sobol", "monte_carlo", "moments"]
+    sampler: Literal["auto", "sobol", "monte_carlo", "moments"]
     abstain_above: float
     exceeds: Sequence[float]
     explain: bool

@@ -28,7 +28,9 @@ from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
 from models.prediction.answers import questions
+from models.prediction.cheapest.record import Candidate
 from models.prediction.options import (
+    DEFAULT_SAMPLES,
     BatchOptions,
     PredictOptions,
     ResolvedOptions,
@@ -326,12 +328,28 @@ class TrainedModel(ABC):
         if isinstance(options, ResolvedOptions):
             return options
         self._check(options)
-        whole = ResolvedOptions.of(options, **self._defaults(options))
+        whole = ResolvedOptions.of(options, **self._defaults(options), **self._sampling(options))
         kept = self.variant(options.prune).state.num_draws
-        return whole if kept is None else replace(whole, samples=min(options.samples, kept))
+        return whole if kept is None else replace(whole, samples=min(whole.samples, kept))
+
+    def _sampling(self, options: BatchOptions) -> Json:
+        """The sampler and its number of samples: what is asked for, or else the cheapest."""
+        is_open = options.sampler in {None, "auto"}
+        found = self.cheapest(options) if is_open and options.samples is None else None
+        if found is not None:
+            return {"sampler": found.sampler, "samples": found.samples or DEFAULT_SAMPLES}
+        sampler = self.samplers[0] if is_open else options.sampler
+        return {"sampler": sampler, "samples": options.samples or DEFAULT_SAMPLES}
+
+    def cheapest(self, options: BatchOptions) -> Candidate | None:
+        """The way that costs least of those that are as exact as 100 independent samples.
+
+        None if none was measured, or if the options need draws of the default sampler.
+        """
+        return None
 
     def _check(self, options: BatchOptions) -> None:
-        if options.sampler not in (None, *self.samplers):
+        if options.sampler not in {None, "auto", *self.samplers}:
             message = f"no sampler {options.sampler!r}; it has {', '.join(self.samplers)}"
             raise InvalidInput(f"this model has {message}", "/sampler")
         for name, message in self.unknown_options.items():
@@ -343,7 +361,6 @@ class TrainedModel(ABC):
     def _defaults(self, options: BatchOptions) -> Json:
         defaults = {
             "seed": self.default_seed,
-            "sampler": self.samplers[0],
             "top": DEFAULT_TOP,
             "horizon": self.horizon,
         }

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, SkipValidation
 
 from app.schemas.common import Json, ModelName, Reference, Request, Response
-from models.prediction.options import Horizon, PredictOptions, Prune
+from models.prediction.options import DEFAULT_SAMPLES, Horizon, PredictOptions, Prune
 
 PredictionId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["pred_7c1e"])]
 
@@ -23,7 +23,9 @@ class FeedbackParameters(Request):
     @property
     def options(self) -> PredictOptions:
         """The options for predicting the rows, with defaults for all others."""
-        return PredictOptions(prune=self.prune, horizon=self.horizon, intervals=())
+        return PredictOptions(
+            prune=self.prune, horizon=self.horizon, samples=DEFAULT_SAMPLES, intervals=()
+        )
 
 
 class FeedbackRequest(FeedbackParameters):

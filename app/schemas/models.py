@@ -11,6 +11,7 @@ from core.jobs.specs import MAX_ACQUIRED
 from core.registry.registry import Version
 from models.evaluation.baseline import BaselineKind
 from models.posteriors.variant import PrunedBy
+from models.prediction.options import Sampler
 
 Label = str | bool | int | float
 
@@ -49,6 +50,23 @@ class RoundingResponse(Response):
     )
 
 
+class AutoResponse(Response):
+    """What answers predictions without `samples`, as it was measured on held-out rows."""
+
+    sampler: Sampler
+    samples: int = Field(description="0 of `moments`")
+    nodes: int = Field(description="of `moments`, for the distribution of the outputs; else 0")
+    errors: dict[str, float] = Field(
+        description="by output: root mean square ÷ that of 100 independent samples; at most 1"
+    )
+    bias: dict[str, float] = Field(
+        description="by output: a bound, as a share of the predictive standard deviation, of "
+        "variances as a share of its square, of entropies in nats"
+    )
+    cost: float = Field(description="counted operations ÷ those of 100 samples")
+    rows: int
+
+
 class VariantResponse(Response):
     """A version with a fraction `prune` of its weights removed."""
 
@@ -71,6 +89,12 @@ class VariantResponse(Response):
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
+    auto: AutoResponse | None = Field(
+        None,
+        exclude_if=is_none,
+        description="what answers predictions without `samples`; absent where nothing cheaper is "
+        "as exact as 100 samples",
+    )
     rounding: RoundingResponse | None = Field(
         None,
         exclude_if=is_none,

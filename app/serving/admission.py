@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from app.serving.throughput import SLICE_SECONDS, Throughput
 from core.exceptions import Invalid, TooLarge, Unavailable
+from models.prediction.options import DEFAULT_SAMPLES
 
 MAX_RETRY_AFTER_SECONDS = 60
 MAX_QUEUED_REQUESTS = 4096  # small ones need little work, but memory and time of the event loop
@@ -25,9 +26,12 @@ class Limits:
     max_samples: int
     max_work: int
 
-    def check_samples(self, samples: int) -> None:
-        """Raise `Invalid` if there are more than `max_samples` samples."""
-        if samples > self.max_samples:
+    def check_samples(self, samples: int | None) -> None:
+        """Raise `Invalid` if there are more than `max_samples` samples.
+
+        Without a number a model may draw `DEFAULT_SAMPLES`.
+        """
+        if (samples or DEFAULT_SAMPLES) > self.max_samples:
             limit = f"must be at most {self.max_samples} (CREDENCE_MAX_SAMPLES)"
             raise Invalid([("/samples", limit)])
 

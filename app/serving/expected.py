@@ -25,7 +25,7 @@ from models.expected_scores.simulation import Simulated
 from models.features.columns import Columns
 from models.features.targets import present
 from models.model import Encoded, TrainedModel
-from models.prediction.options import PredictOptions, ResolvedOptions
+from models.prediction.options import DEFAULT_SAMPLES, PredictOptions, ResolvedOptions
 from models.prediction.prediction import ClassName
 
 ROWS_AT_ONCE = 100  # with other requests in between, as in `app.serving.scoring`
@@ -126,7 +126,7 @@ async def expected_scores(
     check_independent_rows(model)
     if not model.expects_scores:
         raise Invalid([("/model", "scores are expected of tables with one target")])
-    options = model.resolve(PredictOptions(prune=prune, intervals=()))
+    options = model.resolve(PredictOptions(prune=prune, samples=DEFAULT_SAMPLES, intervals=()))
     most = min(rows, max(1, predictor.limits.max_work // options.samples))
     data = await to_thread.run_sync(_read, context, model, dataset_id, most, seed)
     used, artifact = len(data.chosen), f"{version.artifact_key} expected"

@@ -12,7 +12,8 @@ from models.prediction.options import PredictOptions
 
 RUNS = 2  # of which the faster counts: the first one fills caches
 LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower than the next ones
-SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: shows the cost of more rows and samples
+# Rows × samples: shows the cost of more rows and samples, and of requests without samples.
+SIZES = ((1, 10), (1, 100), (64, 10), (1, None))
 
 log = structlog.stdlib.get_logger(__name__)
 

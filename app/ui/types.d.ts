@@ -76,7 +76,7 @@ interface PredictBody {
   model: string;
   version: string;
   inputs?: any;
-  samples: number;
+  samples?: number;
   prune?: number;
   intervals?: number[];
   abstain_above?: Value;
@@ -121,6 +121,7 @@ interface Reason {
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
+  sampler: string;
   timings_ms: { compute: number; total: number };
   out_of_distribution?: boolean[] | null;
   ood_score?: number[] | null;

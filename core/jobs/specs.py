@@ -9,7 +9,7 @@ from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from models.config import Json, MethodConfig, ModelConfig
 from models.evaluation.adaptive import Adapted
-from models.prediction.options import BatchOptions, Prune, Sampler, Seed
+from models.prediction.options import BatchOptions, Prune, Sampler, Samples, Seed
 
 MAX_METADATA_BYTES = 16_384
 
@@ -143,6 +143,7 @@ class PredictSpec(Spec, BatchOptions, frozen=True):
     kind: ClassVar[JobKind] = "predict"
 
     version: Annotated[int, Field(ge=1)]
+    samples: Samples = Field()
     seed: Seed = Field()
     sampler: Sampler = Field()
     chunk_rows: Annotated[int, Field(ge=1)]

@@ -51,6 +51,15 @@ class KindOption(StrEnum):
     ADAPTIVE = "adaptive"
 
 
+class SamplerOption(StrEnum):
+    """How predictions are computed."""
+
+    AUTO = "auto"
+    SOBOL = "sobol"
+    MONTE_CARLO = "monte_carlo"
+    MOMENTS = "moments"
+
+
 def predict(
     model: ModelArgument,
     file: Annotated[
@@ -63,7 +72,17 @@ def predict(
     ] = STANDARD_INPUT,
     *,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
-    samples: Annotated[int | None, typer.Option(help="Number of Monte-Carlo samples.")] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Number of Monte-Carlo samples; default: as many as auto needs."),
+    ] = None,
+    sampler: Annotated[
+        SamplerOption | None,
+        typer.Option(
+            help="auto, the default without --samples, is the cheapest that is as exact as 100 "
+            "independent samples."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the samples.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     interval: Annotated[
@@ -199,6 +218,7 @@ def predict(
     """
     given = {
         "samples": samples,
+        "sampler": sampler,
         "seed": seed,
         "prune": prune,
         "intervals": interval,

@@ -1,7 +1,7 @@
 """Predictions as a table for people: deviations and intervals in the target's unit."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ def print_prediction(table: "Table", first_row: int) -> None:
     about = table.metadata
     title = (
         f"{about['model']} version {about['version']}, "
-        f"{float(about['prune']):.0%} pruned, {about['samples']} samples"
+        f"{float(about['prune']):.0%} pruned, {_drawn(about)}"
     )
     columns: Columns = {"row": range(first_row, first_row + table.num_rows)}
     styles = [""] * table.num_rows
@@ -255,3 +255,8 @@ def _marks(table: "Table") -> list[str]:
         ", ".join(MARKS[name] for name, marked in zip(known, row, strict=True) if marked)
         for row in zip(*map(table.to_pylist, known), strict=True)
     ]
+
+
+def _drawn(about: Mapping[str, str]) -> str:
+    """How the predictions were computed: moments draw nothing."""
+    return "moments" if about["samples"] == "0" else f"{about['samples']} samples"

@@ -15,7 +15,7 @@ from models.features.columns import Columns
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.answers.decisions import Decisions
 from models.prediction.answers.reasons import REASONS, Reason, Reasons
-from models.prediction.options import Costs, PredictOptions
+from models.prediction.options import DEFAULT_SAMPLES, Costs, PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 
@@ -35,7 +35,7 @@ class AnswersMixin:
     """Methods of fitted estimators that rest on one prediction."""
 
     model_: TabularModel
-    samples: int
+    samples: int | None
     prune: float
 
     def _predict(self, X: Any, **options: Any) -> RowPrediction:
@@ -94,7 +94,8 @@ class AnswersMixin:
             level: probability of the intervals.
         """
         check_is_fitted(self, "model_")
-        options = PredictOptions(samples=self.samples, prune=self.prune, intervals=())
+        samples = self.samples or DEFAULT_SAMPLES
+        options = PredictOptions(samples=samples, prune=self.prune, intervals=())
         found = self.model_.simulate(self.model_.encode(self._columns(X)), options)
         return expect(found, self.model_.variant(self.prune).promise, level)
 

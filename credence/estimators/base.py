@@ -85,7 +85,7 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         support: Mapping[str, Any] | None = None,
         pruning: Sequence[float] | None = None,
         prune: float = 0.0,
-        samples: int = 100,
+        samples: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str | None = None,
         verbose: bool = False,

@@ -258,6 +258,7 @@ def _variant_json(variant: Variant) -> Json:
         "detector": variant.detector and asdict(variant.detector),
         "sobol_factors": dict(variant.sobol_factors),
         "promise": variant.promise and asdict(variant.promise),
+        "samplers": variant.samplers and asdict(variant.samplers),
         "rounding": variant.rounding and asdict(variant.rounding),
         "by": variant.by,
     }

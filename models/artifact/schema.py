@@ -41,6 +41,7 @@ from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
 from models.posteriors.variant import PrunedBy
+from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
@@ -62,6 +63,7 @@ class VariantDocument(TypedDict):
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
     promise: NotRequired[Promise | None]
+    samplers: NotRequired[MeasuredSamplers | None]
     rounding: NotRequired[Rounding | None]
     by: NotRequired[PrunedBy | None]
 

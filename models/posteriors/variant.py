@@ -10,6 +10,7 @@ from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
 from models.inference.method import State
+from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
 
 PrunedBy = Literal["weights", "units"]
@@ -35,6 +36,7 @@ class Variant:
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
+    samplers: MeasuredSamplers | None = None  # None: not measured
     rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it
     by: PrunedBy | None = None  # what was ranked; None: not pruned, or by weights in release 0.1
 
@@ -47,6 +49,7 @@ class Variant:
             "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
             **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
+            **({"auto": auto} if (auto := self.samplers and self.samplers.describe()) else {}),
             **(
                 {"rounding": asdict(self.rounding) | {"bfloat16": self.bfloat16}}
                 if self.rounding

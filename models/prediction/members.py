@@ -10,6 +10,7 @@ from models.inference.bbb import BBBState
 from models.inference.members import split_members
 from models.networks import MLP, Stack
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
 from models.prediction.products.choice import Choice
 from models.prediction.together import Together, stack_members
@@ -17,11 +18,15 @@ from models.prediction.together import Together, stack_members
 
 @dataclass(frozen=True)
 class FittedStack:
-    """The posterior of several members, each ready for prediction by itself."""
+    """The posterior of several members, each ready for prediction by itself.
+
+    `nodes` are as of `Fitted`, for all members together.
+    """
 
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
     members: tuple[Fitted, ...]
+    nodes: int | None = None
 
     @classmethod
     @torch.inference_mode()
@@ -41,6 +46,12 @@ class FittedStack:
         with torch.inference_mode():
             return stack_members(self.members)
 
+    @cached_property
+    def packed(self) -> Packed | None:
+        """The members as compiled kernels read them; None if one is not for them."""
+        members = self.members
+        return Packed.of([one.local for one in members], [one.reads for one in members])
+
     def tuned(self, choice: Choice) -> "FittedStack":
         """As `Fitted.tuned`."""
         tuned = tuple(member.tuned(choice) for member in self.members)
@@ -55,7 +66,7 @@ class FittedStack:
         """As `Fitted.rounded`."""
         return replace(self, members=tuple(member.rounded() for member in self.members))
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Operations per sample and row: the mean over the members."""
         return sum(member.operations for member in self.members) // len(self.members)

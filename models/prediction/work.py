@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from models.prediction.options import BatchOptions, Totals
+from models.prediction.options import DEFAULT_SAMPLES, BatchOptions, Totals
 
 # In evaluations of a density; a threshold takes one. A quantile takes a few steps of Newton's
 # method with a distribution function and a density each, a grid four distribution functions for
@@ -24,7 +24,7 @@ def values_per_sample(options: BatchOptions) -> int:
     steps = _QUANTILE * quantiles + len(options.exceeds) + _POINT * points + _of_costs(options)
     steps += sums
     more = round((steps - _DEFAULT) / _SAMPLE)
-    return max(1, 1 + more, ceil(2 * points / options.samples))
+    return max(1, 1 + more, ceil(2 * points / (options.samples or DEFAULT_SAMPLES)))
 
 
 def _of_totals(totals: Totals) -> int:

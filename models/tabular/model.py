@@ -43,7 +43,7 @@ from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
 from models.features.groups import Groups
 from models.features.readings import with_readings
-from models.features.rows import Rows
+from models.features.rows import Rows, evenly_spread
 from models.features.targets import (
     ClassTarget,
     NumberTarget,
@@ -62,6 +62,10 @@ from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.answers.questions import not_answered
 from models.prediction.answers.reasons import REASONS, Reasons
+from models.prediction.cheapest.candidates import candidates, default_operations
+from models.prediction.cheapest.errors import LEVELS, with_bias
+from models.prediction.cheapest.measure import measure_samplers, num_rows
+from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -74,14 +78,19 @@ from models.prediction.mc_error import (
     without_errors,
 )
 from models.prediction.members import FittedStack
-from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
+from models.prediction.options import (
+    DEFAULT_SAMPLES,
+    BatchOptions,
+    PredictOptions,
+    ResolvedOptions,
+    Sampler,
+)
 from models.prediction.prediction import (
     Arrays,
     ClassName,
     RowPrediction,
     concatenate,
     moments,
-    summarise,
     to_prediction,
 )
 from models.prediction.products import rounding
@@ -168,6 +177,7 @@ class TabularModel(TrainedModel):
             whole_draws=not local,
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
+            compiles=self.tuned,
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -178,8 +188,11 @@ class TabularModel(TrainedModel):
         """
         if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             fitted = make_ready(self.network, self.variant(prune).state)
-            if self.tuned and not isinstance(fitted, FittedDraws):
-                fitted = fitted.tuned(Choice(bfloat16=self.variant(prune).bfloat16))
+            if not isinstance(fitted, FittedDraws):
+                if (measured := self.variant(prune).samplers) is not None:
+                    fitted = replace(fitted, nodes=measured.nodes)
+                if self.tuned:
+                    fitted = fitted.tuned(Choice(bfloat16=self.variant(prune).bfloat16))
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 
@@ -228,6 +241,14 @@ class TabularModel(TrainedModel):
     def samplers(self) -> tuple[Sampler, ...]:
         return self.engine.samplers
 
+    def cheapest(self, options: BatchOptions) -> Candidate | None:
+        """None also for what moments and few samples cannot do: draws, and a wanted error."""
+        asked = options if isinstance(options, PredictOptions) else None
+        measured = self.variant(options.prune).samplers
+        if measured is None or (asked and (asked.return_draws or asked.target_mc_error)):
+            return None
+        return measured.cheapest(drawing=options.return_mc_errors)
+
     @property
     def unknown_options(self) -> Mapping[str, str]:
         return {
@@ -245,14 +266,14 @@ class TabularModel(TrainedModel):
         fitted = self.fitted(options.prune)
 
         def summarise_with(samples: int) -> Arrays:
-            return self._summary(fitted, x, replace(options, samples=samples))
+            return self._summary(fitted, x, options.with_samples(samples))
 
         if options.target_mc_error is None or options.sampler == "moments":
             summary, samples = summarise_with(options.samples), options.samples
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
-        used, detector = replace(options, samples=samples), self.detector(options.prune)
+        used, detector = options.with_samples(samples), self.detector(options.prune)
         if detector.score == SURPRISE:
             summary["ood_score"] = self.surprise(x)
         answer = self._compared(to_prediction(summary, used, detector, self.classes), x)
@@ -413,7 +434,8 @@ class TabularModel(TrainedModel):
         """What rows that no weight was fitted to let expect of new ones; None of a forecaster."""
         if not self.has_independent_rows:
             return None
-        options = self.resolve(PredictOptions(prune=prune, intervals=()))
+        asked = PredictOptions(prune=prune, samples=DEFAULT_SAMPLES, intervals=())
+        options = self.resolve(asked)
         return Promise.of(self._drawn(held_out, options, lambda drawn, _: drawn.held_out(), "held"))
 
     def _drawn(
@@ -581,12 +603,43 @@ class TabularModel(TrainedModel):
         if "sobol" not in self.samplers or not self._has_errors("sobol"):
             return {}
         fitted, rows = self.fitted(prune), x[:ROWS]
-        asked = PredictOptions(prune=prune, intervals=(LEVEL,), return_mc_errors=True)
+        asked = PredictOptions(
+            prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True
+        )
         plain = self.resolve(asked)
         return measure_factors(
             lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n)),
             self.network.layout.members,
         )
+
+    def measure_samplers(
+        self, prune: float, x: Float[Tensor, "rows inputs"]
+    ) -> MeasuredSamplers | None:
+        """Which samplers are as exact as 100 independent samples, and what they cost.
+
+        None for whole draws and for forecasters.
+        """
+        fitted, engine = self.fitted(prune), self.engine
+        if engine.whole_draws or isinstance(fitted, FittedDraws) or not self.has_independent_rows:
+            return None
+        most = num_rows(default_operations(engine, fitted, 1), prune)
+        rows = x[evenly_spread(len(x), most)]
+        asked = PredictOptions(
+            prune=prune,
+            samples=DEFAULT_SAMPLES,
+            intervals=LEVELS,
+            interval_kinds=("credible",),
+            return_mc_errors=True,
+        )
+        plain = self.resolve(asked)
+
+        def summarise(candidate: Candidate, seed: int) -> Arrays:
+            sampler, samples = candidate.sampler, candidate.samples or DEFAULT_SAMPLES
+            options = replace(plain, sampler=sampler, samples=samples, seed=seed)
+            return self._summary(replace(fitted, nodes=candidate.nodes or None), rows, options)
+
+        ways, operations = candidates(engine, fitted), default_operations(engine, fitted)
+        return measure_samplers(summarise, ways, operations, len(rows))
 
     def measure_rounding(
         self, prune: float, x: Float[Tensor, "rows inputs"]
@@ -693,25 +746,21 @@ class TabularModel(TrainedModel):
         Args:
             score: the out-of-distribution score; None for the detector's, if it is a mixture's.
         """
-        sampler, seed = options.sampler, options.seed
-        calibration = self._calibration_of(options.prune)
+        sampler, calibration = options.sampler, self._calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
-        chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            parts = [
-                summarise(m, options, score, calibration, self.engine.groups(x[rows]))
-                for rows, m in chunks
-            ]
-        summary = concatenate(parts)
+            parts = list(self.engine.summaries(fitted, x, options, score, calibration))
+        summary, variant = concatenate(parts), self.variant(options.prune)
         if not self._has_errors(sampler):
-            return without_errors(summary)
-        variant = self.variant(options.prune)
-        if self.engine.whole_draws:
+            summary = without_errors(summary)
+        elif self.engine.whole_draws:
             return corrected(summary, factor_at(variant.error_factors, options.samples))
-        if sampler == "sobol":
-            return corrected(summary, factor_at(variant.sobol_factors, options.samples))
-        return summary
+        elif sampler == "sobol":
+            summary = corrected(summary, factor_at(variant.sobol_factors, options.samples))
+        measured = variant.samplers
+        bias = {} if measured is None else measured.bias_of(sampler, options.samples)
+        return with_bias(summary, bias)
 
     def _has_errors(self, sampler: Sampler) -> bool:
         """Whether samples are drawn from a known distribution; fixed members are not."""

@@ -115,6 +115,7 @@ class RowProblem:
                 rounding=found,
                 detector=model.fit_detector(fraction, self.scores),
                 promise=model.promise(fraction, self.scores),
+                samplers=model.measure_samplers(fraction, x),
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
         recommended, note = _recommend(by_row, self.scores.weights)

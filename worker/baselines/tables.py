@@ -19,7 +19,7 @@ from models.exceptions import Stopped
 from models.features.class_weights import with_class_weights
 from models.features.columns import Columns
 from models.model import TrainedModel
-from models.prediction.options import PredictOptions
+from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.prediction import ClassName
 from worker.baselines.classes import class_metrics, score_classes
 from worker.baselines.columns import group_key, read_table, split_table, thin
@@ -172,7 +172,9 @@ def own_scores(
         check_stop(should_stop)
         encoded = model.encode({name: columns[name][block] for name in names})
         truth = columns[model.config.target][block]
-        parts.append(model.row_scores(encoded, truth, PredictOptions())[score])
+        parts.append(
+            model.row_scores(encoded, truth, PredictOptions(samples=DEFAULT_SAMPLES))[score]
+        )
     return torch.cat(parts)
 
 

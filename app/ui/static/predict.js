@@ -5,7 +5,7 @@ import { digest, show } from "./answer.js";
 import { csvLine } from "./cells.js";
 import { asError, byId, findInput, inputById } from "./dom.js";
 import { document_, element, pointer, table, formatValue, variantName } from "./parts.js";
-import { isMany, positionOf, read, samplesAt } from "./question.js";
+import { isMany, read, samplesAt } from "./question.js";
 import { showSnippets } from "./snippets.js";
 import { showWhy } from "./why.js";
 
@@ -95,14 +95,14 @@ function preview(request, errors) {
 }
 
 /** @param {AnyAnswer} answer */
-function showCost({ samples, timings_ms: { compute, total } }) {
-  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total`;
+function showCost({ samples, sampler, timings_ms: { compute, total } }) {
+  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total (${sampler})`;
 }
 
 function showSettings() {
-  const samples = samplesAt(Number(inputById("samples").value), question.max_samples).toLocaleString("en");
-  byId("samples-value").textContent = samples;
-  byId("samples").setAttribute("aria-valuetext", `${samples} samples`);
+  const samples = samplesAt(Number(inputById("samples").value), question.max_samples);
+  byId("samples-value").textContent = samples === null ? "automatic" : samples.toLocaleString("en");
+  byId("samples").setAttribute("aria-valuetext", samples === null ? "automatic" : `${samples} samples`);
   const prune = findInput("prune");
   if (!prune) return;
   const name = variantName(question.variants[Number(prune.value)].prune);
@@ -201,7 +201,7 @@ function fillIn() {
 }
 
 if (form) {
-  inputById("samples").value = String(Math.round(positionOf(Math.min(100, question.max_samples), question.max_samples)));
+  inputById("samples").value = "-1";
   showSettings();
   form.addEventListener("input", changed);
   form.addEventListener("submit", (event) => {

@@ -6,21 +6,19 @@ import { byId, findInput, inputById } from "./dom.js";
 
 const POINTS = 128; // of the density of a single row
 
-/** A number of samples from 1 to `most`, on a logarithmic scale.
- * @param {number} position of the slider, 0 to 100
+/** A number of samples from 1 to `most`, on a logarithmic scale; null if the service chooses.
+ * @param {number} position of the slider: 0 to 100, or -1
  * @param {number} most */
-export const samplesAt = (position, most) => Math.round(most ** (position / 100));
-/** The inverse of `samplesAt`.
- * @param {number} samples
- * @param {number} most */
-export const positionOf = (samples, most) => (100 * Math.log(samples)) / Math.log(most);
+export const samplesAt = (position, most) => (position < 0 ? null : Math.round(most ** (position / 100)));
 
 /** The body of POST /predict, and the columns of pasted rows that the model does not read.
  * @param {Question} question */
 export function read(question) {
   const { rows, leftOut = [] } = readers[question.task](question);
   /** @type {PredictBody} */
-  const body = { model: question.model, version: String(question.version), ...rows, samples: samplesAt(Number(inputById("samples").value), question.max_samples) };
+  const body = { model: question.model, version: String(question.version), ...rows };
+  const samples = samplesAt(Number(inputById("samples").value), question.max_samples);
+  if (samples !== null) body.samples = samples;
   const [prune, level] = [findInput("prune"), findInput("level")];
   if (prune) body.prune = question.variants[Number(prune.value)].prune;
   if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];

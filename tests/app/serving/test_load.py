@@ -51,7 +51,7 @@ def block(service: Service, failure: BaseException | None = None) -> threading.E
     future = loop.create_future()
     loop.close()
     blocker = Blocker(failure)
-    entry = Entry("blocker", blocker, torch.zeros(1, 1), PredictOptions(), future=future)
+    entry = Entry("blocker", blocker, torch.zeros(1, 1), PredictOptions(samples=100), future=future)
     service.services.predictor.engine._submit(entry)
     assert blocker.begun.wait(5)
     return blocker.release
@@ -269,7 +269,7 @@ def test_a_deadline_that_passes_in_the_queue_is_a_503_at_once(make_service: Make
     assert "deadline_ms=100" in late.json()["detail"]
     assert service.services.predictor.admission.queued_work == 0
     release.set()
-    assert predict(service, deadline_ms=5000).json()["samples"] == 100
+    assert predict(service, samples=100, deadline_ms=5000).json()["samples"] == 100
 
 
 def test_a_deadline_is_met_with_fewer_samples(make_service: MakeService) -> None:

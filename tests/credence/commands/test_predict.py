@@ -81,7 +81,8 @@ def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
     terminal, stdout = pty.openpty()
     env = environment(CREDENCE_URL=service.url, COLUMNS="160", TERM="dumb")
     asked = ["--exceeds", "0.5", "--quantile", "0.1", "--density", "64"]
-    command = [*CREDENCE, "predict", "small", str(path), *asked]
+    drawn = ["--sampler", "monte_carlo", "--samples", "100"]
+    command = [*CREDENCE, "predict", "small", str(path), *asked, *drawn]
     subprocess.run(command, env=env, stdout=stdout, stdin=subprocess.DEVNULL, check=True)
     shown = os.read(terminal, 10_000).decode()
     os.close(stdout)
