@@ -93,8 +93,8 @@ class Fitted:
         return Packed.of([self.local], [self.reads])
 
     @property
-    def can_be_rounded(self) -> bool:
-        """Whether a layer is large enough for bfloat16."""
+    def has_large_layers(self) -> bool:
+        """Whether a layer that each sample multiplies is large enough to take most of the time."""
         return any(map(_is_rounded, self.local.layers[1:]))
 
     def rounded(self) -> "Fitted":

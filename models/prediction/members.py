@@ -58,9 +58,9 @@ class FittedStack:
         return replace(self, members=tuned)
 
     @property
-    def can_be_rounded(self) -> bool:
-        """As `Fitted.can_be_rounded`."""
-        return any(member.can_be_rounded for member in self.members)
+    def has_large_layers(self) -> bool:
+        """As `Fitted.has_large_layers`."""
+        return any(member.has_large_layers for member in self.members)
 
     def rounded(self) -> "FittedStack":
         """As `Fitted.rounded`."""

@@ -646,7 +646,7 @@ class TabularModel(TrainedModel):
     ) -> rounding.Rounding | None:
         """How far products in bfloat16 move the answers; None if no product is large enough."""
         fitted, rows = self.fitted(prune), x[: rounding.ROWS]
-        if isinstance(fitted, FittedDraws) or not fitted.can_be_rounded:
+        if isinstance(fitted, FittedDraws) or not fitted.has_large_layers:
             return None
         plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
         options = self.resolve(replace(plain, return_mc_errors=True))
