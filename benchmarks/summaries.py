@@ -51,9 +51,9 @@ def main() -> None:
         print(json.dumps(measure(arguments.models)))
         return
     kept = arguments.models or Path(tempfile.mkdtemp())
-    for name, table in tables().items():
-        if not (kept / name / "model.json").is_file():
-            fit(table, kept / name)
+    missing = {n: t for n, t in tables().items() if not (kept / n / "model.json").is_file()}
+    for name, table in missing.items():
+        fit(table, kept / name)
     places = [p for p in (arguments.beside, ROOT) if p is not None]
     runs = [[in_child(place, kept) for place in places] for _ in range(arguments.rounds)]
     print(table_of([median([run[i] for run in runs]) for i in range(len(places))]))

@@ -21,6 +21,7 @@ import torch
 from app.serving.batching import Batch, Computed, Entry, requeue, take
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
+from core.process.freed_memory import SERVICE_BYTES, keep_freed_memory
 from models.prediction.prediction import RowPrediction
 
 # The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs
@@ -102,6 +103,7 @@ class Engine:
 
     def _work(self, num_threads: int) -> None:
         torch.set_num_threads(num_threads)  # OpenMP keeps this per calling thread
+        keep_freed_memory(SERVICE_BYTES)
         try:
             while (batch := self._next()) is not None:
                 self._run(batch)

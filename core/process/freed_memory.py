@@ -9,16 +9,24 @@ import ctypes
 import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # <malloc.h>
-LARGE_BYTES = 64 * 2**20  # what is larger, such as a data set, is still returned at once
 KEPT_BYTES = 512 * 2**20  # the most freed memory that is kept
+LARGE_SHARE = 8  # 1/8 of it or more, such as a data set, is still returned at once
+# The arrays of a request's summaries have up to a megabyte. A service has little memory to spare.
+SERVICE_BYTES = 64 * 2**20
 
 
-def keep_freed_memory() -> bool:
-    """Let this process keep freed memory; False where the C library is not glibc."""
+def keep_freed_memory(kept_bytes: int = KEPT_BYTES) -> bool:
+    """Let this process keep freed memory; False where the C library is not glibc.
+
+    Args:
+        kept_bytes: the most that each of its threads keeps; what is an eighth of it or more is
+            returned at once.
+    """
     mallopt = _function("mallopt")
     if mallopt is None:
         return False
-    return all((mallopt(_MMAP_THRESHOLD, LARGE_BYTES), mallopt(_TRIM_THRESHOLD, KEPT_BYTES)))
+    large = mallopt(_MMAP_THRESHOLD, kept_bytes // LARGE_SHARE)
+    return all((large, mallopt(_TRIM_THRESHOLD, kept_bytes)))
 
 
 def return_freed_memory() -> bool:

@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from core.process.freed_memory import KEPT_BYTES, SERVICE_BYTES
+
 IS_GLIBC = platform.libc_ver()[0] == "glibc"
 pytestmark = [
     pytest.mark.process,
@@ -36,7 +38,8 @@ def run(body: str) -> list[int]:
     return [int(number) for number in done.stdout.split()]
 
 
-def test_a_step_that_is_repeated_touches_no_new_pages():
+@pytest.mark.parametrize("kept_bytes", [KEPT_BYTES, SERVICE_BYTES])
+def test_a_step_that_is_repeated_touches_no_new_pages(kept_bytes):
     body = """
         for _ in range(3):
             work()
@@ -46,7 +49,7 @@ def test_a_step_that_is_repeated_touches_no_new_pages():
         print(faults() - before)
     """
     (default,) = run(body)
-    (kept,) = run("keep_freed_memory()\n" + textwrap.dedent(body))
+    (kept,) = run(f"keep_freed_memory({kept_bytes})\n" + textwrap.dedent(body))
     pages = 10 * 8 * 2 * 2**20 // 4096
     assert kept < pages / 100
     if default < pages / 4:

@@ -173,3 +173,14 @@ def test_calibration_error_by_hand() -> None:
     expected = 0.5 * abs(0.5 - 0.91) + 0.5 * abs(1 - 0.55)
     found = expected_calibration_error(confidence, correct, equal_widths(confidence))
     assert found.raw == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("classes", [2, 16, 17])
+def test_probabilities_are_the_softmax_for_any_number_of_classes(classes: int) -> None:
+    random = torch.Generator().manual_seed(0)
+    logits = 30 * torch.randn(5, 4, classes, generator=random, dtype=torch.float64)
+    mixture = CategoricalMixture(logits)
+    expected = logits.exp() / logits.exp().sum(-1, keepdim=True)
+    torch.testing.assert_close(mixture.probs, expected)
+    entropy = -(expected * expected.log()).sum(-1).mean(0)
+    torch.testing.assert_close(mixture.expected_entropy(), entropy)
