@@ -58,6 +58,7 @@ from core.settings import Settings
 from core.telemetry.tracing import flush_traces, start_tracing
 from models.artifact.files import read_model
 from models.model import TrainedModel
+from models.prediction.compiled.compiler import compiler
 
 # Spans of requests only: metrics and logs are exported by other means; health checks are excluded.
 TELEMETRY: TelemetryConfig = {
@@ -184,12 +185,19 @@ def _lookup(context: Context) -> Lookup:
     return look_up
 
 
+# Kernels are read from their cache in half a second. Requests do not wait for those that are not in
+# it: torch answers them, with the same numbers but for rounding.
+CACHED_SECONDS = 2.0
+
+
 def _loader(context: Context, throughput: Throughput) -> Callable[[Version], TrainedModel]:
     settings = context.settings
     device = service_device(settings)
+    compiler().start()
 
     def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
+        compiler().wait(CACHED_SECONDS)
         model = read_model(context.registry.path(version), device)
         warm_up(version.artifact_key, model, throughput)
         return model

@@ -24,7 +24,7 @@ from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
 HIDDEN = (400, 400)
-PRUNING = (0.75, 0.95)
+PRUNING = (0.5, 0.75, 0.9)
 ROWS = (1, 32, 256)
 SAMPLES = 100
 
@@ -67,8 +67,8 @@ def table(model: TabularModel, repetitions: int) -> str:
         share = f"{100 * variant.num_bytes / full.num_bytes:.1f} %"
         widths = "-".join(map(str, model.fitted(prune).local.widths[:-1]))
         accuracy = f"{100 * float(variant.metrics['accuracy']):.2f} %"
-        lines.append([name, widths, share, accuracy, *speed])
-    headers = ["removed", "hidden units left", "bytes", "held-out accuracy"]
+        lines.append([name, variant.by or "–", widths, share, accuracy, *speed])
+    headers = ["removed", "by", "hidden units left", "bytes", "held-out accuracy"]
     return results.markdown([*headers, *(f"{rows} rows, ms (faster)" for rows in ROWS)], lines)
 
 

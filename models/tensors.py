@@ -20,6 +20,10 @@ class TensorRecord:
             return self
         return _map_tensors(self, lambda tensor: tensor.to(device))
 
+    def double(self: Record) -> Record:
+        """A copy whose floating-point numbers are float64."""
+        return _map_tensors(self, lambda t: t.double() if t.is_floating_point() else t)
+
     def detach(self: Record) -> Record:
         """A copy without gradients that shares no memory with the original."""
         return _map_tensors(self, lambda tensor: tensor.detach().clone())

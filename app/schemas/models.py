@@ -10,6 +10,7 @@ from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Respo
 from core.jobs.specs import MAX_ACQUIRED
 from core.registry.registry import Version
 from models.evaluation.baseline import BaselineKind
+from models.posteriors.variant import PrunedBy
 from models.prediction.options import Sampler
 
 Label = str | bool | int | float
@@ -70,6 +71,12 @@ class VariantResponse(Response):
     """A version with a fraction `prune` of its weights removed."""
 
     prune: float
+    by: PrunedBy | None = Field(
+        None,
+        exclude_if=is_none,
+        description="what was ranked and removed: single weights, or whole units, which leaves a "
+        "smaller and faster network; absent for the full model",
+    )
     num_weights: int
     bytes: int
     calibration: Json | None = Field(

@@ -260,6 +260,7 @@ def _variant_json(variant: Variant) -> Json:
         "promise": variant.promise and asdict(variant.promise),
         "samplers": variant.samplers and asdict(variant.samplers),
         "rounding": variant.rounding and asdict(variant.rounding),
+        "by": variant.by,
     }
 
 

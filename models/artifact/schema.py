@@ -40,6 +40,7 @@ from models.forecasting.windows import Frame
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.vocabulary import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
+from models.posteriors.variant import PrunedBy
 from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
 
@@ -64,6 +65,7 @@ class VariantDocument(TypedDict):
     promise: NotRequired[Promise | None]
     samplers: NotRequired[MeasuredSamplers | None]
     rounding: NotRequired[Rounding | None]
+    by: NotRequired[PrunedBy | None]
 
 
 class CandidateDocument(TypedDict):

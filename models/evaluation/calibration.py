@@ -90,7 +90,7 @@ class ScalesVariance:
 
     def _in_cells(
         self,
-        mixture: NumberMixture,
+        means: Float[Tensor, "rows"],
         groups: Groups,
         bounds: Sequence[float],
         levels: Sequence[float],
@@ -100,7 +100,6 @@ class ScalesVariance:
         Args:
             bounds: of each level, for all rows.
         """
-        means = mixture.mean()
         if self.cells is None:
             return means.new_tensor(bounds).unsqueeze(1).expand(-1, len(means))
         pairs = zip(levels, bounds, strict=True)
@@ -143,8 +142,18 @@ class NumberCalibration(ScalesVariance):
         Args:
             groups: the number of each row's group; −1 or None if it is unknown.
         """
-        mean, deviation = mixture.mean(), mixture.total().sqrt()
-        bounds = self._in_cells(mixture, groups, [*map(self.half_width, levels)], levels)
+        return self.intervals_about(mixture.mean(), mixture.total().sqrt(), levels, groups)
+
+    def intervals_about(
+        self,
+        mean: Float[Tensor, "rows"],
+        deviation: Float[Tensor, "rows"],
+        levels: Sequence[float],
+        groups: Groups = None,
+    ) -> list[Bounds]:
+        """`intervals`, given the calibrated mean and total standard deviation."""
+        alike = [*map(self.half_width, levels)]
+        bounds = alike if self.cells is None else self._in_cells(mean, groups, alike, levels)
         return [(mean - half * deviation, mean + half * deviation) for half in bounds]
 
     def score(self, level: float) -> float:
@@ -159,7 +168,15 @@ class NumberCalibration(ScalesVariance):
 
     def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
         """The intervals that contain targets with at most these residuals."""
-        mean, deviation = mixture.mean(), mixture.total().sqrt()
+        return self.within_about(mixture.mean(), mixture.total().sqrt(), scores)
+
+    def within_about(
+        self,
+        mean: Float[Tensor, "rows"],
+        deviation: Float[Tensor, "rows"],
+        scores: Sequence[float],
+    ) -> list[Bounds]:
+        """`within`, given the calibrated mean and total standard deviation."""
         halves = [score * deviation for score in scores]
         return [(mean - half, mean + half) for half in halves]
 
@@ -209,7 +226,8 @@ class ShapeCalibration(ScalesVariance):
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> Float[Tensor, "ends rows"]:
         """The probabilities below all lower ends, then those below all upper ends."""
-        bounds = self._in_cells(mixture, groups, [*map(self.probability, levels)], levels)
+        probabilities = [*map(self.probability, levels)]
+        bounds = self._in_cells(mixture.mean(), groups, probabilities, levels)
         tails = 0.5 * (1 - bounds)
         return torch.cat([tails, 1 - tails])
 

@@ -1,7 +1,7 @@
 """The surprise of a row's features: of how they go together, and of wide ones by themselves."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from models.out_of_distribution.dependence import Dependence
 from models.out_of_distribution.left_out import LEFT_OUT
 from models.out_of_distribution.ratio_nets import RatioNets
 from models.out_of_distribution.subspace import Subspace
+from models.tensors import TensorRecord
 
 MAX_ROWS = 20_000  # that are learned from; of more rows evenly spread ones
 LEAST_ROWS = 40  # below them nothing is fitted
@@ -30,8 +31,8 @@ _FEW = 512  # of which contributions are computed at once, against rows of the b
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """The network inputs that each part reads, without pieces.
+class Inputs(TensorRecord):
+    """The network inputs that each part reads, without pieces; its tensors are on one device.
 
     Args:
         narrow: inputs of numbers, categories and times, and the `column` of each, from 0.
@@ -60,11 +61,12 @@ class Inputs:
 
     def __call__(self, rows: Float[Tensor, "rows compact"]) -> tuple[Tensor, Tensor]:
         """The narrow and the wide inputs of encoded rows."""
-        expand = self.expand.to(rows.device)
-        slots = (rows.index_select(1, expand.coded) == expand.codes).to(rows)
-        x = torch.cat([rows.index_select(1, expand.plain), slots], 1)
-        narrow, wide = (index.to(x.device) for index in (self.narrow, self.wide))
-        return x.index_select(1, narrow), x.index_select(1, wide)
+        expand = self.expand
+        x = rows.index_select(1, expand.plain)
+        if expand.coded.numel():
+            slots = (rows.index_select(1, expand.coded) == expand.codes).to(rows)
+            x = torch.cat([x, slots], 1)
+        return x.index_select(1, self.narrow), x.index_select(1, self.wide)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,9 @@ class FeatureScores:
     num_features: int
     dependence: Dependence | None = None
     subspace: Subspace | None = None
+    _placed: dict[torch.device, "FeatureScores"] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def begin(cls, encoder: FeatureEncoder, left_out: Float[np.ndarray, "rows"]) -> "FeatureScores":
@@ -121,20 +126,30 @@ class FeatureScores:
         Args:
             of_columns: the rows' scores by column (`FeatureEncoder.column_score`).
         """
+        placed = self._on(rows.device)
         parts = [
-            most_surprising(list(self._surprises(some, own)))
+            most_surprising(list(placed.surprises(some, own)))
             for some, own in zip(rows.split(_CHUNK), of_columns.split(_CHUNK), strict=True)
         ]
         return torch.cat(parts).round(decimals=_DECIMALS)
 
-    def _surprises(
+    def surprises(
         self, rows: Float[Tensor, "rows compact"], of_columns: Float[Tensor, "rows"]
     ) -> Iterator[Float[Tensor, "rows"]]:
-        yield self.tails[COLUMNS].to(rows.device)(of_columns)
+        """The surprise of each part, if its tensors are on the device of the rows."""
+        yield self.tails[COLUMNS](of_columns)
         for name, x in zip(PARTS, self.inputs(rows), strict=True):
             part = getattr(self, name)
             if part is not None:
-                yield self.tails[name].to(rows.device)(part.to(rows.device)(x.double()))
+                yield self.tails[name](part(x.double()))
+
+    def _on(self, device: torch.device) -> "FeatureScores":
+        """Itself in float64 on a device, where it stays."""
+        if device not in self._placed:
+            parts = {name: getattr(self, name) for name in PARTS}
+            moved = {k: part and part.to(device).double() for k, part in parts.items()}
+            self._placed[device] = replace(self, inputs=self.inputs.to(device), **moved)
+        return self._placed[device]
 
     def contributions(
         self, rows: Float[Tensor, "rows compact"]
@@ -146,10 +161,11 @@ class FeatureScores:
         found = np.zeros((len(rows), self.num_features))
         if self.dependence is None:
             return found
-        own, column = self.dependence.to(rows.device), self.inputs.column.to(rows.device)
+        placed = self._on(rows.device)
+        assert placed.dependence is not None
         for start in range(0, len(rows), _FEW):
-            narrow, _ = self.inputs(rows[start : start + _FEW])
-            each = own.contributions(narrow, column).cpu().numpy()
+            narrow, _ = placed.inputs(rows[start : start + _FEW])
+            each = placed.dependence.contributions(narrow, placed.inputs.column).cpu().numpy()
             found[start : start + _FEW, list(self.inputs.features)] = each
         return found
 

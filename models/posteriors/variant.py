@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from models.config import Json
 from models.evaluation.calibration import Calibration
@@ -11,6 +12,8 @@ from models.expected_scores.promise import Promise
 from models.inference.method import State
 from models.prediction.cheapest.record import MeasuredSamplers
 from models.prediction.products.rounding import Rounding
+
+PrunedBy = Literal["weights", "units"]
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,12 @@ class Variant:
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
     samplers: MeasuredSamplers | None = None  # None: not measured
     rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it
+    by: PrunedBy | None = None  # what was ranked; None: not pruned, or by weights in release 0.1
 
     def describe(self) -> Json:
         return {
             "prune": self.prune,
+            **({"by": self.by or "weights"} if self.prune else {}),
             "num_weights": self.state.num_weights,
             "bytes": self.num_bytes,
             "calibration": self.calibration and self.calibration.describe(),

@@ -31,11 +31,16 @@ from models.likelihoods import (
     expected_noise,
 )
 from models.networks import LocallyDrawn, Network, Stack
+from models.prediction.compiled import passes
+from models.prediction.compiled.compiler import compiler
+from models.prediction.compiled.passes import Outputs
+from models.prediction.compiled.plain import Plain
 from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseCache, NoiseSource
-from models.prediction.options import Sampler
+from models.prediction.options import ResolvedOptions, Sampler
+from models.prediction.prediction import Arrays, summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import (
@@ -75,6 +80,7 @@ class Engine:
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
+    compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
 
     @cached_property
     def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
@@ -119,6 +125,32 @@ class Engine:
             with torch.inference_mode():
                 mixture = self._mixture(sampled, sampler)
             yield rows, mixture
+
+    def summaries(
+        self,
+        fitted: Ready,
+        x: Float[Tensor, "rows inputs"],
+        options: ResolvedOptions,
+        score: str | None,
+        calibration: Calibration | None,
+    ) -> Iterator[Arrays]:
+        """`summarise` of each chunk of rows, by compiled kernels where they can."""
+        request = options.sampler, options.seed, options.samples
+        if isinstance(fitted, FittedDraws):
+            for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
+                yield summarise(mixture, options, score, calibration, self.groups(x[rows]))
+            return
+        plain = Plain.of(self.likelihood, self.target, options, score, calibration)
+        for rows, passed in self._passes(fitted, x, *request):
+            groups, found = self.groups(x[rows]), None
+            with torch.inference_mode():
+                if plain is not None and isinstance(passed, Outputs):
+                    found = plain.summarise(passed, groups)
+                if found is None:
+                    sampled = passed.sampled() if isinstance(passed, Outputs) else passed
+                    mixture = self._mixture(sampled, options.sampler)
+                    found = summarise(mixture, options, score, calibration, groups)
+            yield found
 
     @torch.inference_mode()
     def outputs(
@@ -217,22 +249,40 @@ class Engine:
     def _sampled(
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled]]:
+        for rows, passed in self._passes(fitted, x, sampler, seed, samples):
+            yield rows, passed.sampled() if isinstance(passed, Outputs) else passed
+
+    def _passes(
+        self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
+    ) -> Iterator[tuple[slice, Sampled | Outputs]]:
+        """The outputs of each chunk of rows, by compiled kernels where there are some."""
         shares = divide(fitted.members, samples)
         widest = max(share.member.local.max_width for share in shares)
         widths = (widest, self.likelihood.num_outputs)
         chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes)
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
+        noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
+        kernels = compiler().kernels if self.compiles else None
+        packed = None if kernels is None else fitted.packed
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)
+            passed: Sampled | Outputs
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
                 if sampler == "moments":
                     nodes = self.nodes[: fitted.nodes].to(inputs)
-                    sampled = sample_moments(fitted.members, inputs, nodes)
+                    passed = (
+                        sample_moments(fitted.members, inputs, nodes)
+                        if kernels is None or packed is None
+                        else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
+                    )
+                elif kernels is not None and packed is not None:
+                    passed = passes.sample(
+                        kernels, packed, shares, inputs, noise, integrate=integrate
+                    )
                 else:
-                    noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
-                    sampled = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
-            yield rows, sampled
+                    passed = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
+            yield rows, passed
 
     @torch.inference_mode()
     def _mixtures_of_draws(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeGuard
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.compiled.packed import Packed
 from models.prediction.local import Layer, LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
 from models.prediction.products.choice import Choice, is_large
@@ -85,9 +87,14 @@ class Fitted:
         layers = (choice.fastest(first, reads_inputs=True), *map(choice.fastest, later))
         return replace(self, local=replace(self.local, layers=layers))
 
+    @cached_property
+    def packed(self) -> Packed | None:
+        """The network as compiled kernels read it; None if it is not for them."""
+        return Packed.of([self.local], [self.reads])
+
     @property
-    def can_be_rounded(self) -> bool:
-        """Whether a layer is large enough for bfloat16."""
+    def has_large_layers(self) -> bool:
+        """Whether a layer that each sample multiplies is large enough to take most of the time."""
         return any(map(_is_rounded, self.local.layers[1:]))
 
     def rounded(self) -> "Fitted":
@@ -100,7 +107,7 @@ class Fitted:
         layers = [Bfloat16Layer.of(layer) if _is_rounded(layer) else layer for layer in hidden]
         return replace(self, local=replace(self.local, layers=(first, *layers)))
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Operations per sample and row."""
         return self.local.operations

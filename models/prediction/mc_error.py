@@ -72,6 +72,8 @@ def _ratios(name: str, runs: Sequence[Arrays]) -> np.ndarray:
 
 def factor_at(factors: Factors, samples: int) -> float:
     """The ratio, interpolated in log(samples); 1 for one sample or without measurements."""
+    if samples in factors:
+        return factors[samples]
     known = [1, *sorted(factors)]
     ratios = [1.0, *(factors[count] for count in sorted(factors))]
     return float(np.interp(math.log(samples), np.log(known), ratios))

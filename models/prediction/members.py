@@ -10,6 +10,7 @@ from models.inference.bbb import BBBState
 from models.inference.members import split_members
 from models.networks import MLP, Stack
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
 from models.prediction.products.choice import Choice
 from models.prediction.together import Together, stack_members
@@ -45,21 +46,27 @@ class FittedStack:
         with torch.inference_mode():
             return stack_members(self.members)
 
+    @cached_property
+    def packed(self) -> Packed | None:
+        """The members as compiled kernels read them; None if one is not for them."""
+        members = self.members
+        return Packed.of([one.local for one in members], [one.reads for one in members])
+
     def tuned(self, choice: Choice) -> "FittedStack":
         """As `Fitted.tuned`."""
         tuned = tuple(member.tuned(choice) for member in self.members)
         return replace(self, members=tuned)
 
     @property
-    def can_be_rounded(self) -> bool:
-        """As `Fitted.can_be_rounded`."""
-        return any(member.can_be_rounded for member in self.members)
+    def has_large_layers(self) -> bool:
+        """As `Fitted.has_large_layers`."""
+        return any(member.has_large_layers for member in self.members)
 
     def rounded(self) -> "FittedStack":
         """As `Fitted.rounded`."""
         return replace(self, members=tuple(member.rounded() for member in self.members))
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Operations per sample and row: the mean over the members."""
         return sum(member.operations for member in self.members) // len(self.members)

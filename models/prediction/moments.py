@@ -4,6 +4,7 @@ Source of the propagation: Wu et al. 2019, Deterministic Variational Inference (
 """
 
 import math
+from functools import cache
 
 import numpy as np
 import torch
@@ -45,12 +46,19 @@ def relu_moments(mean: Units, variance: Units) -> Gaussian:
 
 def _quadrature(activation: str, mean: Units, variance: Units) -> Gaussian:
     """Gauss–Hermite: E f(a) = Σ w_k f(μ + σ x_k), two passes for the variance."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    nodes, weights = quadrature()
     x = mean.new_tensor(nodes).view(-1, *[1] * mean.ndim)
-    w = mean.new_tensor(weights / weights.sum()).view_as(x)
+    w = mean.new_tensor(weights).view_as(x)
     values = ACTIVATIONS[activation](mean + variance.sqrt() * x)
     centre = (w * values).sum(0)
     return centre, (w * (values - centre).square()).sum(0)
+
+
+@cache
+def quadrature() -> Float[np.ndarray, "2 nodes"]:
+    """Nodes x_k and weights w_k of E f(z) = Σ w_k f(x_k), z ~ N(0, 1)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    return np.stack([nodes, weights / weights.sum()])
 
 
 def integrate_last(network: LocalNetwork, first: First, output: slice) -> Gaussian:

@@ -23,6 +23,7 @@ DEFAULT_CACHE_BYTES = 32 * 2**20
 
 Noise = tuple[Float[Tensor, "samples _"], ...]
 """One block per layer, as wide as the layer."""
+Tensors = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,14 @@ class NoiseCache:
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[tuple[Any, ...], Noise] = OrderedDict()
+        self._entries: OrderedDict[tuple[Any, ...], Tensors] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(
         self,
         key: tuple[Any, ...],
-        draw: Callable[..., Noise],
-    ) -> Noise:
+        draw: Callable[..., Tensors],
+    ) -> Tensors:
         """The result of `draw(*key)`, cached; the key begins with (sampler, seed, start, stop)."""
         with self._lock:
             if key in self._entries:
@@ -89,7 +90,7 @@ class NoiseCache:
             self._keep(key, noise)
         return noise
 
-    def _keep(self, key: tuple[Any, ...], noise: Noise) -> None:
+    def _keep(self, key: tuple[Any, ...], noise: Tensors) -> None:
         with self._lock:
             self._entries[key] = noise
             while sum(map(_num_bytes, self._entries.values())) > self._max_bytes:

@@ -4,7 +4,7 @@ The ranges are ``annotated_types`` metadata, as in `models.config`. Requests and
 inherit from these records, so that pydantic checks the ranges and OpenAPI shows them.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Interval, Len
@@ -316,6 +316,10 @@ class ResolvedOptions(PredictOptions):
     def asked(self) -> tuple[Any, ...]:
         """With the adapted levels, which requests of one batch share, too."""
         return (*super().asked, self.adapted)
+
+    def with_samples(self, samples: int) -> "ResolvedOptions":
+        """These options with another number of samples."""
+        return self if samples == self.samples else replace(self, samples=samples)
 
     @classmethod
     def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":

@@ -42,6 +42,7 @@ CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
 P = TypeVar("P", bound="Prediction")
 S = TypeVar("S")
+V = TypeVar("V", Tensor, np.ndarray)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +203,8 @@ class RowPrediction(Prediction):
 
         NaN and infinity, which a diverging forecast has, are above any bound.
         """
+        if above is None and self.abstained is None:
+            return self
         return replace(self, abstained=None if above is None else ~(self.uncertainty <= above))
 
     @property
@@ -476,7 +479,7 @@ def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
     return options.adapted if isinstance(options, ResolvedOptions) else ()
 
 
-def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
+def bounds(kind: IntervalKind, level: float, lower: V, upper: V) -> dict[str, V]:
     """The two arrays of an interval in a summary."""
     return {f"{kind} lower {level}": lower, f"{kind} upper {level}": upper}
 
@@ -493,6 +496,8 @@ def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
 
 def concatenate(parts: list[Arrays]) -> Arrays:
     """Join the summaries of consecutive chunks of rows."""
+    if len(parts) == 1:
+        return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -554,25 +559,21 @@ def to_prediction(
         mc_error=summary.get("mc_error"),
         mc_errors=errors_of(summary) if options.return_mc_errors else None,
         answers=questions.answers(summary, options, classes),
+        intervals=intervals(summary, options) if classes is None else (),
+        **({} if classes is None else _of_classes(summary, classes)),
     )
-    if classes is None:
-        answer = replace(answer, intervals=intervals(summary, options))
-    else:
-        answer = _with_classes(answer, summary, classes)
     return answer.abstaining(options.abstain_above)
 
 
-def _with_classes(
-    answer: RowPrediction, summary: Arrays, classes: tuple[ClassName, ...]
-) -> RowPrediction:
+def _of_classes(summary: Arrays, classes: tuple[ClassName, ...]) -> dict[str, Any]:
+    """The fields that only predictions of classes have."""
     expected, mutual = summary["expected_entropy"], summary["mutual_information"]
-    return replace(
-        answer,
-        classes=classes,
-        labels=[classes[index] for index in summary["mean"].argmax(1).tolist()],
-        entropy={
+    return {
+        "classes": classes,
+        "labels": [classes[index] for index in summary["mean"].argmax(1).tolist()],
+        "entropy": {
             "total": expected + mutual,
             "aleatoric": expected,
             "epistemic": mutual,
         },
-    )
+    }

@@ -1,13 +1,15 @@
 """The noise of one request, for each member or for members together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from models.prediction.compiled.packed import Packed, PackedNoise
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
-from models.prediction.samplers import DrawNoise
+from models.prediction.samplers import DrawNoise, Share
 
 Widths = tuple[int, ...]
 
@@ -34,6 +36,23 @@ class RequestNoise:
             return member.noise(self.cache.get(key, draw))
 
         return cached
+
+    def packed(self, packed: Packed, shares: Sequence[Share]) -> PackedNoise:
+        """Return the normals of all members as compiled kernels read them."""
+
+        def draw(*_: object) -> tuple[Tensor, ...]:
+            noises = [
+                share.member.noise(
+                    self.sources[share.member.widths].draw(
+                        self.sampler, self.seed, share.samples.start, share.samples.stop
+                    )
+                )
+                for share in shares
+            ]
+            return PackedNoise.of(noises, packed.shapes.shape[1]).tensors
+
+        key = (self.sampler, self.seed, 0, shares[-1].samples.stop, packed)
+        return PackedNoise.from_tensors(self.cache.get(key, draw))
 
     def of_members(self, widths: Widths, starts: tuple[int, ...], count: int) -> Noise:
         """Return normals [members · count, width] per layer: `count` samples from each start."""

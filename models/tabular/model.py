@@ -91,7 +91,6 @@ from models.prediction.prediction import (
     RowPrediction,
     concatenate,
     moments,
-    summarise,
     to_prediction,
 )
 from models.prediction.products import rounding
@@ -178,6 +177,7 @@ class TabularModel(TrainedModel):
             whole_draws=not local,
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
+            compiles=self.tuned,
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -266,14 +266,14 @@ class TabularModel(TrainedModel):
         fitted = self.fitted(options.prune)
 
         def summarise_with(samples: int) -> Arrays:
-            return self._summary(fitted, x, replace(options, samples=samples))
+            return self._summary(fitted, x, options.with_samples(samples))
 
         if options.target_mc_error is None or options.sampler == "moments":
             summary, samples = summarise_with(options.samples), options.samples
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
-        used, detector = replace(options, samples=samples), self.detector(options.prune)
+        used, detector = options.with_samples(samples), self.detector(options.prune)
         if detector.score == SURPRISE:
             summary["ood_score"] = self.surprise(x)
         answer = self._compared(to_prediction(summary, used, detector, self.classes), x)
@@ -646,7 +646,7 @@ class TabularModel(TrainedModel):
     ) -> rounding.Rounding | None:
         """How far products in bfloat16 move the answers; None if no product is large enough."""
         fitted, rows = self.fitted(prune), x[: rounding.ROWS]
-        if isinstance(fitted, FittedDraws) or not fitted.can_be_rounded:
+        if isinstance(fitted, FittedDraws) or not fitted.has_large_layers:
             return None
         plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
         options = self.resolve(replace(plain, return_mc_errors=True))
@@ -746,16 +746,11 @@ class TabularModel(TrainedModel):
         Args:
             score: the out-of-distribution score; None for the detector's, if it is a mixture's.
         """
-        sampler, seed = options.sampler, options.seed
-        calibration = self._calibration_of(options.prune)
+        sampler, calibration = options.sampler, self._calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
-        chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            parts = [
-                summarise(m, options, score, calibration, self.engine.groups(x[rows]))
-                for rows, m in chunks
-            ]
+            parts = list(self.engine.summaries(fitted, x, options, score, calibration))
         summary, variant = concatenate(parts), self.variant(options.prune)
         if not self._has_errors(sampler):
             summary = without_errors(summary)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -46,6 +46,14 @@ from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
 from models.training.row_profile import RowProfile
 from models.training.trainer import Trainer, required
+from models.training.unit_variants import (
+    are_as_good,
+    can_pay,
+    grow,
+    shrink,
+    trial_share,
+    tuning_epochs,
+)
 
 
 @runtime_checkable
@@ -196,8 +204,11 @@ class Fitting:
     @property
     def epochs_left(self) -> int:
         """Epochs of `polish` and of the pruned variants."""
-        tuning = required(self.config.training.fine_tune_epochs, "fine_tune_epochs")
-        return self._polish_epochs + len(self.config.pruning or ()) * tuning
+        return self._polish_epochs + len(self.config.pruning or ()) * self._tuning
+
+    @property
+    def _tuning(self) -> int:
+        return required(self.config.training.fine_tune_epochs, "fine_tune_epochs")
 
     @property
     def _polish_epochs(self) -> int:
@@ -242,9 +253,7 @@ class Fitting:
                 notes = (*notes, *found)
         variants = {0.0: full}
         if isinstance(method, BayesByBackprop):
-            for fraction in self.config.pruning or ():
-                state = self._prune(method, state, fraction)
-                variants[fraction] = _variant(fraction, state)
+            variants |= self._pruned(method, state)
         records = tuple(asdict(result) for result in fit.history)
         return replace(model, variants_by_prune=variants, history=records, notes=notes)
 
@@ -341,16 +350,75 @@ class Fitting:
         draws = state.draws(posterior)
         return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes
 
-    def _prune(self, method: BayesByBackprop, parent: BBBState, fraction: float) -> BBBState:
-        """Prune the parent further, then fine-tune the remaining weights with the mask fixed."""
+    def _pruned(self, method: BayesByBackprop, full: Any) -> dict[float, Variant]:
+        """The pruned variants: by units where that pays, as long as it is as good, else by weights.
+
+        Once fewer units were worse, larger fractions are pruned by weights without another try.
+        """
+        variants, parent, tries = {}, full, self._tries_units(full)
+        fractions = self.config.pruning or ()
+        for i, fraction in enumerate(fractions):
+            if tries:
+                self._expect(fractions[i:])
+                units = self._prune_units(full, fraction)
+                weights = self._prune(method, parent, fraction, trial=True)
+                assert isinstance(self.problem, RowProblem)
+                tries = are_as_good(self.problem, units, weights)
+                if tries:
+                    variants[fraction] = replace(_variant(fraction, units), by="units")
+                    parent = weights
+                    continue
+                self.stages.reporter.expect(len(fractions[i:]) * self._tuning)
+            parent = self._prune(method, parent, fraction)
+            variants[fraction] = _variant(fraction, parent)
+        return variants
+
+    def _expect(self, fractions: Sequence[float]) -> None:
+        """Report the epochs of these fractions: of each a variant by units, and a trial."""
+        epochs = self._tuning
+        self.stages.reporter.expect(sum(epochs + tuning_epochs(f, epochs) for f in fractions))
+
+    def _tries_units(self, full: Any) -> bool:
+        tunes = self.config.training.fine_tune_epochs != 0
+        return tunes and isinstance(full, BBBState) and can_pay(self.problem, full)
+
+    def _prune_units(self, full: BBBState, fraction: float) -> BBBState:
+        """Prune units of the full posterior, then fine-tune the smaller network."""
+        assert isinstance(self.problem, RowProblem)
+        problem, state, mask = shrink(self.problem, full, fraction)
+        return grow(replace(self, problem=problem).tune_units(state, fraction), full, mask)
+
+    def tune_units(self, state: BBBState, fraction: float) -> BBBState:
+        """Fine-tune what is left of all units at the fit's rate: most of it is to relearn."""
+        tuning = self._fine_tuning(fraction)
+        longer = replace(
+            tuning,
+            epochs=tuning_epochs(fraction, required(tuning.epochs, "epochs")),
+            learning_rate=self.config.training.learning_rate,
+        )
+        trainer = self._trainer(_without_warmup(self._method), longer, state.detach())
+        tuned: BBBState = self.stages.run(f"{self.prefix}prune-{fraction:g}-units", trainer)
+        return tuned
+
+    def _prune(
+        self, method: BayesByBackprop, parent: BBBState, fraction: float, *, trial: bool = False
+    ) -> BBBState:
+        """Prune the parent further, then fine-tune the remaining weights with the mask fixed.
+
+        A trial fine-tunes on a share of the rows.
+        """
         state = replace(parent, posterior=prune(parent.posterior, fraction)).detach()
         self.task.ranks.align(state.tensors())
         if self.config.training.fine_tune_epochs == 0:
             return state
-        kl = replace(method.config.kl, warmup_epochs=0)
-        tuning = replace(method, config=replace(method.config, kl=kl))
-        trainer = self._trainer(tuning, self._fine_tuning(fraction), state)
-        tuned: BBBState = self.stages.run(f"{self.prefix}prune-{fraction:g}", trainer)
+        task = self.task
+        if trial:
+            assert isinstance(task, RowTask)
+            task = replace(task, most=math.ceil(trial_share(fraction) * task.num_data))
+        tuning = self._fine_tuning(fraction)
+        trainer = self._trainer(_without_warmup(method), tuning, state, task=task)
+        name = f"{self.prefix}prune-{fraction:g}" + ("-trial" if trial else "")
+        tuned: BBBState = self.stages.run(name, trainer)
         return tuned
 
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
@@ -369,15 +437,27 @@ class Fitting:
         )
 
     def _trainer(
-        self, method: Method, training: TrainingConfig, state: Any, *, watched: bool = False
+        self,
+        method: Method,
+        training: TrainingConfig,
+        state: Any,
+        *,
+        watched: bool = False,
+        task: Task | None = None,
     ) -> Trainer:
         """A trainer; it scores held-out data to choose the epoch, or to report if `watched`."""
         chooses = self.problem.chooses
         score = self.problem.score if chooses or watched else None
-        return Trainer(self.task, training, method, state, score, chooses)
+        return Trainer(task or self.task, training, method, state, score, chooses)
+
+
+def _without_warmup(method: Method) -> Method:
+    assert isinstance(method, BayesByBackprop)
+    kl = replace(method.config.kl, warmup_epochs=0)
+    return replace(method, config=replace(method.config, kl=kl))
 
 
 def _variant(fraction: float, state: Any) -> Variant:
     """A variant with the state that predicts and is stored."""
     plain = state.unsharpened() if isinstance(state, SharpenedState) else state
-    return Variant(fraction, plain)
+    return Variant(fraction, plain, by="weights" if fraction else None)

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from core.context import open_context
 from core.settings import load_settings
 from core.telemetry.logging import configure_logging
+from models.prediction.compiled.compiler import compiler
 from tests.app.browser import BROWSERS, installed_browser
 from tests.app.cards import publish_all
 from tests.app.running import Service, class_columns, publish, regression_columns, serving
@@ -30,6 +31,12 @@ def anyio_backend() -> str:
 def _logging() -> None:
     """As in production, where an exception is a line of JSON."""
     configure_logging("json", "info")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels() -> None:
+    """No test begins with torch and ends with compiled kernels, which round otherwise."""
+    compiler().wait()
 
 
 @pytest.fixture(scope="session")

@@ -32,9 +32,16 @@ def pruning(card: Json) -> Content:
         )
         for name, label, reading, y_title, values in drawn
     ]
-    headers = ("variant", "weights left", "bytes stored", *(score.title for score in shown))
+    scored = (score.title for score in shown)
+    headers = ("variant", "pruned by", "weights left", "bytes stored", *scored)
     rows = [
-        [variant_name(v["prune"]), v["num_weights"], v["bytes"], *(column[i] for column in scores)]
+        [
+            variant_name(v["prune"]),
+            v.get("by", ""),
+            v["num_weights"],
+            v["bytes"],
+            *(column[i] for column in scores),
+        ]
         for i, v in enumerate(variants)
     ]
     return [Table("Pruned variants", headers, rows)], charts

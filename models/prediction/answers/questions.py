@@ -1,6 +1,7 @@
 """All questions that predictive mixtures answer, in the order of a response."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -52,6 +53,11 @@ def of_mixture(
     }
 
 
+def are_asked(options: BatchOptions) -> bool:
+    """Whether any question is asked."""
+    return any(question.is_asked(options) for question in QUESTIONS)
+
+
 def errors_of(
     mixture: Mixture, raw: Mixture, summary: TensorsByName, options: BatchOptions, error: ErrorOf
 ) -> dict[str, Tensor]:
@@ -94,7 +100,8 @@ def _of_question(question: Question, summary: Mapping[str, V]) -> dict[str, V]:
     return {k.removeprefix(prefix): v for k, v in summary.items() if k.startswith(prefix)}
 
 
-def not_answered(task: str) -> dict[str, str]:
+@cache
+def not_answered(task: str) -> Mapping[str, str]:
     """Options that models of a task do not have, each with its error message."""
     return {one.name: _refusal(one, task) for one in QUESTIONS if task not in one.tasks}
 

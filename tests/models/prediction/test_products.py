@@ -182,7 +182,7 @@ def test_small_networks_are_not_measured() -> None:
     network = MLP.build(MLPConfig(hidden=(20, 20)), 6, 2)
     loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
     fitted = Fitted.of(network, BBBState(MeanFieldNormal(loc, torch.full_like(loc, -2.0)), {}))
-    assert not fitted.can_be_rounded
+    assert not fitted.has_large_layers
 
 
 def test_a_stored_version_keeps_its_verdict(model: TabularModel, tmp_path: Path) -> None:

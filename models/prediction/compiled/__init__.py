@@ -1,0 +1,22 @@
+"""Small networks and their summaries in compiled loops, without Python's lock.
+
+A network with layers of some fifty units is all overhead in torch: sixty operations of a few
+microseconds each, where the arithmetic takes twenty. Two kernels replace them.
+
+`kernels.sample` draws the hidden layers by local reparameterisation (`models.prediction.local`),
+for sample s and row r
+
+    m¹ = W x + b,  v¹ = V x² + c,      hˡ = f(mˡ + √vˡ εˡ_s),
+    mˡ⁺¹ = W hˡ + b,  vˡ⁺¹ = V (hˡ)² + c,
+
+with the means W, b and variances V, c of the weights and the noise ε of the torch path. The
+innermost loop runs over pairs of a row and a sample. `kernels.propagate` propagates moments as
+`models.prediction.moments` does. `kernels.numbers` and `kernels.classes` summarise what follows:
+the mean, the parts of the variance or entropy, quantiles by Newton's method, and the Monte-Carlo
+error, with the formulas of `models.prediction.predictive` and `standard_error`.
+
+Results equal those of torch but for rounding: products and means of units are in float32,
+summaries in float64. Layers of more than `packed.MAX_WEIGHTS` weights stay with torch, whose
+products of matrices are then faster. `compiler` compiles in the background; until it is ready, and
+for all that `plain` does not answer, torch computes the answer.
+"""

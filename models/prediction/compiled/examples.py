@@ -1,0 +1,37 @@
+"""Smallest calls of all kernels, with the types of real ones, so that they are compiled."""
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import numpy as np
+import torch
+
+from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.compiled import passes, summaries
+from models.prediction.compiled.packed import Packed
+from models.prediction.fitted import Fitted
+from models.prediction.local import LayerMoments, LocalNetwork
+from models.prediction.noise import NoiseCache, NoiseSource
+from models.prediction.request_noise import RequestNoise
+from models.prediction.samplers import divide
+
+_SAMPLES = 2
+
+
+def calls(kernels: ModuleType) -> Iterator[Callable[[], object]]:
+    """Each kernel's call, of a network with one hidden unit."""
+    layers = tuple(LayerMoments(torch.ones(2, 1, 1), torch.ones(2, 1, 1)) for _ in range(2))
+    local, empty = LocalNetwork(layers, "relu"), torch.zeros(0)
+    member = Fitted(MeanFieldNormal(empty, empty), {}, local, (1, 1))
+    packed = Packed.of([local], [None])
+    assert packed is not None
+    x, block = torch.ones(1, 1), torch.ones(_SAMPLES, 1)
+    sources = {member.widths: NoiseSource(member.widths)}
+    noise = RequestNoise(sources, NoiseCache(), "monte_carlo", 0, x.device)
+    shares = divide([member], _SAMPLES)
+    yield lambda: passes.propagate(kernels, packed, [member], x, block)
+    outputs = passes.sample(kernels, packed, shares, x, noise, integrate=False)
+    yield lambda: summaries.numbers(
+        outputs, np.zeros(_SAMPLES, np.float32), (0.0, 1.0), 1.0, (0.5,), even=True
+    )
+    yield lambda: summaries.classes(outputs, 1.0, binary=True, even=True)

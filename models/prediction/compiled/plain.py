@@ -1,0 +1,151 @@
+"""The plain summaries of a request: means, variances, intervals and errors by compiled kernels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Float64, Int
+from torch import Tensor
+
+from models.evaluation.adaptive import allowed_scores
+from models.evaluation.calibration import (
+    Calibration,
+    ClassCalibration,
+    NumberCalibration,
+    ScalesVariance,
+)
+from models.features.targets import NumberTarget, Target
+from models.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+)
+from models.likelihoods.likelihood import Likelihood
+from models.prediction.answers import questions
+from models.prediction.compiled import summaries
+from models.prediction.compiled.passes import Outputs
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import CALIBRATED, Arrays, adapted_to, bounds, wants_errors
+from models.prediction.samplers import points
+
+_SCORES = (None, "epistemic_variance", "total_entropy")  # that the summaries have
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What a request asks of Gaussian or categorical mixtures, without further questions.
+
+    Args:
+        units: mean and standard deviation of a number.
+        levels: of credible intervals.
+    """
+
+    likelihood: Likelihood
+    options: ResolvedOptions
+    score: str | None
+    calibration: Calibration | None
+    units: tuple[float, float]
+    levels: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        likelihood: object,
+        target: Target,
+        options: ResolvedOptions,
+        score: str | None,
+        calibration: Calibration | None,
+    ) -> "Plain | None":
+        """The request; None if kernels do not answer all of it."""
+        kinds = Bernoulli | Categorical | HeteroscedasticGaussian | HomoscedasticGaussian
+        asks_more = wants_errors(options) or questions.are_asked(options)
+        if not isinstance(likelihood, kinds) or asks_more or score not in _SCORES:
+            return None
+        units = (target.mean, target.std) if isinstance(target, NumberTarget) else (0.0, 1.0)
+        levels = options.intervals if "credible" in options.interval_kinds else ()
+        return cls(likelihood, options, score, calibration, units, levels)
+
+    def summarise(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
+        """As `summarise` of the mixture; None where the kernels leave it to torch."""
+        if isinstance(self.likelihood, Bernoulli | Categorical):
+            return self._classes(outputs)
+        return self._numbers(outputs, groups)
+
+    @property
+    def _even(self) -> bool:
+        return self.options.sampler == "sobol"
+
+    def _classes(self, outputs: Outputs) -> Arrays | None:
+        calibration = self.calibration
+        temperature = 1.0
+        if isinstance(calibration, ClassCalibration):
+            temperature = calibration.temperature
+        found = summaries.classes(
+            outputs,
+            temperature,
+            binary=isinstance(self.likelihood, Bernoulli),
+            even=self._even,
+        )
+        if found is not None and self.score is not None:
+            found["ood_score"] = found["expected_entropy"] + found["mutual_information"]
+        return self._with_error(found)
+
+    def _numbers(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
+        calibration, levels = self.calibration, self.levels
+        tails = [0.5 * (1 - level) for level in levels]
+        found = summaries.numbers(
+            outputs,
+            self._log_noise(outputs),
+            self.units,
+            calibration.variance_scale if isinstance(calibration, ScalesVariance) else 1.0,
+            (0.5, *tails, *(1 - tail for tail in tails)),
+            even=self._even,
+            whole=self.options.sampler == "monte_carlo" or len(outputs.column) == 1,
+        )
+        if found is None:
+            return None
+        mean, aleatoric, epistemic, error, median, *quantiles = found
+        summary = {"mean": mean, "median": median, "aleatoric": aleatoric, "epistemic": epistemic}
+        for level, low, high in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
+            summary |= bounds("credible", level, low, high)
+        summary |= self._conformal(mean, aleatoric + epistemic, groups)
+        if self.score is not None:
+            summary["ood_score"] = epistemic
+        return self._with_error(summary | {"mc_error": error})
+
+    def _log_noise(self, outputs: Outputs) -> Float32[np.ndarray, "_"]:
+        """Of each sample, if it is a parameter and no output."""
+        if not isinstance(self.likelihood, HomoscedasticGaussian):
+            return np.zeros(0, np.float32)
+        value = points(outputs.shares)["log_variance"].float().flatten()
+        return value.expand(len(outputs.column)).contiguous().numpy()
+
+    def _conformal(
+        self,
+        mean: Float64[np.ndarray, "rows"],
+        variance: Float64[np.ndarray, "rows"],
+        groups: Int[Tensor, "rows"] | None,
+    ) -> Arrays:
+        levels, calibration = self.options.intervals, self.calibration
+        kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
+        if not (levels and kinds and isinstance(calibration, NumberCalibration)):
+            return {}
+        about = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
+        conformal = calibration.intervals_about(*about, levels, groups)
+        found = {"conformal": conformal, "adaptive": conformal}
+        if adapted := adapted_to(self.options):
+            scores = allowed_scores(levels, adapted, calibration.score)
+            found["adaptive"] = calibration.within_about(*about, scores)
+        return {
+            name: values.numpy()
+            for kind in kinds
+            for level, ends in zip(levels, found[kind], strict=True)
+            for name, values in bounds(kind, level, *ends).items()
+        }
+
+    def _with_error(self, summary: Arrays | None) -> Arrays | None:
+        """A single sample has no error."""
+        if summary is not None and self.options.samples == 1:
+            del summary["mc_error"]
+        return summary

@@ -1,0 +1,239 @@
+"""Compiled kernels against torch, which computes the same by other code."""
+
+import logging
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.config import MLPConfig, PartConfig
+from models.evaluation.calibration import ClassCalibration, NumberCalibration
+from models.features.targets import ClassTarget, NumberTarget
+from models.inference.bbb import BBBState
+from models.likelihoods import (
+    Bernoulli,
+    Categorical,
+    ClassLikelihood,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+    NumberLikelihood,
+)
+from models.networks import MLP, Inputs, Stack, build_network
+from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
+from models.posteriors.pruning import prune
+from models.prediction.compiled.compiler import Compiler, compiler
+from models.prediction.engine import Engine
+from models.prediction.options import BatchOptions, ResolvedOptions
+from models.prediction.prediction import Arrays
+from models.tabular.model import make_ready
+
+NUMBERS = NumberTarget(mean=3.0, std=2.0)
+PARTS = (
+    PartConfig(members=3, hidden=(8, 6), skip=True),
+    PartConfig(members=2, hidden=(5,), inputs="plain"),
+)
+SHALLOW = (
+    PartConfig(members=3, hidden=(8,), skip=True),
+    PartConfig(members=2, hidden=(), inputs="plain"),
+)
+DIGITS = 2e-4  # float32 sums of some ten terms, and differences of them
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels() -> object:
+    """Compiled once, or read from the disk."""
+    pytest.importorskip("numba", reason="without numba predictions use torch")
+    assert compiler().wait()
+    return compiler().kernels
+
+
+def _randn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def _network(
+    outputs: int,
+    hidden: tuple[int, ...] = (7, 5),
+    activation: str = "relu",
+    parts: tuple[PartConfig, ...] = (),
+) -> MLP | Stack:
+    config = MLPConfig(hidden=hidden, activation=activation, parts=parts or None)
+    network = build_network(config, Inputs(4, plain=(0, 2, 3)), outputs)
+    assert isinstance(network, MLP | Stack)
+    return network
+
+
+def _state(network: MLP | Stack, *, homoscedastic: bool = False) -> BBBState:
+    number = network.layout.num_weights
+    rho = softplus_inverse(0.2) + 0.3 * _randn(number, seed=1)
+    members = network.layout.members
+    shape = (members, 1) if isinstance(network, Stack) else (1,)
+    point = {"log_variance": torch.linspace(-1, 0, members).view(shape)} if homoscedastic else {}
+    return BBBState(MeanFieldNormal(0.5 * _randn(number), rho), point)
+
+
+def _both(
+    network: MLP | Stack,
+    likelihood: NumberLikelihood | ClassLikelihood,
+    state: BBBState,
+    *,
+    rows: int = 150,
+    sampler: str = "sobol",
+    samples: int = 37,
+    score: str | None = None,
+    options: BatchOptions | None = None,
+) -> tuple[Arrays, Arrays]:
+    """The summaries by kernels and by torch, calibrated."""
+    is_class = isinstance(likelihood, Categorical | Bernoulli)
+    target = ClassTarget(tuple("abc"[: likelihood.num_classes])) if is_class else NUMBERS
+    calibration = (
+        ClassCalibration(temperature=1.3, rows=10)
+        if is_class
+        else NumberCalibration(variance_scale=1.4, residuals=(0.5, 1.0, 2.0), rows=3)
+    )
+    resolved = ResolvedOptions.of(
+        options or BatchOptions(samples=samples, intervals=(0.5, 0.9)),
+        seed=5, sampler=sampler, top=1, horizon=1,
+    )  # fmt: skip
+    engine = Engine(network, likelihood, target)  # type: ignore[arg-type]
+    fitted, x = make_ready(network, state), _randn(rows, 4, seed=2)
+    assert not hasattr(fitted, "source")
+    assert fitted.packed is not None
+    (plain,) = engine.summaries(fitted, x, resolved, score, calibration)
+    (found,) = replace(engine, compiles=True).summaries(fitted, x, resolved, score, calibration)
+    return found, plain
+
+
+def _assert_equal(found: Arrays, expected: Arrays) -> None:
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        tolerance = DIGITS * np.abs(values[np.isfinite(values)]).max(initial=1e-3)
+        np.testing.assert_allclose(found[name], values, rtol=DIGITS, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
+def test_every_activation_and_sampler(activation: str, sampler: str) -> None:
+    network = _network(2, activation=activation)
+    _assert_equal(
+        *_both(network, HeteroscedasticGaussian(), _state(network), sampler=sampler, rows=9)
+    )
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (5, 1, 9)])
+@pytest.mark.parametrize("rows", [1, 3, 128, 150])
+def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> None:
+    """Of at most one hidden layer the mean is integrated, and has no error."""
+    network = _network(2, hidden)
+    found, plain = _both(network, HeteroscedasticGaussian(), _state(network), rows=rows)
+    _assert_equal(found, plain)
+    assert (len(hidden) < 2) == bool((found["mc_error"] == 0).all())
+
+
+@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
+@pytest.mark.parametrize("parts", [PARTS, SHALLOW])
+@pytest.mark.parametrize("samples", [1, 3, 40, 301])
+def test_members_of_any_shapes(parts: tuple[PartConfig, ...], samples: int, sampler: str) -> None:
+    """With linear paths, inputs of their own, and fewer samples than members."""
+    network = _network(2, parts=parts)
+    _assert_equal(
+        *_both(
+            network, HeteroscedasticGaussian(), _state(network),
+            rows=4, samples=samples, sampler=sampler,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", [(), PARTS])
+def test_noise_that_is_a_parameter(parts: tuple[PartConfig, ...]) -> None:
+    network = _network(1, parts=parts)
+    state = _state(network, homoscedastic=True)
+    _assert_equal(
+        *_both(network, HomoscedasticGaussian(), state, rows=5, score="epistemic_variance")
+    )
+
+
+@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
+@pytest.mark.parametrize("parts", [(), PARTS])
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3)])
+def test_classes(likelihood: ClassLikelihood, parts: tuple[PartConfig, ...], sampler: str) -> None:
+    network = _network(likelihood.num_outputs, parts=parts)
+    _assert_equal(
+        *_both(network, likelihood, _state(network), sampler=sampler, score="total_entropy")
+    )
+
+
+def test_questions_are_answered_from_the_same_samples() -> None:
+    """What the kernels do not summarise, torch does, from their outputs."""
+    network = _network(2)
+    options = BatchOptions(samples=50, exceeds=(3.0,), return_mc_errors=True)
+    _assert_equal(
+        *_both(network, HeteroscedasticGaussian(), _state(network), rows=6, options=options)
+    )
+
+
+def test_a_pruned_network_keeps_its_live_units() -> None:
+    network = _network(2, (30, 20))
+    state = _state(network)
+    loc, rho = state.posterior.loc, state.posterior.rho
+    pruned = prune(MeanFieldNormal(loc, rho - _randn(len(rho), seed=3)), 0.97)
+    assert getattr(make_ready(network, BBBState(pruned, {})), "live", None) is not None
+    _assert_equal(*_both(network, HeteroscedasticGaussian(), BBBState(pruned, {}), rows=5))
+
+
+def test_noise_at_its_bounds_is_left_to_torch() -> None:
+    """A log-variance far above 6: its bounded expectation is no exponential."""
+    network = _network(2)
+    state = _state(network)
+    loc = network.layout.unflatten(state.posterior.loc.clone())
+    loc["dense2.bias"][1] = 40.0
+    moved = BBBState(MeanFieldNormal(network.layout.flatten(dict(loc)), state.posterior.rho), {})
+    found, plain = _both(network, HeteroscedasticGaussian(), moved, rows=5)
+    _assert_equal(found, plain)
+    assert found["aleatoric"] == pytest.approx(1.4 * 4 * math.exp(6.0))
+
+
+def test_a_row_does_not_depend_on_the_others() -> None:
+    """Not even in the last digit: a vector's lane computes as any other does, but for rounding."""
+    network = _network(2)
+    engine = Engine(network, HeteroscedasticGaussian(), NUMBERS, compiles=True)
+    fitted, x = make_ready(network, _state(network)), _randn(40, 4, seed=2)
+    options = ResolvedOptions(samples=100, seed=5, sampler="sobol", top=1, horizon=1)
+    (whole,) = engine.summaries(fitted, x, options, None, None)
+    (alone,) = engine.summaries(fitted, x[7:8], options, None, None)
+    for name, values in alone.items():
+        np.testing.assert_allclose(values, whole[name][7:8], rtol=1e-5, err_msg=name)
+
+
+def test_large_layers_are_left_to_products_of_matrices() -> None:
+    network = _network(2, (200, 200))
+    assert make_ready(network, _state(network)).packed is None  # type: ignore[union-attr]
+
+
+def test_the_special_functions_have_all_digits(kernels: object) -> None:
+    """exp within two ulp; the tail as exactly as a rounded z² in an exponent allows."""
+    z = np.linspace(-26, 26, 4001)  # torch loses the digits of smaller tails
+    exp = np.array([kernels.exp(20 * value) for value in z])  # type: ignore[attr-defined]
+    np.testing.assert_allclose(exp, np.exp(20 * z), rtol=5e-16)
+    tail = [
+        kernels.upper_tail(value, math.exp(-0.5 * value**2))  # type: ignore[attr-defined]
+        for value in z
+    ]
+    expected = 0.5 * torch.special.erfc(torch.from_numpy(np.abs(z) / math.sqrt(2))).numpy()
+    np.testing.assert_allclose(tail, expected, rtol=5e-13)
+
+
+def test_without_numba_torch_predicts_and_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "models.prediction.compiled.kernels")
+    monkeypatch.delitem(sys.modules, "models.prediction.compiled.jit")
+    with caplog.at_level(logging.INFO):
+        assert not Compiler().wait()
+    (line,) = caplog.messages
+    assert "numba" in line
