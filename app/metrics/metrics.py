@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import Counter as Counts
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter, time_ns
 from typing import TypeVar
@@ -114,6 +114,12 @@ class Metrics:
                 ("_rows", f"{loss}: the number of rows"),
             )
         )
+        # One look-up of a metric's labels takes as long as counting, so each is done once.
+        known = lru_cache(maxsize=1024)
+        self._latency = known(self.predict_latency.labels)
+        self._requests = known(self.predict_requests.labels)
+        self._flagged = known(self.out_of_distribution_rows.labels)
+        self._losses = known(self._children_of_loss)
         self.feedback_rows = Counter(
             "credence_feedback_rows",
             "Rows for which a label was sent",
@@ -143,7 +149,7 @@ class Metrics:
         except BaseException as error:
             self.predict_requests.labels(measure.model, str(status_of(error))).inc()
             raise
-        self.predict_requests.labels(measure.model, "200").inc()
+        self._requests(measure.model, "200").inc()
         for stage, seconds in measure.stages.items():
             self._stages[stage].observe(seconds)
 
@@ -159,13 +165,13 @@ class Metrics:
             samples_label(prediction.samples),
             f"{prediction.prune:g}",
         )
-        self.predict_latency.labels(*labels).observe(measure.seconds)
+        self._latency(*labels).observe(measure.seconds)
         self.predict_rows.inc(prediction.num_rows)
         if measure.exploring:
             return
         out_of_distribution = int(prediction.out_of_distribution.sum())
-        self.out_of_distribution_rows.labels(measure.model).inc(out_of_distribution)
-        for code, rows in _first_reasons(prediction).items():
+        self._flagged(measure.model).inc(out_of_distribution)
+        for code, rows in _first_reasons(prediction).items() if out_of_distribution else ():
             self.reasons.labels(measure.model, code).inc(rows)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)
         if isinstance(prediction, RowPrediction) and prediction.times is None:
@@ -174,9 +180,17 @@ class Metrics:
     def _observe_loss(self, model: str, loss: np.ndarray) -> None:
         """Add the finite losses of the rows."""
         loss = loss[np.isfinite(loss)]
-        self.expected_loss.labels(model).inc(float(loss.sum()))
-        self.expected_loss_squares.labels(model).inc(float(np.square(loss).sum()))
-        self.expected_loss_rows.labels(model).inc(len(loss))
+        sums, squares, rows = self._losses(model)
+        sums.inc(float(loss.sum()))
+        squares.inc(float(np.square(loss).sum()))
+        rows.inc(len(loss))
+
+    def _children_of_loss(self, model: str) -> tuple[Counter, Counter, Counter]:
+        return (
+            self.expected_loss.labels(model),
+            self.expected_loss_squares.labels(model),
+            self.expected_loss_rows.labels(model),
+        )
 
 
 def _first_reasons(prediction: Prediction) -> Counts[str]:

@@ -77,9 +77,9 @@ def _ready(values: Any) -> Any:
     """Values for orjson: arrays are contiguous in memory, times are RFC 3339 texts."""
     if not isinstance(values, np.ndarray):
         return values
-    if np.issubdtype(values.dtype, np.datetime64):
+    if values.dtype.kind == "M":
         return rfc3339(values)
-    return np.ascontiguousarray(values)
+    return values if values.flags.c_contiguous else np.ascontiguousarray(values)
 
 
 def rfc3339(times: np.ndarray) -> list[Any]:

@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,9 +50,14 @@ def with_readings(
 
 def without_sentinels(numbers: np.ndarray, reading: ColumnReading | None) -> np.ndarray:
     """Numbers with NaN for those that stand for a missing value, such as -999."""
-    sentinels = [] if reading is None else [*map(_number, reading.missing)]
-    wanted = np.array([value for value in sentinels if value is not None])
-    return np.where(np.isin(numbers, wanted), np.nan, numbers) if wanted.size else numbers
+    sentinels = () if reading is None else numeric_sentinels(tuple(reading.missing))
+    return np.where(np.isin(numbers, sentinels), np.nan, numbers) if sentinels else numbers
+
+
+@lru_cache(maxsize=1024)  # each request asks for those of each of its columns
+def numeric_sentinels(missing: tuple[str, ...]) -> tuple[float, ...]:
+    """The numbers among the texts that stand for a missing value."""
+    return tuple(value for value in map(_number, missing) if value is not None)
 
 
 def _number(text: str) -> float | None:

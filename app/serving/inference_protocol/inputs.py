@@ -98,9 +98,17 @@ def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.nd
     """The features of a matrix, in float64 with NaN for missing numbers."""
     _check(tensor, "number", len(features))
     matrix = tensor.values.reshape(-1, len(features)).astype(np.float64, copy=False)
-    wrong = ~(np.abs(matrix) <= FLOAT32_MAX)
-    if wrong.any():
-        wrong &= ~(np.isnan(matrix) & [feature.missing for feature in features])
+    within = np.abs(matrix) <= FLOAT32_MAX
+    if not within.all():
+        _check_values(tensor, features, matrix, ~within)
+    return {f.name: without_sentinels(matrix[:, i], f.reading) for i, f in enumerate(features)}
+
+
+def _check_values(
+    tensor: Tensor, features: Sequence[InputColumn], matrix: np.ndarray, wrong: np.ndarray
+) -> None:
+    """Raise `Invalid` for the first wrong value, unless it is a missing one that is allowed."""
+    wrong = wrong & ~(np.isnan(matrix) & [feature.missing for feature in features])
     if wrong.any():
         row, column = (int(index[0]) for index in np.nonzero(wrong))
         feature = features[column]
@@ -108,7 +116,6 @@ def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.nd
         if np.isnan(matrix[row, column]):
             message += ", which no training row lacks"
         raise tensor.invalid(message, row)
-    return {f.name: without_sentinels(matrix[:, i], f.reading) for i, f in enumerate(features)}
 
 
 def _tensor(tensor: Tensor, feature: InputColumn) -> np.ndarray:

@@ -6,9 +6,9 @@ and the adaptive intervals. A value without an estimate is NaN. JSON has null fo
 bounds.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -64,7 +64,8 @@ class TensorOutput:
     on_request: bool = False
 
 
-def outputs(num_classes: int | None, task: str | None = None) -> dict[str, TensorOutput]:
+@lru_cache(maxsize=64)  # every request reads them, and they take longer than its rows
+def outputs(num_classes: int | None, task: str | None = None) -> Mapping[str, TensorOutput]:
     """All outputs of a model; those on request are last.
 
     Args:
@@ -105,7 +106,7 @@ def describe(model: TrainedModel) -> list[TensorMetadata]:
 
 def check_names(names: Iterable[str]) -> None:
     """Raise `Invalid` for outputs that no model has, or that are requested twice."""
-    known = outputs(None) | outputs(2) | outputs(None, FORECASTING)
+    known = {**outputs(None), **outputs(2), **outputs(None, FORECASTING)}
     seen: set[str] = set()
     for i, name in enumerate(names):
         if name not in known:
