@@ -3,8 +3,9 @@
     python -m benchmarks.engine
 
 Medians over interleaved runs. The peak is the speed of a matrix product of 2,048 × 1,200 × 1,200
-numbers in the same rounds. Also measures the peak memory of 16 rows with increasing numbers of
-samples; it must not grow.
+numbers in the same rounds. Small networks are computed by compiled kernels, as after a load;
+`torch` is the first sampler without them. Also measures the peak memory of 16 rows with increasing
+numbers of samples; it must not grow.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +23,7 @@ from torch import Tensor
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.shapes import Shape, build
+from models.prediction.compiled.compiler import compiler
 from models.prediction.options import PredictOptions, Sampler
 from models.tabular.model import TabularModel
 
@@ -29,16 +32,19 @@ ROWS = (1, 32, 256)
 SAMPLES = 100
 PEAK_ROWS, PEAK_WIDTH = 2048, 1200
 SAMPLERS: tuple[Sampler, ...] = ("sobol", "monte_carlo", "moments")
+COLUMNS = ("forward", "torch", *SAMPLERS)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repetitions", type=int, default=30)
+    parser.add_argument("--networks", nargs="+", default=NETWORKS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    compiler().wait()
     cells = []
-    for network in NETWORKS:
+    for network in arguments.networks:
         model = build(Shape.parse(network))
         cells += [measure(network, model, rows, arguments.repetitions) for rows in ROWS]
     results.save("engine", {"machine": results.machine(), "cells": cells})
@@ -48,13 +54,14 @@ def main() -> None:
 
 def measure(network: str, model: TabularModel, rows: int, repetitions: int) -> dict[str, Any]:
     """Interleaved times of each sampler, of a forward pass and of the large product."""
-    shape = Shape.parse(network)
+    shape, loaded = Shape.parse(network), replace(model, tuned=True)
     x = torch.randn(rows, shape.inputs, generator=torch.Generator().manual_seed(1))
     weights = model.network.layout.unflatten(model.variant(0.0).state.posterior.loc)
     runs = {
         "forward": timed(lambda: model.network(weights, x)),
         "peak": timed(peak_product()),
-        **{name: timed(lambda name=name: predict(model, x, name)) for name in SAMPLERS},
+        "torch": timed(lambda: predict(model, x, SAMPLERS[0])),
+        **{name: timed(lambda name=name: predict(loaded, x, name)) for name in SAMPLERS},
     }
     for run in runs.values():
         run()
@@ -103,12 +110,12 @@ def table(cells: list[dict[str, Any]]) -> str:
             [
                 cell["network"],
                 cell["rows"],
-                *(results.figure(statistics.median(times[n])) for n in ("forward", *SAMPLERS)),
+                *(results.figure(statistics.median(times[n])) for n in COLUMNS),
                 results.figure(ratio(times["sobol"], times["forward"])),
                 f"{100 * share:.0f} %",
             ]
         )
-    headers = ["network", "rows", "one forward, ms", *(f"{n}, ms" for n in SAMPLERS)]
+    headers = ["network", "rows", "one forward, ms", *(f"{n}, ms" for n in COLUMNS[1:])]
     return results.markdown([*headers, "sobol ÷ forward", "of the peak"], lines)
 
 

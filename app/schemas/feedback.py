@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, SkipValidation
 
 from app.schemas.common import Json, ModelName, Reference, Request, Response
-from models.prediction.options import DEFAULT_SAMPLES, Horizon, PredictOptions, Prune
+from models.prediction.options import Horizon, PredictOptions, Prune
 
 PredictionId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["pred_7c1e"])]
 
@@ -23,9 +23,7 @@ class FeedbackParameters(Request):
     @property
     def options(self) -> PredictOptions:
         """The options for predicting the rows, with defaults for all others."""
-        return PredictOptions(
-            prune=self.prune, horizon=self.horizon, samples=DEFAULT_SAMPLES, intervals=()
-        )
+        return PredictOptions(prune=self.prune, horizon=self.horizon, intervals=())
 
 
 class FeedbackRequest(FeedbackParameters):

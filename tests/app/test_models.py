@@ -31,7 +31,9 @@ def test_a_version_shows_what_the_contract_lists(service: Service) -> None:
     assert half["num_weights"] < full["num_weights"] == version["num_weights"]
     assert set(full) == {
         "prune", "num_weights", "bytes", "calibration", "metrics", "out_of_distribution",
+        "auto",
     }  # fmt: skip
+    assert full["auto"]["cost"] < 1
     assert full["calibration"].keys() == {"variance_scale", "rows"}
     assert full["out_of_distribution"].keys() == {
         "score", "threshold", "false_alarm_rate", "rows",

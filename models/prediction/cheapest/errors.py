@@ -165,6 +165,7 @@ def with_bias(summary: Arrays, bias: Mapping[str, float]) -> Arrays:
         of_mean = ("mc_error",) if name in {"mean", "probabilities"} else ()
         for key in (*of_mean, f"{ERROR}{name}"):
             if key in summary or key == "mc_error":
-                error = share * deviation ** power_of(name)
+                power = power_of(name)  # entropies are one for all classes
+                error = share * deviation**power if power else share
                 found[key] = np.hypot(summary.get(key, 0.0), error)
     return found

@@ -24,7 +24,7 @@ from models.prediction.cheapest.measure import measure_samplers
 from models.prediction.cheapest.record import Candidate, MeasuredSampler, MeasuredSamplers
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import Arrays, summarise
-from models.prediction.predictive import GaussianMixture
+from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -125,6 +125,17 @@ def test_errors_hold_noise_and_bias() -> None:
     name = "error of total_variance"
     assert found[name] == pytest.approx(np.hypot(summary[name], 0.2 * deviation**2))
     assert np.array_equal(found["error of median"], summary["error of median"])
+
+
+def test_errors_of_classes_hold_the_bias_of_probabilities_and_of_entropies() -> None:
+    logits = torch.randn(50, 4, 3, generator=torch.Generator().manual_seed(0)).double()
+    summary = summarise(CategoricalMixture(logits), OPTIONS, None)
+    found = with_bias(summary, {"probabilities": 0.3, "expected_entropy": 0.2})
+    deviation = total_deviation(summary)
+    assert found["mc_error"] == pytest.approx(np.hypot(summary["mc_error"], 0.3 * deviation))
+    name = "error of expected_entropy"
+    assert found[name].shape == (4,)
+    assert found[name] == pytest.approx(np.hypot(summary[name], 0.2))
 
 
 @pytest.fixture(scope="module")
