@@ -310,8 +310,8 @@ def test_nan_is_refused_and_what_is_no_json_not_parsed(service: Service) -> None
 
 def test_the_limits_are_those_of_predictions(make_service: MakeService) -> None:
     service = make_service(max_work=1000, max_queued_work=1000, max_stored_bytes=2048)
-    body = {"model": "price", "inputs": [PRICE[0]] * 11}
-    too_much = service.post("/feedback", body | {"truth": [1.0] * 11})
+    body = {"model": "price", "inputs": [PRICE[0]] * 1001}  # a row is at least one sample's work
+    too_much = service.post("/feedback", body | {"truth": [1.0] * 1001})
     assert too_much.status_code == 413
     assert "CREDENCE_MAX_WORK" in too_much.json()["detail"]
     random = np.random.default_rng(0)

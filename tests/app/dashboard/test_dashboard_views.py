@@ -282,7 +282,8 @@ def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> No
     assert x[-1] == pytest.approx(size["max"] + half, abs=1e-6)
     held = page.evaluate("JSON.parse(document.getElementById('question').textContent).features")
     base = {feature["name"]: feature["typical"] for feature in held}
-    answer = ask(own, model="price", version=1, inputs=[base | {"size": v} for v in x])
+    rows = [base | {"size": v} for v in x]
+    answer = ask(own, model="price", version=1, inputs=rows, samples=100)
     assert mean["y"] == pytest.approx(answer["mean"], abs=1e-5)  # of floats, batched otherwise
     deviation = [math.sqrt(v) for v in answer["variance"]["total"]]
     assert total["y"] == pytest.approx(

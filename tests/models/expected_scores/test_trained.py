@@ -17,7 +17,7 @@ from models.training.recipe import resolve
 from models.training.train import train
 
 ROWS, NEW = 1_000, 1_000
-OPTIONS = PredictOptions(intervals=())
+OPTIONS = PredictOptions(samples=100, intervals=())
 
 
 def table(rows: int, low: float, seed: int) -> Columns:
