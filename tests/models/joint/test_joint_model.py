@@ -113,7 +113,7 @@ def test_at_the_top_is_the_first_target(predicted: JointPrediction) -> None:
 
 
 def test_own_quantiles_are_kept_and_only_these(joint: JointModel, fresh: Columns) -> None:
-    asked = PredictOptions(quantiles=(0.25,), return_mc_errors=True, intervals=(0.9,))
+    asked = PredictOptions(samples=100, quantiles=(0.25,), return_mc_errors=True, intervals=(0.9,))
     answer = joint.predict({"x": fresh["x"][:5]}, asked)
     plain = joint.members[1].predict({"x": fresh["x"][:5]}, asked)
     both = answer.targets["butter"]
@@ -166,7 +166,8 @@ def test_artifact_keeps_everything(joint: JointModel, fresh: Columns, tmp_path: 
         options = replace(DRAWN, prune=prune)
         before, after = (model.predict(rows, options) for model in (joint, read))
         np.testing.assert_array_equal(drawn(before), drawn(after))
-        np.testing.assert_array_equal(intervals(before).upper, intervals(after).upper)
+        # A model that was read is answered by compiled loops, which round otherwise.
+        np.testing.assert_allclose(intervals(before).upper, intervals(after).upper, rtol=1e-5)
     model = tmp_path / "target-1-prune-0.safetensors"
     model.write_bytes(model.read_bytes()[:-1])
     with pytest.raises(CorruptArtifact, match=r"target-1-prune-0\.safetensors"):
