@@ -87,7 +87,7 @@ def test_the_group_is_an_input_that_may_be_missing(grouped: TabularModel, tmp_pa
     assert stored.groups == grouped.groups
     x = {"x": np.zeros(4), "place": np.array(["north", "south", None, "west"], object)}
     found, wanted = _conformal(stored, x), _conformal(grouped, x)
-    np.testing.assert_array_equal(found.upper, wanted.upper)
+    np.testing.assert_allclose(found.upper, wanted.upper, rtol=1e-5)  # compiled loops round so
     width = found.upper - found.lower
     assert width[0] < width[2] < width[1]
     assert width[3] == width[2]
