@@ -189,7 +189,7 @@ def _choose(
 ) -> list[int]:
     if strategy == "by chance":
         return rng.permutation(len(rows))[:STEP].tolist()
-    z = model.informed(model.encode(data.columns(rows)), PredictOptions(intervals=()))
+    z = model.informed(model.encode(data.columns(rows)), PredictOptions(samples=100, intervals=()))
     if strategy == "together":
         return acquisition.choose(z, STEP).rows
     return acquisition.choose_alone(acquisition.information(z).numpy(), STEP).rows

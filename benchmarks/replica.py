@@ -30,6 +30,7 @@ from credence.client import Client
 NETWORKS = ("13-50-2", "13-50-50-2", "784-400-400-10")
 ROWS = (1, 8, 32, 256)
 CLIENTS = 16
+SAMPLES = 100
 DIFFERENT = 16  # requests
 
 
@@ -103,7 +104,7 @@ def requests_for(network: str, shape: Shape, rows: int) -> list[bytes]:
     """Requests with different rows and the same options, so that the service may batch them."""
     random = np.random.default_rng(1)
     inputs = random.normal(size=(DIFFERENT, rows, 1, shape.inputs)).round(4).tolist()
-    bodies = ({"model": network, "inputs": rows_of_one} for rows_of_one in inputs)
+    bodies = ({"model": network, "inputs": rows, "samples": SAMPLES} for rows in inputs)
     return [request_bytes("/predict", json.dumps(body).encode()) for body in bodies]
 
 

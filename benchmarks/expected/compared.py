@@ -49,7 +49,9 @@ def _scores(model: TabularModel, columns: Columns, truth: np.ndarray) -> Iterato
     if classes is not None:
         truth = np.array([v if v in classes else None for v in truth.tolist()], object)
     started = time.perf_counter()
-    simulated = model.simulate(model.encode(columns), PredictOptions(intervals=()), truth)
+    simulated = model.simulate(
+        model.encode(columns), PredictOptions(samples=100, intervals=()), truth
+    )
     scores = expect(simulated, model.variant(0.0).promise, LEVEL)
     seconds = time.perf_counter() - started
     for name in NAMES:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from benchmarks.ratios.plain import SAMPLES, PlainSampling
 from benchmarks.shapes import Shape, build
 from models.config import LikelihoodConfig, MLPConfig, ModelConfig, PartConfig, TrainingConfig
 from models.features.columns import ColumnProfile
+from models.prediction.compiled.compiler import compiler
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
@@ -24,6 +26,7 @@ CELLS = (
     ("13-50-50-2", 1),
     ("13-50-50-2", 256),
 )
+_SMALL = 128  # units
 _BLOCK_SECONDS = 0.02  # a run repeats its work for so long: single short calls vary more
 MEMBER = "8-64-64-3"  # a network like the members of `ordinary`
 
@@ -31,23 +34,33 @@ MEMBER = "8-64-64-3"  # a network like the members of `ordinary`
 @contextmanager
 def networks() -> Iterator[dict[str, Pair]]:
     """Mean and variance of encoded rows, without intervals."""
+    compiler().wait()
     with one_thread():
         yield {f"predict {rows} × {network}": _network(network, rows) for network, rows in CELLS}
 
 
 def _network(network: str, rows: int) -> Pair:
     shape = Shape.parse(network)
-    model, plain, x = build(shape), PlainSampling.build(shape), torch.randn(rows, shape.inputs)
+    model, plain, x = loaded(shape), PlainSampling.build(shape), torch.randn(rows, shape.inputs)
     options = PredictOptions(samples=SAMPLES, intervals=())
     ours, reference = partial(model.predict_rows, x, options), partial(plain.moments, x)
     return Pair(repeated(ours), repeated(reference))
 
 
+def loaded(shape: Shape) -> TabularModel:
+    """As the service loads a model; of a large one without a choice of products.
+
+    The format of these depends on the processor, and the ratio with it.
+    """
+    return replace(build(shape), tuned=max(shape.hidden) <= _SMALL)
+
+
 @contextmanager
 def tables() -> Iterator[dict[str, Pair]]:
     """A whole answer for an ordinary table: encoding, members, shapes, intervals, reasons."""
+    compiler().wait()
     with one_thread():
-        model = ordinary()
+        model = replace(ordinary(), tuned=True)
         yield {f"predict {rows} × ordinary table": _table(model, rows) for rows in (1, 32)}
 
 

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from benchmarks.ratios.measurement import Pair, Run
 from benchmarks.ratios.plain import SAMPLES
 from benchmarks.replica import publish, requests_for
 from benchmarks.shapes import INPUT, Shape, build
+from models.prediction.compiled.compiler import compiler
 from models.prediction.options import PredictOptions
 
 _NETWORKS = ("784-400-400-10", "13-50-50-2")
@@ -30,6 +32,7 @@ _BATCH = 32  # rows that the predictor computes at once beside many clients
 @contextmanager
 def requests() -> Iterator[dict[str, Pair]]:
     """One client beside single rows, and 64 clients beside batches: seconds per row."""
+    compiler().wait()  # so that the server reads the kernels from the cache
     with _server() as port, one_thread():
         for network in _NETWORKS:
             publish(port, network, Shape.parse(network))
@@ -77,7 +80,7 @@ async def _load(port: int, payloads: list[bytes], clients: int) -> float:
 def _alone(network: str, rows: int) -> Run:
     """Seconds per row of the same predictor, without a service."""
     shape = Shape.parse(network)
-    model, options = build(shape), PredictOptions(samples=SAMPLES)
+    model, options = replace(build(shape), tuned=True), PredictOptions(samples=SAMPLES)
     x = np.random.default_rng(1).normal(size=(rows, shape.inputs))
     batch = repeated(lambda: model.predict({INPUT: x}, options))
     return lambda: batch() / rows

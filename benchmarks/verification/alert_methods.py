@@ -69,7 +69,7 @@ def _watch(name: str, method: MethodConfig, rows: int, seed: int) -> Watched:
     target = "y" if seed % 2 else "kind"
     model = _trained(method, _table(rows, seed), target, seed)
     fresh = _table(WINDOW, 1_000 + seed)
-    options = model.resolve(PredictOptions(intervals=()))
+    options = model.resolve(PredictOptions(samples=100, intervals=()))
     scores = model.row_scores(model.encode(fresh), fresh[target], options)
     variant = model.variant(0.0)
     answer = model.predict(fresh, options)
