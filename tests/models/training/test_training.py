@@ -127,8 +127,9 @@ def test_a_model_on_disk_is_the_same_model(line: TabularModel, tmp_path: Path) -
     for prune in line.variants:
         options = PredictOptions(prune=prune)
         before, after = (m.predict({"x": np.linspace(-2, 2, 9)}, options) for m in (line, read))
-        assert np.array_equal(before.mean, after.mean)
-        assert np.array_equal(before.variance["total"], after.variance["total"])
+        # Compiled loops answer for a model that was read. They round otherwise.
+        np.testing.assert_allclose(after.mean, before.mean, rtol=1e-6)
+        np.testing.assert_allclose(after.variance["total"], before.variance["total"], rtol=1e-6)
     assert json.loads(json.dumps(written.description)) == json.loads(json.dumps(read.description))
     sizes = [v["bytes"] for v in written.description["variants"]]
     assert sizes == sorted(sizes, reverse=True)
