@@ -14,6 +14,7 @@ from benchmarks.http.connection import request_bytes
 from benchmarks.http.predictor import ARTIFACT, BATCH_SECONDS, MAX_BATCH, SAMPLES
 from benchmarks.http.process import free_ports
 from benchmarks.peers import environments
+from core.release import release
 
 MODEL, INPUTS = "digits", 784
 ROWS = 16  # different requests, sent in turn
@@ -60,7 +61,7 @@ class System:
     @property
     def version(self) -> str:
         if self.environment is None:
-            return version(self.name.lower())
+            return release() if self.name == "Credence" else version(self.name.lower())
         return environments.pinned(self.environment)
 
     def requests(self) -> list[bytes]:

@@ -6,7 +6,7 @@
 
 The reference of a prediction is plain sampling in a few lines of torch (`plain.py`), of a training
 step that of a deterministic network, of a request the same prediction without a service. So ratios
-say little about the machine. What is a third worse is measured again, three times in all, and the
+say little about the machine; only the same kind of processor is compared. What is a third worse is measured again, three times in all, and the
 best of them counts.
 """
 
@@ -42,8 +42,10 @@ def main() -> None:
     if arguments.release:
         content = json.dumps(comparison.content(now), indent=1)
         RELEASED.write_text(content + "\n", encoding="utf-8")
-    elif arguments.compare:
+    elif arguments.compare and comparison.is_same_processor():
         sys.exit(verdict(now, before))
+    elif arguments.compare:
+        print("The last release was measured on another processor: nothing is compared.")
 
 
 def measured(before: Mapping[str, float]) -> Ratios:

@@ -21,6 +21,16 @@ def released(path: Path = RELEASED) -> Ratios:
     return dict(json.loads(path.read_text(encoding="utf-8"))["ratios"])
 
 
+def is_same_processor(path: Path = RELEASED) -> bool:
+    """Whether the last release was measured on a processor like this one.
+
+    Vector units and caches change ratios by more than a third.
+    """
+    machine = json.loads(path.read_text(encoding="utf-8"))["machine"]
+    here = results.machine()
+    return all(machine[name] == here[name] for name in ("processor", "cores"))
+
+
 def content(ratios: Ratios) -> dict[str, Any]:
     """What a file of ratios holds."""
     return {"machine": results.machine(), "ratios": {n: round(r, 4) for n, r in ratios.items()}}

@@ -1,13 +1,21 @@
 """A ratio that is a third worse than the last release's fails; a slow moment does not."""
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 from benchmarks.ratios.__main__ import verdict
-from benchmarks.ratios.comparison import best_of_tries, content, released, worse
+from benchmarks.ratios.comparison import (
+    best_of_tries,
+    content,
+    is_same_processor,
+    released,
+    worse,
+)
 from benchmarks.ratios.measurement import Pair
 from benchmarks.ratios.plain import PlainSampling
 from benchmarks.shapes import Shape
@@ -50,6 +58,17 @@ def test_a_benchmark_that_has_changed_since_the_release_says_so(now):
     told = str(verdict(now, BEFORE))
     assert "--release" in told
     assert set(now) ^ set(BEFORE) <= set(told.replace(",", " ").replace(":", " ").split())
+
+
+@pytest.mark.process
+def test_only_the_same_kind_of_processor_is_compared(tmp_path: Path):
+    here = tmp_path / "here.json"
+    here.write_text(json.dumps(content({"predict": 1.0})))
+    assert is_same_processor(here)
+    other = json.loads(here.read_text())
+    other["machine"]["processor"] += " of another kind"
+    here.write_text(json.dumps(other))
+    assert not is_same_processor(here)
 
 
 @pytest.mark.process
