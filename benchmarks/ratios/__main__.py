@@ -6,8 +6,8 @@
 
 The reference of a prediction is plain sampling in a few lines of torch (`plain.py`), of a training
 step that of a deterministic network, of a request the same prediction without a service. So ratios
-say little about the machine; only the same kind of processor is compared. What is a third worse is measured again, three times in all, and the
-best of them counts.
+say little about the machine; only the same kind of processor is compared. What is a third worse is
+measured again, three times in all, and the best of them counts.
 """
 
 import argparse
