@@ -165,8 +165,8 @@ def test_artifact_keeps_everything(joint: JointModel, fresh: Columns, tmp_path: 
     for prune in (0.0, 0.5):
         options = replace(DRAWN, prune=prune)
         before, after = (model.predict(rows, options) for model in (joint, read))
-        np.testing.assert_array_equal(drawn(before), drawn(after))
         # A model that was read is answered by compiled loops, which round otherwise.
+        np.testing.assert_allclose(drawn(before), drawn(after), rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(intervals(before).upper, intervals(after).upper, rtol=1e-5)
     model = tmp_path / "target-1-prune-0.safetensors"
     model.write_bytes(model.read_bytes()[:-1])
