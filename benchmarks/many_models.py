@@ -8,7 +8,6 @@ disk) is imported as so many models. Each is asked twice for one row: at first t
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,9 +16,9 @@ import httpx
 import psutil
 
 from benchmarks import results
-from benchmarks.http.artifact import wait_until_ready
-from benchmarks.http.process import Server, free_ports, running
+from benchmarks.http.process import Server
 from benchmarks.ratios.engine import inputs, ordinary
+from benchmarks.replica import serving
 from core.registry.archives import pack
 from models.artifact.files import write_model
 
@@ -28,25 +27,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=1000)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder, (port,) = Path(name), free_ports(1)
-        write_model(ordinary(), folder / "model")
-        archive = b"".join(pack(folder / "model"))
-        command = [sys.executable, "-m", "credence", "api", "--port", str(port)]
-        environment = {"CREDENCE_THREADS": "1", "CREDENCE_LOG_LEVEL": "warning"}
-        options = ["--data-dir", str(folder / "data")]
-        with running([*command, *options], environment, port, folder / "log") as server:
-            url = f"http://127.0.0.1:{port}"
-            wait_until_ready(url)
-            found = measure(server, url, archive, arguments.models)
+    with tempfile.TemporaryDirectory() as folder:
+        write_model(ordinary(), Path(folder) / "model")
+        archive = b"".join(pack(Path(folder) / "model"))
+    with serving("api") as server:
+        found = measure(server, archive, arguments.models)
     results.save("many_models", {"machine": results.machine(), **found})
     print(table(found))
 
 
-def measure(server: Server, url: str, archive: bytes, count: int) -> dict[str, float]:
+def measure(server: Server, archive: bytes, count: int) -> dict[str, float]:
     """Import the models, and ask each twice."""
     names = [f"table-{i}" for i in range(count)]
-    with httpx.Client(base_url=url, timeout=60) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as client:
         for name in [*names, "other"]:
             publish(client, name, archive)
         ask(client, "other")  # the first load also builds the schema

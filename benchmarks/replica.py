@@ -12,6 +12,8 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +40,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0)
     arguments = parser.parse_args()
+    with serving("serve") as server:
+        cells = [
+            cell for network in NETWORKS for cell in measure(server, network, arguments.seconds)
+        ]
+    results.save("replica", {"machine": results.machine(), "cells": cells})
+    print(table(cells))
+
+
+@contextmanager
+def serving(command: str) -> Iterator[Server]:
+    """`credence serve` or `credence api` with one compute thread and data of its own."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (port,) = free_ports(1)
-        command = [sys.executable, "-m", "credence", "serve", "--port", str(port)]
+        folder, (port,) = Path(name), free_ports(1)
         environment = {
             "CREDENCE_THREADS": "1",
             "CREDENCE_LOG_LEVEL": "warning",
             "CREDENCE_WORKER_METRICS_PORT": "0",
             "CREDENCE_DATA_DIR": str(folder / "data"),
         }
-        with running(command, environment, port, folder / "log") as server:
+        run = [sys.executable, "-m", "credence", command, "--port", str(port)]
+        with running(run, environment, port, folder / "log") as server:
             wait_until_ready(f"http://127.0.0.1:{port}")
-            cells = [
-                cell for network in NETWORKS for cell in measure(server, network, arguments.seconds)
-            ]
-    results.save("replica", {"machine": results.machine(), "cells": cells})
-    print(table(cells))
+            yield server
 
 
 def measure(server: Server, network: str, seconds: float) -> list[dict[str, Any]]:

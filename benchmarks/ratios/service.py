@@ -1,24 +1,19 @@
 """Requests to `credence serve` beside the same predictions in this process, on one thread."""
 
 import asyncio
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.http.artifact import wait_until_ready
 from benchmarks.http.connection import Client
 from benchmarks.http.generator import closed_loop
-from benchmarks.http.process import free_ports, running
 from benchmarks.ratios.engine import one_thread, repeated
 from benchmarks.ratios.measurement import Pair, Run
 from benchmarks.ratios.plain import SAMPLES
-from benchmarks.replica import publish, requests_for
+from benchmarks.replica import publish, requests_for, serving
 from benchmarks.shapes import INPUT, Shape, build
 from models.prediction.compiled.compiler import compiler
 from models.prediction.options import PredictOptions
@@ -33,32 +28,16 @@ _BATCH = 32  # rows that the predictor computes at once beside many clients
 def requests() -> Iterator[dict[str, Pair]]:
     """One client beside single rows, and 64 clients beside batches: seconds per row."""
     compiler().wait()  # so that the server reads the kernels from the cache
-    with _server() as port, one_thread():
+    with serving("serve") as server, one_thread():
         for network in _NETWORKS:
-            publish(port, network, Shape.parse(network))
+            publish(server.port, network, Shape.parse(network))
         yield {
             f"{name}, {network}": Pair(
-                partial(_served, port, network, clients), _alone(network, rows), _ROUNDS
+                partial(_served, server.port, network, clients), _alone(network, rows), _ROUNDS
             )
             for network in _NETWORKS
             for name, clients, rows in (("one client", 1, 1), ("64 clients", 64, _BATCH))
         }
-
-
-@contextmanager
-def _server() -> Iterator[int]:
-    with tempfile.TemporaryDirectory() as name:
-        folder, (port,) = Path(name), free_ports(1)
-        command = [sys.executable, "-m", "credence", "serve", "--port", str(port)]
-        environment = {
-            "CREDENCE_THREADS": "1",
-            "CREDENCE_LOG_LEVEL": "warning",
-            "CREDENCE_WORKER_METRICS_PORT": "0",
-            "CREDENCE_DATA_DIR": str(folder / "data"),
-        }
-        with running(command, environment, port, folder / "log"):
-            wait_until_ready(f"http://127.0.0.1:{port}")
-            yield port
 
 
 def _served(port: int, network: str, clients: int) -> float:

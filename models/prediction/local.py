@@ -90,13 +90,7 @@ class LayerMoments:
 
     def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
         """Means and variances of the pre-activations of known inputs: N(xμ + b, x²σ² + σ_b²)."""
-        shape = (*x.shape[:-1], self.width)
-        flat = x.flatten(0, -2)
-        pair = flat.new_empty(2, *flat.shape)
-        pair[0] = flat
-        out = flat.new_empty(2, len(flat), self.width)
-        self.into(pair, out)
-        return out[0].view(shape), out[1].view(shape)
+        return pre_activations(self, x)
 
     def into(self, x: Pair, out: Pair) -> None:
         """Write the pre-activations of inputs x[0] to `out`, and the inputs' squares to x[1]."""
@@ -119,6 +113,17 @@ class LayerMoments:
         if inputs is not None:
             weight = weight[:, :, inputs]
         return LayerMoments(weight.contiguous(), bias)
+
+
+def pre_activations(layer: Layer, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
+    """Means and variances of the layer's pre-activations of known inputs, in new memory."""
+    shape = (*x.shape[:-1], layer.width)
+    flat = x.flatten(0, -2)
+    pair = flat.new_empty(2, *flat.shape)
+    pair[0] = flat
+    out = flat.new_empty(2, len(flat), layer.width)
+    layer.into(pair, out)
+    return out[0].view(shape), out[1].view(shape)
 
 
 class Scratch:
