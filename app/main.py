@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from time import perf_counter
 
 import torch
 from anyio import CapacityLimiter, to_thread
@@ -185,8 +186,8 @@ def _lookup(context: Context) -> Lookup:
     return look_up
 
 
-# Kernels are read from their cache in half a second. Requests do not wait for those that are not in
-# it: torch answers them, with the same numbers but for rounding.
+# Kernels are read from their cache in half a second: loads right after the start wait for them.
+# Kernels that are not in the cache take longer to compile: meanwhile torch answers.
 CACHED_SECONDS = 2.0
 
 
@@ -194,10 +195,11 @@ def _loader(context: Context, throughput: Throughput) -> Callable[[Version], Tra
     settings = context.settings
     device = service_device(settings)
     compiler().start()
+    cached_by = perf_counter() + CACHED_SECONDS
 
     def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
-        compiler().wait(CACHED_SECONDS)
+        compiler().wait(max(0.0, cached_by - perf_counter()))
         model = read_model(context.registry.path(version), device)
         warm_up(version.artifact_key, model, throughput)
         return model
