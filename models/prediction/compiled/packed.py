@@ -52,9 +52,9 @@ class Packed:
         cls, networks: Sequence[LocalNetwork], reads: Sequence[Tensor | slice | None]
     ) -> "Packed | None":
         """Pack the networks; None if they are too large, or on a device, or not all dense."""
-        stacks = [_layers(network) for network in networks]
-        if not all(map(_suits, stacks)):
+        if not all(map(suits, networks)):
             return None
+        stacks = [_layers(network) for network in networks]
         shapes = np.zeros((len(stacks), max(map(len, stacks)), 3), np.int64)
         blocks, start = [], 0
         for m, layers in enumerate(stacks):
@@ -148,13 +148,13 @@ def _layers(network: LocalNetwork) -> tuple[Layer, ...]:
     return (*network.layers, *(() if network.skip is None else (network.skip,)))
 
 
-def _suits(layers: Sequence[Layer]) -> bool:
+def suits(network: LocalNetwork) -> bool:
     """Whether the kernels compute these layers, and faster than products of matrices."""
     return all(
         isinstance(layer, LayerMoments)
         and layer.weight.device.type == "cpu"
         and layer.loc.numel() <= MAX_WEIGHTS
-        for layer in layers
+        for layer in _layers(network)
     )
 
 
