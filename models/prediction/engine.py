@@ -36,6 +36,8 @@ from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
 from models.prediction.compiled.shapes import Shape
+from models.prediction.device.recorded import MOST_PAIRS, Recorded
+from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
@@ -78,10 +80,12 @@ class Engine:
     target: Target
     whole_draws: bool = False  # whether a sample must be a whole weight draw
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    cache_bytes: int = CACHE_BYTES
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
+    replays: Replays | None = None  # of recorded passes, on devices that gain by them
 
     @cached_property
     def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
@@ -267,7 +271,7 @@ class Engine:
         shares = divide(fitted.members, samples)
         widest = max(share.member.local.max_width for share in shares)
         widths = (widest, self.likelihood.num_outputs)
-        chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes)
+        chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes, self.cache_bytes)
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
         kernels = compiler().kernels if self.compiles else None
@@ -280,7 +284,7 @@ class Engine:
                 if sampler == "moments":
                     nodes = self.nodes[: fitted.nodes].to(inputs)
                     passed = (
-                        sample_moments(fitted.members, inputs, nodes)
+                        self._moments(fitted, inputs, nodes)
                         if kernels is None or packed is None
                         else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
                     )
@@ -289,8 +293,43 @@ class Engine:
                         kernels, packed, shares, inputs, noise, integrate=integrate
                     )
                 else:
-                    passed = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
+                    passed = self._sample(
+                        fitted, inputs, samples, noise, chunks, integrate=integrate
+                    )
             yield rows, passed
+
+    def _moments(self, fitted: Fitted | FittedStack, x: Tensor, nodes: Tensor) -> Sampled:
+        recorded = self._recorded(fitted, len(x))
+        if recorded is not None:
+            return recorded.sample_moments(x, nodes)
+        return sample_moments(fitted.members, x, nodes)
+
+    def _sample(
+        self,
+        fitted: Fitted | FittedStack,
+        x: Float[Tensor, "rows inputs"],
+        num_samples: int,
+        noise: RequestNoise,
+        chunks: "Chunks",
+        *,
+        integrate: bool,
+    ) -> Sampled:
+        """The samples of all members: together for a few rows, else one after the other."""
+        pairs = len(x) * num_samples
+        recorded = self._recorded(fitted, pairs)
+        if recorded is not None:
+            return recorded.sample(x, num_samples, noise, integrate=integrate)
+        shares = divide(fitted.members, num_samples)
+        if isinstance(fitted, FittedStack) and pairs <= MAX_PAIRS and fitted.together:
+            draw = noise.of_members
+            return sample_together(fitted.together, shares, x, draw, integrate=integrate)
+        return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
+
+    def _recorded(self, fitted: Fitted | FittedStack, pairs: int) -> Recorded | None:
+        """The recorded passes; None for large ones, and on devices without."""
+        if self.replays is None or pairs > MOST_PAIRS:
+            return None
+        return Recorded(self.replays, fitted.members)
 
     @torch.inference_mode()
     def _mixtures_of_draws(
@@ -364,23 +403,6 @@ class Engine:
         return self.target
 
 
-def _sample(
-    fitted: Fitted | FittedStack,
-    x: Float[Tensor, "rows inputs"],
-    num_samples: int,
-    noise: RequestNoise,
-    chunks: "Chunks",
-    *,
-    integrate: bool,
-) -> Sampled:
-    """The samples of all members: together for a few rows, else one after the other."""
-    shares = divide(fitted.members, num_samples)
-    if isinstance(fitted, FittedStack) and len(x) * num_samples <= MAX_PAIRS and fitted.together:
-        draw = noise.of_members
-        return sample_together(fitted.together, shares, x, draw, integrate=integrate)
-    return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
-
-
 def _is_drawn_whole(sampler: str, samples: int) -> bool:
     """Whether all weights are drawn, none integrated: also for a single sample of any sampler."""
     return sampler == "monte_carlo" or samples == 1
@@ -395,7 +417,12 @@ class Chunks:
 
     @classmethod
     def plan(
-        cls, widths: tuple[int, ...], num_rows: int, num_samples: int, memory_bytes: int
+        cls,
+        widths: tuple[int, ...],
+        num_rows: int,
+        num_samples: int,
+        memory_bytes: int,
+        cache_bytes: int = CACHE_BYTES,
     ) -> "Chunks":
         """Chunks whose buffers fit into the cache, of at least one row and one sample.
 
@@ -403,7 +430,7 @@ class Chunks:
         number of rows first.
         """
         kept = num_samples * widths[-1] * 8 * _WORKING_COPIES
-        pairs = max(1, min(CACHE_BYTES, memory_bytes // 2) // (4 * _BUFFERS * max(widths)))
+        pairs = max(1, min(cache_bytes, memory_bytes // 2) // (4 * _BUFFERS * max(widths)))
         rows = min(num_rows, (memory_bytes // 2) // kept, pairs // min(_MIN_SAMPLES, num_samples))
         rows = max(1, rows)
         return cls(rows, min(num_samples, max(1, pairs // rows)))

@@ -66,6 +66,9 @@ from models.prediction.cheapest.candidates import candidates, default_operations
 from models.prediction.cheapest.errors import LEVELS, with_bias
 from models.prediction.cheapest.measure import measure_samplers, num_rows
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
+from models.prediction.device.budget import Budget
+from models.prediction.device.replays import Replays
+from models.prediction.device.transfers import to_device
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -170,6 +173,9 @@ class TabularModel(TrainedModel):
     def engine(self) -> Engine:
         dense = isinstance(self.network, MLP | Stack) and draws_units(self.network)
         local = isinstance(self.config.method, BBBConfig) and dense
+        # In training chunks do not depend on a card's free memory: it repeats bit for bit.
+        device = self.device if self.tuned and self.variants_by_prune else torch.device("cpu")
+        budget = Budget.of(device)
         return Engine(
             self.network,
             self.likelihood,
@@ -178,6 +184,9 @@ class TabularModel(TrainedModel):
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
             compiles=self.tuned,
+            memory_bytes=budget.memory,
+            cache_bytes=budget.cache,
+            replays=Replays.on(device, budget.graphs),
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -682,7 +691,7 @@ class TabularModel(TrainedModel):
         needed = [*(f.name for f in self.features), *(c.name for c in self._group_inputs)]
         if missing := [name for name in needed if name not in columns]:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.with_groups(self.encoder.encode(columns), columns).to(self.device)
+        return to_device(self.with_groups(self.encoder.encode(columns), columns), self.device)
 
     def with_groups(
         self, x: Float[Tensor, "rows compact"], columns: Columns
