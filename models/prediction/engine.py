@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -156,8 +157,8 @@ class Engine:
         for rows, passed in self._passes(fitted, x, *request):
             groups, found = self.groups(x[rows]), None
             with torch.inference_mode():
-                if plain is not None and isinstance(passed, Outputs):
-                    found = plain.summarise(passed, groups)
+                if plain is not None and (ready := self._packed(fitted, passed, options)):
+                    found = plain.summarise(ready, groups)
                 if found is None:
                     sampled = passed.sampled() if isinstance(passed, Outputs) else passed
                     mixture = self._mixture(sampled, options.sampler)
@@ -264,6 +265,21 @@ class Engine:
         for rows, passed in self._passes(fitted, x, sampler, seed, samples):
             yield rows, passed.sampled() if isinstance(passed, Outputs) else passed
 
+    def _packed(
+        self, fitted: Fitted | FittedStack, passed: Sampled | Outputs, options: ResolvedOptions
+    ) -> Outputs | None:
+        """Outputs as compiled summaries read them; None where there are none."""
+        kernels = self._kernels
+        if isinstance(passed, Outputs) or kernels is None or not passed.noise.is_cpu:
+            return passed if isinstance(passed, Outputs) else None
+        shares = divide(fitted.members, len(passed.noise))
+        return Outputs.of(kernels, passed, shares, are_nodes=options.sampler == "moments")
+
+    @property
+    def _kernels(self) -> ModuleType | None:
+        """The compiled kernels, once they are ready."""
+        return compiler().kernels if self.compiles else None
+
     def _passes(
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled | Outputs]]:
@@ -274,7 +290,7 @@ class Engine:
         chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes, self.cache_bytes)
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
-        kernels = compiler().kernels if self.compiles else None
+        kernels = self._kernels
         packed = None if kernels is None else fitted.packed
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)

@@ -53,7 +53,7 @@ class Packed:
         cls, networks: Sequence[LocalNetwork], reads: Sequence[Tensor | slice | None]
     ) -> "Packed | None":
         """Pack the networks; None if they are too large, or on a device, or not all dense."""
-        if not all(map(_suits, networks)):
+        if not all(map(suits, networks)):
             return None
         stacks = [_layers(network) for network in networks]
         shapes = np.zeros((len(stacks), max(map(len, stacks)), 3), np.int64)
@@ -149,7 +149,7 @@ def _layers(network: LocalNetwork) -> tuple[Layer, ...]:
     return (*network.layers, *(() if network.skip is None else (network.skip,)))
 
 
-def _suits(network: LocalNetwork) -> bool:
+def suits(network: LocalNetwork) -> bool:
     """Whether the kernels compute this network, and faster than products of matrices."""
     first, *later = network.layers
     by_row = [one for one in (first, network.skip) if one is not None]
