@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -35,6 +36,7 @@ from models.prediction.compiled import passes
 from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
+from models.prediction.compiled.shapes import Shape
 from models.prediction.device.recorded import MOST_PAIRS, Recorded
 from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
@@ -104,6 +106,11 @@ class Engine:
     def nodes(self) -> Float[Tensor, "nodes outputs"]:
         return output_nodes(self.likelihood.num_outputs, self.network.layout.members)
 
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The likelihood as compiled kernels read it, if it has a shape that they compute."""
+        return Shape.of(self.likelihood)
+
     @property
     def samplers(self) -> tuple[Sampler, ...]:
         """The samplers of this network, the best first."""
@@ -144,12 +151,14 @@ class Engine:
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
                 yield summarise(mixture, options, score, calibration, self.groups(x[rows]))
             return
-        plain = Plain.of(self.likelihood, self.target, options, score, calibration)
+        plain = Plain.of(
+            self.likelihood, self.target, options, score, calibration, shape=self.shape
+        )
         for rows, passed in self._passes(fitted, x, *request):
             groups, found = self.groups(x[rows]), None
             with torch.inference_mode():
-                if plain is not None and isinstance(passed, Outputs):
-                    found = plain.summarise(passed, groups)
+                if plain is not None and (ready := self._packed(fitted, passed, options)):
+                    found = plain.summarise(ready, groups)
                 if found is None:
                     sampled = passed.sampled() if isinstance(passed, Outputs) else passed
                     mixture = self._mixture(sampled, options.sampler)
@@ -256,6 +265,21 @@ class Engine:
         for rows, passed in self._passes(fitted, x, sampler, seed, samples):
             yield rows, passed.sampled() if isinstance(passed, Outputs) else passed
 
+    def _packed(
+        self, fitted: Fitted | FittedStack, passed: Sampled | Outputs, options: ResolvedOptions
+    ) -> Outputs | None:
+        """Outputs as compiled summaries read them; None where there are none."""
+        kernels = self._kernels
+        if isinstance(passed, Outputs) or kernels is None or not passed.noise.is_cpu:
+            return passed if isinstance(passed, Outputs) else None
+        shares = divide(fitted.members, len(passed.noise))
+        return Outputs.of(kernels, passed, shares, are_nodes=options.sampler == "moments")
+
+    @property
+    def _kernels(self) -> ModuleType | None:
+        """The compiled kernels, once they are ready."""
+        return compiler().kernels if self.compiles else None
+
     def _passes(
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled | Outputs]]:
@@ -266,7 +290,7 @@ class Engine:
         chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes, self.cache_bytes)
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
-        kernels = compiler().kernels if self.compiles else None
+        kernels = self._kernels
         packed = None if kernels is None else fitted.packed
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)

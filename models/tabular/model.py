@@ -97,7 +97,7 @@ from models.prediction.prediction import (
     to_prediction,
 )
 from models.prediction.products import rounding
-from models.prediction.products.choice import Choice
+from models.prediction.products.choice import ROUNDED, Choice
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
@@ -200,8 +200,8 @@ class TabularModel(TrainedModel):
             if not isinstance(fitted, FittedDraws):
                 if (measured := self.variant(prune).samplers) is not None:
                     fitted = replace(fitted, nodes=measured.nodes)
-                if self.tuned:
-                    fitted = fitted.tuned(Choice(bfloat16=self.variant(prune).bfloat16))
+                if self.tuned and not fitted.is_compiled:
+                    fitted = fitted.tuned(Choice(rounded=self.variant(prune).rounded))
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 
@@ -655,12 +655,13 @@ class TabularModel(TrainedModel):
     ) -> rounding.Rounding | None:
         """How far products in bfloat16 move the answers; None if no product is large enough."""
         fitted, rows = self.fitted(prune), x[: rounding.ROWS]
-        if isinstance(fitted, FittedDraws) or not fitted.has_large_layers:
+        if isinstance(fitted, FittedDraws) or not fitted.can_round:
             return None
         plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
         options = self.resolve(replace(plain, return_mc_errors=True))
         exact = self._summary(fitted, rows, options)
-        return rounding.measure(exact, self._summary(fitted.rounded(), rows, options))
+        rounded = self._summary(fitted.rounded(), rows, options)
+        return rounding.measure(exact, rounded, ROUNDED)
 
     @property
     def bytes_per_row(self) -> int:
