@@ -14,11 +14,11 @@ from models.prediction.options import PredictOptions
 
 RUNS = 2  # of which the faster counts: the first one fills caches
 LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower than the next ones
-# Of one row: the cost of more samples, and of requests without samples. The cost of more rows, and
-# how far batches grow, is measured with `GROWTH_SAMPLES`.
-SAMPLES = (10, None)
+# Rows × samples: shows the cost of few samples, of many rows of them, as deadlines leave, and of
+# requests without samples. How far batches grow is measured with `GROWTH_SAMPLES`.
+SIZES = ((1, 10), (64, 10), (1, None))
 GROWTH_SAMPLES = 100
-# Fewer samples are no slower. Of a model that is as quick as that, admission must know no more.
+# Fewer samples of a row are no slower, which is all to know of a model that is as quick as that.
 QUICK_SECONDS = 0.005
 
 log = structlog.stdlib.get_logger(__name__)
@@ -33,7 +33,7 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """
     try:
         for prune in model.variants:
-            _seconds(model, PredictOptions(prune=prune, samples=SAMPLES[0]), rows=1, runs=1)
+            _seconds(model, PredictOptions(prune=prune, samples=SIZES[0][1]), rows=1, runs=1)
         if not throughput.knows(_key(artifact, model, PredictOptions())):
             _observe(artifact, model, throughput)
     except Exception:
@@ -53,10 +53,10 @@ def _observe(artifact: str, model: TrainedModel, throughput: Throughput) -> None
 
     curve = measure(partial(seconds_of, samples=GROWTH_SAMPLES))
     is_quick = curve[1] <= QUICK_SECONDS
-    for samples in SAMPLES:
+    for rows, samples in SIZES:
         key = _key(artifact, model, PredictOptions(samples=samples))
-        if not is_quick or not throughput.knows(key):
-            seconds_of(1, samples, 1 if is_quick else RUNS)
+        if not is_quick or rows > 1 or not throughput.knows(key):
+            seconds_of(rows, samples, 1 if is_quick else RUNS)
     worth = rows_worth_joining(curve)
     for prune in model.variants:
         options = PredictOptions(prune=prune, samples=GROWTH_SAMPLES)

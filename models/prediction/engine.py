@@ -36,6 +36,7 @@ from models.prediction.compiled import passes
 from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
+from models.prediction.compiled.shapes import Shape
 from models.prediction.device.recorded import MOST_PAIRS, Recorded
 from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
@@ -105,6 +106,11 @@ class Engine:
     def nodes(self) -> Float[Tensor, "nodes outputs"]:
         return output_nodes(self.likelihood.num_outputs, self.network.layout.members)
 
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The likelihood as compiled kernels read it, if it has a shape that they compute."""
+        return Shape.of(self.likelihood)
+
     @property
     def samplers(self) -> tuple[Sampler, ...]:
         """The samplers of this network, the best first."""
@@ -145,7 +151,9 @@ class Engine:
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
                 yield summarise(mixture, options, score, calibration, self.groups(x[rows]))
             return
-        plain = Plain.of(self.likelihood, self.target, options, score, calibration)
+        plain = Plain.of(
+            self.likelihood, self.target, options, score, calibration, shape=self.shape
+        )
         for rows, passed in self._passes(fitted, x, *request):
             groups, found = self.groups(x[rows]), None
             with torch.inference_mode():

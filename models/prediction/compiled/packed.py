@@ -22,6 +22,7 @@ from models.prediction.standard_error import (
 ACTIVATIONS = ("relu", "tanh", "silu", "gelu")  # in the order of the kernels' numbers
 
 MAX_WEIGHTS = 16_384  # of a layer: of 128 units after 128
+MAX_FIRST = 65_536  # of the first layer and the linear path, which go by rows, not by samples
 
 Errors = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]
 
@@ -149,12 +150,18 @@ def _layers(network: LocalNetwork) -> tuple[Layer, ...]:
 
 
 def suits(network: LocalNetwork) -> bool:
-    """Whether the kernels compute these layers, and faster than products of matrices."""
+    """Whether the kernels compute this network, and faster than products of matrices."""
+    first, *later = network.layers
+    by_row = [one for one in (first, network.skip) if one is not None]
+    return _are_small(by_row, MAX_FIRST) and _are_small(later, MAX_WEIGHTS)
+
+
+def _are_small(layers: Sequence[Layer], most: int) -> bool:
     return all(
         isinstance(layer, LayerMoments)
         and layer.weight.device.type == "cpu"
-        and layer.loc.numel() <= MAX_WEIGHTS
-        for layer in _layers(network)
+        and layer.loc.numel() <= most
+        for layer in layers
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from app.serving.batching import speed_key
 from app.serving.growth import STEP
 from app.serving.throughput import Throughput
-from app.serving.warm_up import GROWTH_SAMPLES, RUNS, SAMPLES, warm_up
+from app.serving.warm_up import GROWTH_SAMPLES, RUNS, SIZES, warm_up
 from benchmarks.shapes import Shape, build
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
@@ -33,13 +33,14 @@ def test_the_times_of_a_model_that_comes_back_are_known(
     asked = [(len(x), options.samples) for _, x, options in calls[3:]]
     default = model.resolve(PredictOptions())
     # The time of 100 samples bounds that of fewer, but not that of another sampler.
-    others = [SAMPLES[0]] * RUNS + [default.samples] * RUNS
+    others = [(rows, samples or default.samples) for rows, samples in SIZES for _ in range(RUNS)]
     if is_quick:
-        others = others[-1:] if default.sampler == "moments" else []
+        is_closed = default.sampler == "moments"
+        others = [(64, 10), (1, default.samples)] if is_closed else [(64, 10)]
     growth = [rows for rows, _ in asked[: len(asked) - len(others)]]
     assert growth[: 2 * RUNS] == [1] * RUNS + [STEP] * RUNS
     assert {samples for _, samples in asked[: len(growth)]} == {GROWTH_SAMPLES}
-    assert asked[len(growth) :] == [(1, samples) for samples in others]
+    assert asked[len(growth) :] == others
     keys = [
         speed_key("artifact", model.resolve(PredictOptions(prune=prune)))
         for prune in (0.0, 0.5, 0.9)

@@ -245,8 +245,8 @@ def test_without_numba_torch_predicts_and_one_line_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "models.prediction.compiled.kernels")
-    monkeypatch.delitem(sys.modules, "models.prediction.compiled.jit")
+    for name in ("elementary", "jit", "kernels", "shaped_kernels", "spread"):
+        monkeypatch.delitem(sys.modules, f"models.prediction.compiled.{name}", raising=False)
     with caplog.at_level(logging.INFO):
         assert not Compiler().wait()
     (line,) = caplog.messages
