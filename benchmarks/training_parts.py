@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports what a worker has imported
     lines = []
     for name, table in tables(arguments.tables, arguments.only, arguments.rows):
         lines.append(line(name, table))
