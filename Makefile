@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench bench-compare overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz check format bench bench-compare overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ test: $(INSTALLED)  ## All tests; with Docker the compose stack too
 
 test-fast: $(INSTALLED)  ## The tests that need no server, no process and no training: about a minute
 	$(PYTEST) tests -m "not (server or process or training or browser or docker)" $(PARALLEL)
+
+test-gpu: $(INSTALLED)  ## The tests that need a GPU: they compare it with the processor
+	$(PYTEST) tests/models -m gpu -rs
 
 coverage: $(INSTALLED)  ## All tests, then which lines they ran: the total, and the least covered modules
 	$(MAKE) test COVERAGE="--cov --cov-report="

@@ -100,7 +100,7 @@ def chosen(model: TabularModel) -> str:
     """What a load chooses here, with its time."""
     plain, variant = formats(model)["torch"], model.variant(0.0)
     started = time.perf_counter()
-    tuned = plain.tuned(Choice(bfloat16=variant.bfloat16))
+    tuned = plain.tuned(Choice(rounded=variant.rounded))
     seconds = time.perf_counter() - started
     names = ", ".join(type(layer).__name__ for layer in tuned.local.layers)
     return f"{names}, chosen in {1000 * seconds:.0f} ms; measured at training: {variant.rounding}"

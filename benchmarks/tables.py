@@ -1,14 +1,15 @@
 """Ordinary tables, by default settings, beside what other tools reach on them.
 
     python -m benchmarks.tables FOLDER [--only NAME …] [--set JSON] [--url URL] [--file FILE]
-                                       [--summary]
+                                       [--samples N] [--summary]
 
 FOLDER has `tables.json` (name → `target`, `task`, `what`), `NAME.train.csv.gz` and
 `NAME.test.csv.gz`, and with `peers.jsonl` the scores of other tools, a JSON object per line with
 `table` and `method`. Every table is uploaded to a service of its own (`--url`: to a running one),
-trained with the recommended recipe, and its test rows are predicted. `--set` has further fields of
-`POST /train`. Each result is a line of FILE; an interrupted run resumes after its last table, and
-tables that failed are tried again. `--summary` only prints what is there.
+trained with the recommended recipe, and its test rows are predicted, without `samples` unless
+`--samples` says how many. `--set` has further fields of `POST /train`. Each result is a line of
+FILE; an interrupted run resumes after its last table, and tables that failed are tried again.
+`--summary` only prints what is there.
 """
 
 import argparse
@@ -30,7 +31,6 @@ from benchmarks.table_scores import LEVELS, class_scores, number_scores
 from credence.client import Client
 from examples.demo_parts.service import running_service
 
-SAMPLES = 100
 ROWS = 500  # of a request
 CLASSES = "classification"
 
@@ -57,19 +57,39 @@ class Table:
         return rows, frame[self.target].to_numpy()
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a run asks for: further fields of `POST /train`, and samples of its predictions."""
+
+    train: Json
+    samples: int | None = None  # None: as the service chooses
+
+    @property
+    def predict(self) -> Json:
+        """Further fields of `POST /predict`."""
+        return {} if self.samples is None else {"samples": self.samples}
+
+    @property
+    def stored(self) -> Json:
+        """What tells results of one run from those of another."""
+        return self.train | self.predict
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", help="names of tables; default: all of the folder")
     parser.add_argument("--set", type=json.loads, default={}, help="fields of POST /train, as JSON")
+    parser.add_argument("--samples", type=int, help="of each prediction; default: as users get it")
     parser.add_argument("--url", help="of a running service; default: one of its own")
     parser.add_argument("--file", type=Path, help="of the results; default: in benchmarks/results")
     parser.add_argument("--summary", action="store_true", help="print stored results, run nothing")
     arguments = parser.parse_args()
     chosen = list(tables(arguments.folder, arguments.only))
-    file = arguments.file or results.RESULTS / f"tables-{digest(arguments.set)}.jsonl"
+    asked = Asked(arguments.set, arguments.samples)
+    file = arguments.file or results.RESULTS / f"tables-{digest(asked.stored)}.jsonl"
     if not arguments.summary:
-        run(chosen, arguments.set, file, arguments.url)
+        run(chosen, asked, file, arguments.url)
     print(report(chosen, file, arguments.folder / "peers.jsonl"))
 
 
@@ -87,14 +107,14 @@ def tables(folder: Path, only: Iterable[str] | None = None) -> Iterator[Table]:
             yield Table(folder, name, about["target"], about["task"])
 
 
-def run(chosen: Iterable[Table], settings: Json, file: Path, url: str | None) -> None:
+def run(chosen: Iterable[Table], asked: Asked, file: Path, url: str | None) -> None:
     """Measure the tables that the file has no scores of, and add them to it.
 
     Raises:
         ValueError: the file has results of other settings.
     """
     stored = read_lines(file)
-    if any(line["settings"] != settings for line in stored):
+    if any(line["settings"] != asked.stored for line in stored):
         raise ValueError(f"{file} has results of other settings: give another --file")
     done = {line["table"] for line in stored if "error" not in line}
     missing = [table for table in chosen if table.name not in done]
@@ -104,8 +124,8 @@ def run(chosen: Iterable[Table], settings: Json, file: Path, url: str | None) ->
     with ExitStack() as stack:
         client = stack.enter_context(Client(url)) if url else _own_service(stack)
         for table in missing:
-            for line in measure_or_error(client, table, settings):
-                line |= {"settings": settings, "commit": results.machine()["commit"]}
+            for line in measure_or_error(client, table, asked):
+                line |= {"settings": asked.stored, "commit": results.machine()["commit"]}
                 with file.open("a", encoding="utf-8") as lines:
                     lines.write(json.dumps(line) + "\n")
                 print(json.dumps(line), flush=True)
@@ -116,29 +136,29 @@ def _own_service(stack: ExitStack) -> Client:
     return stack.enter_context(running_service(Path(folder) / "service.log"))
 
 
-def measure_or_error(client: Client, table: Table, settings: Json) -> list[Json]:
+def measure_or_error(client: Client, table: Table, asked: Asked) -> list[Json]:
     """The lines of a table, or one with its error: a failure does not hide the other tables."""
     try:
-        return measure(client, table, settings)
+        return measure(client, table, asked)
     except Exception as error:
         return [{"table": table.name, "error": f"{type(error).__name__}: {error}"[:500]}]
 
 
-def measure(client: Client, table: Table, settings: Json) -> list[Json]:
+def measure(client: Client, table: Table, asked: Asked) -> list[Json]:
     """Train on the training rows, and score the test rows: a line per kind of interval.
 
     Raises:
         RuntimeError: the job failed.
     """
     dataset = client.upload(table.file("train"), table.name)
-    request = {"model": table.name, "dataset": dataset["id"], "target": table.target} | settings
+    request = {"model": table.name, "dataset": dataset["id"], "target": table.target} | asked.train
     started = time.perf_counter()
     job = client.wait(client.submit_train(request)["id"])
     if job["status"] != "succeeded":
         raise RuntimeError(f"{job['id']} {job['status']}: {job['error']}")
     seconds = round(time.perf_counter() - started, 1)
     rows, truth = table.test()
-    body = {"model": table.name, "version": job["version"], "samples": SAMPLES}
+    body = {"model": table.name, "version": job["version"], **asked.predict}
     if table.task != CLASSES:
         body |= {"intervals": list(LEVELS)}
     blocks = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)]

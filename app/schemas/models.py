@@ -48,6 +48,7 @@ class RoundingResponse(Response):
         description="whether both shifts are at most a tenth of the errors: then bfloat16 is used "
         "on processors that are faster by it"
     )
+    weights: int = Field(description="of the smallest layer that is rounded")
 
 
 class AutoResponse(Response):

@@ -24,9 +24,6 @@ from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import RowPrediction
 from models.prediction.work import values_per_sample
 
-# Measured on a CPU with 784-400-400-10 and 100 samples, ms per row in batches of n rows: 3.2 (n=1),
-# 2.2 (2), 1.8 (4), 1.5 (8), 1.5 (32), 2.0 (128). Larger batches only make other requests wait.
-CHEAPER_ROWS = 8
 BATCH_SECONDS = 0.05
 SAMPLE_STEPS = (10_000, 3000, 1000, 300, 100, 30, 10)  # few, so that reduced requests share batches
 MARGIN = 1.25  # predicted times vary by about a quarter
@@ -258,14 +255,16 @@ def take(waiting: Iterable[Entry], now: float, throughput: Throughput) -> Taken:
 
 
 class _BatchBuilder:
-    """A batch that grows up to `CHEAPER_ROWS`, and further while its predicted time is within
-    `BATCH_SECONDS`. It must also meet every deadline in it. The oldest request is always in it.
+    """A batch that grows while that makes its rows cheaper (`growth`), and further while its
+    predicted time is within `BATCH_SECONDS`. It must also meet every deadline in it. The oldest
+    request is always in it.
     """
 
     def __init__(self, oldest: Entry, samples: int, now: float, throughput: Throughput) -> None:
         self._entries, self._samples = [oldest], samples
         self._key, self._rows = oldest.batch_key(samples), oldest.rows
         self._now, self._throughput = now, throughput
+        self._cheaper_rows = throughput.rows_worth_joining(oldest.speed_key)
         self._left_seconds = self._left(oldest)
 
     @property
@@ -287,7 +286,7 @@ class _BatchBuilder:
             return
         rows, left = self._rows + entry.rows, min(self._left_seconds, self._left(entry))
         seconds = self._throughput.seconds(entry.speed_key, rows, samples)
-        if seconds <= left and (rows <= CHEAPER_ROWS or seconds <= BATCH_SECONDS):
+        if seconds <= left and (rows <= self._cheaper_rows or seconds <= BATCH_SECONDS):
             self._entries.append(entry)
             self._rows, self._left_seconds = rows, left
 

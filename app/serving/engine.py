@@ -22,12 +22,14 @@ from app.serving.batching import Batch, Computed, Entry, requeue, take
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
 from core.process.freed_memory import SERVICE_BYTES, keep_freed_memory
+from core.process.timer_slack import wake_on_time
 from models.prediction.prediction import RowPrediction
 
 # The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs
 # it again after each one. With CPython's 5 ms it waits that long each time while the event loop is
-# busy: 64 clients got 281 responses a second, with this value 450 to 490 (docs/benchmarks.md).
-SWITCH_SECONDS = 5e-5
+# busy, and with 50 µs a fifth of the time. Shorter intervals need `wake_on_time`. See
+# docs/benchmarks.md, "The way of a request".
+SWITCH_SECONDS = 2e-6
 
 Outcome = tuple[Entry, Computed | Exception]
 
@@ -104,6 +106,7 @@ class Engine:
     def _work(self, num_threads: int) -> None:
         torch.set_num_threads(num_threads)  # OpenMP keeps this per calling thread
         keep_freed_memory(SERVICE_BYTES)
+        wake_on_time()
         try:
             while (batch := self._next()) is not None:
                 self._run(batch)
@@ -243,8 +246,9 @@ def _resolve(outcomes: list[Outcome]) -> None:
 
 @contextlib.contextmanager
 def frequent_thread_switches() -> Iterator[None]:
-    """In the block, the threads of this process switch a hundred times as often."""
+    """In the block, the threads of this process wait microseconds for the interpreter's lock."""
     before = sys.getswitchinterval()
+    wake_on_time()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         yield

@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 
+from app.serving.growth import UNMEASURED_ROWS
+
 # Measured with one thread, ms per row. 784-400-400-10 with 100 samples: 14 alone, 1.6 in slices of
 # 32 rows (50 ms), 3.3 in one of 256. 13-50-2 with 10,000 samples: 21 alone, 7 in slices of 16
 # (108 ms), 15 in one of 256. So slices of this length do not make a request slower.
@@ -49,6 +51,7 @@ class Throughput:
 
     def __init__(self) -> None:
         self._means: dict[Hashable, dict[tuple[int, int], _Mean]] = {}
+        self._worth_joining: dict[Hashable, int] = {}
 
     def observe(self, key: Hashable, rows: int, samples: int, seconds: float) -> None:
         """Learn from a computation."""
@@ -64,6 +67,14 @@ class Throughput:
         """The estimate for `rows` × `samples` in one computation; 0 without observations."""
         means = self._means.get(key)
         return min([mean.bound(rows, samples) for mean in means.values()]) if means else 0.0
+
+    def keep_growth(self, key: Hashable, rows: int) -> None:
+        """Keep the rows up to which larger batches of a key take less time per row."""
+        self._worth_joining[key] = rows
+
+    def rows_worth_joining(self, key: Hashable) -> int:
+        """The rows that `keep_growth` kept."""
+        return self._worth_joining.get(key, UNMEASURED_ROWS)
 
     def lower(self, key: Hashable) -> None:
         """Lower the estimates after a refusal, so that after several ones a request is tried again.

@@ -1,19 +1,23 @@
 """Predicts with a model right after it is loaded, so that its first request is not slow."""
 
 from collections.abc import Hashable
+from functools import partial
 from time import perf_counter
 
 import structlog
 
 from app.serving.batching import speed_key
+from app.serving.growth import measure, rows_worth_joining
 from app.serving.throughput import Throughput
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
 
 RUNS = 2  # of which the faster counts: the first one fills caches
 LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower than the next ones
-# Rows × samples: shows the cost of more rows and samples, and of requests without samples.
-SIZES = ((1, 10), (1, 100), (64, 10), (1, None))
+# Of one row: the cost of more samples, and of requests without samples. The cost of more rows, and
+# how far batches grow, is measured with `GROWTH_SAMPLES`.
+SAMPLES = (10, None)
+GROWTH_SAMPLES = 100
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -27,7 +31,7 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """
     try:
         for prune in model.variants:
-            _seconds(model, PredictOptions(prune=prune, samples=SIZES[0][1]), rows=1, runs=1)
+            _seconds(model, PredictOptions(prune=prune, samples=SAMPLES[0]), rows=1, runs=1)
         if not throughput.knows(_key(artifact, model, PredictOptions())):
             _observe(artifact, model, throughput)
     except Exception:
@@ -36,12 +40,21 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
 
 def _observe(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """Measure the full variant, and observe its times for all."""
-    for rows, samples in SIZES:
+
+    def seconds_of(rows: int, samples: int | None) -> float:
         seconds = _seconds(model, PredictOptions(samples=samples), rows, RUNS)
         for prune in model.variants:
             options = PredictOptions(prune=prune, samples=samples)
             size, count = model.size(model.blank(rows)), model.resolve(options).samples
             throughput.observe(_key(artifact, model, options), size, count, seconds)
+        return seconds
+
+    for samples in SAMPLES:
+        seconds_of(1, samples)
+    worth = rows_worth_joining(measure(partial(seconds_of, samples=GROWTH_SAMPLES)))
+    for prune in model.variants:
+        options = PredictOptions(prune=prune, samples=GROWTH_SAMPLES)
+        throughput.keep_growth(_key(artifact, model, options), worth)
 
 
 def _key(artifact: str, model: TrainedModel, options: PredictOptions) -> Hashable:

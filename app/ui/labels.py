@@ -125,6 +125,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     "training.seed": ("Seed", "The same seed gives the same model."),
     "training.device": ("Device", "auto, cpu, cuda, or cuda:1."),
+    "training.precision": (
+        "Precision",
+        "Of the products: bfloat16 is faster on GPUs, which auto takes it for.",
+    ),
     "training.split": (
         "Split",
         "Rows that score the model. Choose at random unless rows belong to groups or times.",

@@ -17,10 +17,12 @@ import typer
 from app.main import create_app
 from core.database.database import opened
 from core.jobs.workers import Workers
+from core.process.long_lived import keep_present_objects
 from core.settings import Settings
 from credence import DEFAULT_URL
 from credence.serving.api_thread import ApiThread, CannotStart, address
 from credence.serving.worker_process import WorkerProcess
+from models.prediction.compiled.compiler import compiler
 
 STOP_SECONDS = 9.0  # the service promises 10; the rest is for the interpreter's exit
 GRACE_SECONDS = 7  # for requests in flight; afterwards the application has to close
@@ -79,6 +81,7 @@ class Supervisor:
             with opened(self._settings.sqlalchemy_url) as database:
                 workers = Workers(database)
                 self._wait_for(lambda: any(w.started_at >= started_at for w in workers.list()))
+        threading.Thread(target=_keep_loaded, name="keep loaded objects", daemon=True).start()
         if not self._stopping:
             typer.echo(f"ready on {self._address}")
             if sys.stdout.isatty():
@@ -128,6 +131,12 @@ class Supervisor:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _keep_loaded() -> None:
+    """When all is imported, the compiler of predictions last, take it out of collections."""
+    compiler().wait()
+    keep_present_objects()
 
 
 def _exit_after(seconds: float) -> None:

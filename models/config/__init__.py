@@ -50,6 +50,7 @@ from models.config.ranges import Width as Width
 from models.config.training import FALSE_ALARMS as FALSE_ALARMS
 from models.config.training import Effort as Effort
 from models.config.training import OutOfDistributionConfig as OutOfDistributionConfig
+from models.config.training import Precision as Precision
 from models.config.training import Split as Split
 from models.config.training import SplitBy as SplitBy
 from models.config.training import SplitTime as SplitTime

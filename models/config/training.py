@@ -26,6 +26,7 @@ class SplitTime:
     time: ColumnName
 
 
+Precision = Literal["auto", "float32", "bfloat16"]
 Effort = Literal["quick", "standard", "thorough"]
 Split = Literal["random", "last"] | SplitBy | SplitTime
 """`last` holds out the last rows as stored, or the last lines of a language model's text."""
@@ -60,6 +61,11 @@ class TrainingConfig:
     rate rises over the first `warmup_steps`. With `averaging_steps` the exponential average of the
     weights over so many steps is scored and kept.
 
+    `precision` is the format of the products of fits. "auto" is mixed precision, with products of
+    bfloat16 numbers, on a GPU that has units for it and for layers of 65,536 weights and batches of
+    64 rows and more, and float32 elsewhere. Parameters, likelihood and KL are in float32 always,
+    and so are chains, SWAG's iterates and the curvature of a Laplace approximation.
+
     `background` encoded training rows are stored with the model, to explain its predictions; with
     fewer than 16 it explains none.
     """
@@ -87,4 +93,5 @@ class TrainingConfig:
     refit: bool | None = None
     seed: Annotated[int, Interval(ge=0, le=2**31 - 1)] = 0
     device: Annotated[str, Len(1, 16)] = "auto"
+    precision: Precision = "auto"
     background: Annotated[int, Interval(ge=0, le=256)] = 64  # means err by 1/8 of a deviation

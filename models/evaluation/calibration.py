@@ -226,9 +226,14 @@ class ShapeCalibration(ScalesVariance):
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> Float[Tensor, "ends rows"]:
         """The probabilities below all lower ends, then those below all upper ends."""
+        return self.tails_about(mixture.mean(), levels, groups)
+
+    def tails_about(
+        self, mean: Float[Tensor, "rows"], levels: Sequence[float], groups: Groups = None
+    ) -> Float[Tensor, "ends rows"]:
+        """`tails`, given the calibrated mean."""
         probabilities = [*map(self.probability, levels)]
-        bounds = self._in_cells(mixture.mean(), groups, probabilities, levels)
-        tails = 0.5 * (1 - bounds)
+        tails = 0.5 * (1 - self._in_cells(mean, groups, probabilities, levels))
         return torch.cat([tails, 1 - tails])
 
     def score(self, level: float) -> float:
@@ -243,8 +248,13 @@ class ShapeCalibration(ScalesVariance):
 
     def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
         """The intervals that contain targets with at most these conformities."""
+        return in_pairs(mixture.quantiles(self.tails_within(scores)))
+
+    @staticmethod
+    def tails_within(scores: Sequence[float]) -> list[float]:
+        """The probabilities below the ends of `within`, in the order of `tails`."""
         tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
-        return in_pairs(mixture.quantiles([*tails, *(1 - tail for tail in tails)]))
+        return [*tails, *(1 - tail for tail in tails)]
 
     def reference(self) -> Reference:
         """The conformities, which those of labelled rows join."""

@@ -19,6 +19,7 @@ from models.features.rows import Rows
 from models.inference.method import Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
+from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import LocallyDrawn, Network, Stack, draws_units, point_shape
 from models.networks.network import fan_in
@@ -128,6 +129,7 @@ class BayesByBackprop:
     prior: Prior
     config: BBBConfig
     num_data: int
+    products: Products = EXACT
 
     @classmethod
     def build(
@@ -262,7 +264,7 @@ class BayesByBackprop:
     ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
         """Draw one weight vector for the mini-batch; also return the divergence."""
         weights, kl = self._drawn(state, generator)
-        return self.network(weights, x), kl
+        return self.products(self.network, weights, x), kl
 
     @cached_property
     def _local(self) -> LocallyDrawn | None:
@@ -290,7 +292,7 @@ class BayesByBackprop:
             x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
             for width in network.noise_widths()
         ]
-        outputs = network.local(loc, variance, x, blocks)
+        outputs = self.products(network.local, loc, variance, x, blocks)
         noise = None
         if isinstance(self.prior, ScaleMixturePrior):
             noise = _standard_normal(state.posterior.loc, generator)

@@ -1,5 +1,7 @@
 """Builds the configured method of inference."""
 
+from dataclasses import replace
+
 from models.config import (
     BBBConfig,
     ChainConfig,
@@ -17,15 +19,23 @@ from models.inference.mc_dropout import MCDropout
 from models.inference.method import Method
 from models.inference.metropolis import Metropolis
 from models.inference.point import PointEstimates
+from models.inference.products import EXACT, Products
 from models.inference.sharpening import Sharpened
 from models.likelihoods import Likelihood
 from models.networks import Network
 
 
 def build_method(
-    config: MethodConfig, network: Network, likelihood: Likelihood, num_data: int
+    config: MethodConfig,
+    network: Network,
+    likelihood: Likelihood,
+    num_data: int,
+    products: Products = EXACT,
 ) -> Method:
     """Build the method that is fitted first, by gradients of a loss.
+
+    Args:
+        products: the format of the products.
 
     Raises:
         InvalidData: if a Laplace approximation cannot follow it.
@@ -33,12 +43,15 @@ def build_method(
     match config:
         case BBBConfig():
             kind = Sharpened if config.sharpening else BayesByBackprop
-            return kind.build(network, likelihood, config, num_data)
+            bayesian = kind.build(network, likelihood, config, num_data)
+            return replace(bayesian, products=products)
         case DropoutConfig():
-            return MCDropout.build(network, likelihood, config, num_data)
+            dropout = MCDropout.build(network, likelihood, config, num_data)
+            return replace(dropout, products=products)
         case LaplaceConfig():
             check_size(config, network)
-    return PointEstimates.build(network, likelihood, config, num_data)
+    points = PointEstimates.build(network, likelihood, config, num_data)
+    return replace(points, products=products)
 
 
 def build_kernel(config: ChainConfig) -> Kernel:

@@ -25,6 +25,7 @@ from models.features.rows import Rows
 from models.inference.method import FIXED, Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import initial_weights, negative_log_prior
+from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import Network, point_shape
 from models.posteriors.layout import Layout
@@ -77,6 +78,7 @@ class MCDropout:
     prior: GaussianPrior
     rate: float
     num_data: int
+    products: Products = EXACT
 
     @classmethod
     def build(
@@ -122,7 +124,7 @@ class MCDropout:
             for width in self.network.mask_widths
         ]
         weights = self.layout.unflatten(state.weights)
-        outputs = self.network(weights, x, masks(noise, state.rates))
+        outputs = self.products(self.network, weights, x, masks(noise, state.rates))
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         penalty = self._penalty(state)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)

@@ -10,6 +10,7 @@ from torch import Tensor
 from models.config import KLConfig
 from models.features.rows import Rows
 from models.inference.objectives import Loss
+from models.inference.products import Products
 from models.networks import Masks
 from models.posteriors.layout import Layout, Weights
 from models.training.distributed import Part
@@ -84,6 +85,11 @@ class Method(Protocol):
 
     @property
     def num_parameters(self) -> int: ...
+
+    @property
+    def products(self) -> Products:
+        """The format of the network's products in `loss`."""
+        ...
 
     @property
     def members(self) -> int:

@@ -29,6 +29,7 @@ from models.config import (
 from models.features.rows import Rows
 from models.inference.method import FIXED, Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
+from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import Network, Stack, point_shape
 from models.posteriors.layout import Layout
@@ -94,6 +95,7 @@ class PointEstimates:
     num_data: int
     members: int = 1
     vectors: int = 1  # each with the weights of all members of the network
+    products: Products = EXACT
 
     @classmethod
     def build(
@@ -149,7 +151,8 @@ class PointEstimates:
         part: Part | None = None,
     ) -> Loss:
         """Return −log P(D | w) and −log P(w) per row, added over the members."""
-        outputs = self.network(self.layout.unflatten(state.weights), batch.inputs)
+        weights = self.layout.unflatten(state.weights)
+        outputs = self.products(self.network, weights, batch.inputs)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)

@@ -10,6 +10,7 @@ negative ELBO per token: the KL counts once (Fortunato et al. 2017, arXiv 1704.0
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -20,6 +21,7 @@ from torch.nn.functional import cross_entropy
 from models.config import TrainingConfig
 from models.inference.method import Draw, WindowMethod
 from models.inference.objectives import Loss, negative_elbo
+from models.inference.products import Products
 from models.inference.sharpening import Sharpened
 from models.language.corpus import Corpus
 from models.networks.recurrent import LanguageModel
@@ -70,13 +72,14 @@ class TextTask:
         """The negative ELBO per token, estimated from one window."""
         tokens, targets = self.corpus.window(batch, self.steps)
         draw = method.draw(state, len(tokens), noise)
+        nll_of = partial(self._nll, method.products, tokens, targets, carried)
         if isinstance(method, Sharpened):
 
             def loss_of(trial: Draw) -> Tensor:
-                return self._nll(trial, tokens, targets, carried)[0].mean()
+                return nll_of(trial)[0].mean()
 
             draw = method.sharpen(state, draw, loss_of, noise)
-        nll, carried = self._nll(draw, tokens, targets, carried)
+        nll, carried = nll_of(draw)
         loss = negative_elbo(nll, draw.penalty, self.num_data, kl_weight)
         if draw.local is not None:
             loss = replace(loss, nelbo=loss.nelbo + draw.local / len(nll))
@@ -84,13 +87,16 @@ class TextTask:
 
     def _nll(
         self,
-        draw: Draw,
+        products: Products,
         tokens: Int[Tensor, "streams steps"],
         targets: Int[Tensor, "streams steps"],
         carried: Carried,
+        draw: Draw,
     ) -> tuple[Float[Tensor, "tokens"], Carried]:
         """−log p of each target, added over the members that are fitted in parallel."""
-        logits, carried = self.network.advance(draw.weights, tokens, carried or None, draw.masks)
+        logits, carried = products.advance(
+            self.network.advance, draw.weights, tokens, carried or None, draw.masks
+        )
         flat = logits.flatten(0, -2)
         members = flat.shape[0] // targets.numel()
         repeated = targets.flatten().repeat(members)

@@ -149,6 +149,16 @@ class ShapedLikelihood:
         return Bounded(low_limit, min(low, high), max(low, high), high_limit)
 
     @property
+    def scale_bounds(self) -> Bounded:
+        """Where log-scales are (`MIN_SCALE`, `MAX_SCALE`)."""
+        return _LOG_SCALES
+
+    @property
+    def start(self) -> tuple[list[float], float, float]:
+        """Where training starts: locations, log-scale and log odds of an atom."""
+        return self._start, math.log(self._start_scale), _INITIAL_ATOM
+
+    @property
     def _first_atom(self) -> int:
         return self.components * (3 if self.components > 1 else 2)
 

@@ -11,7 +11,7 @@ from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
 from models.inference.method import State
 from models.prediction.cheapest.record import MeasuredSamplers
-from models.prediction.products.rounding import Rounding
+from models.prediction.products.rounding import OLD_WEIGHTS, Rounding
 
 PrunedBy = Literal["weights", "units"]
 
@@ -39,6 +39,13 @@ class Variant:
     samplers: MeasuredSamplers | None = None  # None: not measured
     rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it
     by: PrunedBy | None = None  # what was ranked; None: not pruned, or by weights in release 0.1
+
+    @property
+    def rounded(self) -> int | None:
+        """The least weights of a layer whose products may be in bfloat16; None: none may."""
+        if not self.bfloat16:
+            return None
+        return OLD_WEIGHTS if self.rounding is None else self.rounding.weights
 
     def describe(self) -> Json:
         return {

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -35,6 +36,9 @@ from models.prediction.compiled import passes
 from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
+from models.prediction.compiled.shapes import Shape
+from models.prediction.device.recorded import MOST_PAIRS, Recorded
+from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
@@ -78,10 +82,12 @@ class Engine:
     target: Target
     whole_draws: bool = False  # whether a sample must be a whole weight draw
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    cache_bytes: int = CACHE_BYTES
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
+    replays: Replays | None = None  # of recorded passes, on devices that gain by them
 
     @cached_property
     def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
@@ -100,6 +106,11 @@ class Engine:
     @cached_property
     def nodes(self) -> Float[Tensor, "nodes outputs"]:
         return output_nodes(self.likelihood.num_outputs, self.network.layout.members)
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The likelihood as compiled kernels read it, if it has a shape that they compute."""
+        return Shape.of(self.likelihood)
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -141,12 +152,14 @@ class Engine:
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
                 yield summarise(mixture, options, score, calibration, self.groups(x[rows]))
             return
-        plain = Plain.of(self.likelihood, self.target, options, score, calibration)
+        plain = Plain.of(
+            self.likelihood, self.target, options, score, calibration, shape=self.shape
+        )
         for rows, passed in self._passes(fitted, x, *request):
             groups, found = self.groups(x[rows]), None
             with torch.inference_mode():
-                if plain is not None and isinstance(passed, Outputs):
-                    found = plain.summarise(passed, groups)
+                if plain is not None and (ready := self._packed(fitted, passed, options)):
+                    found = plain.summarise(ready, groups)
                 if found is None:
                     sampled = passed.sampled() if isinstance(passed, Outputs) else passed
                     mixture = self._mixture(sampled, options.sampler)
@@ -280,6 +293,21 @@ class Engine:
         for rows, passed in self._passes(fitted, x, sampler, seed, samples):
             yield rows, passed.sampled() if isinstance(passed, Outputs) else passed
 
+    def _packed(
+        self, fitted: Fitted | FittedStack, passed: Sampled | Outputs, options: ResolvedOptions
+    ) -> Outputs | None:
+        """Outputs as compiled summaries read them; None where there are none."""
+        kernels = self._kernels
+        if isinstance(passed, Outputs) or kernels is None or not passed.noise.is_cpu:
+            return passed if isinstance(passed, Outputs) else None
+        shares = divide(fitted.members, len(passed.noise))
+        return Outputs.of(kernels, passed, shares, are_nodes=options.sampler == "moments")
+
+    @property
+    def _kernels(self) -> ModuleType | None:
+        """The compiled kernels, once they are ready."""
+        return compiler().kernels if self.compiles else None
+
     def _passes(
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled | Outputs]]:
@@ -287,10 +315,10 @@ class Engine:
         shares = divide(fitted.members, samples)
         widest = max(share.member.local.max_width for share in shares)
         widths = (widest, self.likelihood.num_outputs)
-        chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes)
+        chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes, self.cache_bytes)
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
-        kernels = compiler().kernels if self.compiles else None
+        kernels = self._kernels
         packed = None if kernels is None else fitted.packed
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)
@@ -300,7 +328,7 @@ class Engine:
                 if sampler == "moments":
                     nodes = self.nodes[: fitted.nodes].to(inputs)
                     passed = (
-                        sample_moments(fitted.members, inputs, nodes)
+                        self._moments(fitted, inputs, nodes)
                         if kernels is None or packed is None
                         else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
                     )
@@ -309,8 +337,43 @@ class Engine:
                         kernels, packed, shares, inputs, noise, integrate=integrate
                     )
                 else:
-                    passed = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
+                    passed = self._sample(
+                        fitted, inputs, samples, noise, chunks, integrate=integrate
+                    )
             yield rows, passed
+
+    def _moments(self, fitted: Fitted | FittedStack, x: Tensor, nodes: Tensor) -> Sampled:
+        recorded = self._recorded(fitted, len(x))
+        if recorded is not None:
+            return recorded.sample_moments(x, nodes)
+        return sample_moments(fitted.members, x, nodes)
+
+    def _sample(
+        self,
+        fitted: Fitted | FittedStack,
+        x: Float[Tensor, "rows inputs"],
+        num_samples: int,
+        noise: RequestNoise,
+        chunks: "Chunks",
+        *,
+        integrate: bool,
+    ) -> Sampled:
+        """The samples of all members: together for a few rows, else one after the other."""
+        pairs = len(x) * num_samples
+        recorded = self._recorded(fitted, pairs)
+        if recorded is not None:
+            return recorded.sample(x, num_samples, noise, integrate=integrate)
+        shares = divide(fitted.members, num_samples)
+        if isinstance(fitted, FittedStack) and pairs <= MAX_PAIRS and fitted.together:
+            draw = noise.of_members
+            return sample_together(fitted.together, shares, x, draw, integrate=integrate)
+        return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
+
+    def _recorded(self, fitted: Fitted | FittedStack, pairs: int) -> Recorded | None:
+        """The recorded passes; None for large ones, and on devices without."""
+        if self.replays is None or pairs > MOST_PAIRS:
+            return None
+        return Recorded(self.replays, fitted.members)
 
     @torch.inference_mode()
     def _mixtures_of_draws(
@@ -384,23 +447,6 @@ class Engine:
         return self.target
 
 
-def _sample(
-    fitted: Fitted | FittedStack,
-    x: Float[Tensor, "rows inputs"],
-    num_samples: int,
-    noise: RequestNoise,
-    chunks: "Chunks",
-    *,
-    integrate: bool,
-) -> Sampled:
-    """The samples of all members: together for a few rows, else one after the other."""
-    shares = divide(fitted.members, num_samples)
-    if isinstance(fitted, FittedStack) and len(x) * num_samples <= MAX_PAIRS and fitted.together:
-        draw = noise.of_members
-        return sample_together(fitted.together, shares, x, draw, integrate=integrate)
-    return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
-
-
 def _is_drawn_whole(sampler: str, samples: int) -> bool:
     """Whether all weights are drawn, none integrated: also for a single sample of any sampler."""
     return sampler == "monte_carlo" or samples == 1
@@ -415,7 +461,12 @@ class Chunks:
 
     @classmethod
     def plan(
-        cls, widths: tuple[int, ...], num_rows: int, num_samples: int, memory_bytes: int
+        cls,
+        widths: tuple[int, ...],
+        num_rows: int,
+        num_samples: int,
+        memory_bytes: int,
+        cache_bytes: int = CACHE_BYTES,
     ) -> "Chunks":
         """Chunks whose buffers fit into the cache, of at least one row and one sample.
 
@@ -423,7 +474,7 @@ class Chunks:
         number of rows first.
         """
         kept = num_samples * widths[-1] * 8 * _WORKING_COPIES
-        pairs = max(1, min(CACHE_BYTES, memory_bytes // 2) // (4 * _BUFFERS * max(widths)))
+        pairs = max(1, min(cache_bytes, memory_bytes // 2) // (4 * _BUFFERS * max(widths)))
         rows = min(num_rows, (memory_bytes // 2) // kept, pairs // min(_MIN_SAMPLES, num_samples))
         rows = max(1, rows)
         return cls(rows, min(num_samples, max(1, pairs // rows)))

@@ -12,10 +12,10 @@ from torch import Tensor
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.compiled.packed import Packed
+from models.prediction.compiled.packed import Packed, suits
 from models.prediction.local import Layer, LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
-from models.prediction.products.choice import Choice, is_large
+from models.prediction.products.choice import ROUNDED, Choice, is_large
 from models.prediction.products.kernels import Bfloat16Layer
 
 # Largest share of operations that pruning may leave for the smaller network to be used: selecting
@@ -80,6 +80,11 @@ class Fitted:
         """The networks that the samples are divided among."""
         return (self,)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled kernels take the whole network once they are ready."""
+        return suits(self.local)
+
     @torch.inference_mode()
     def tuned(self, choice: Choice) -> "Fitted":
         """A copy with the kernels that are fastest on this machine."""
@@ -95,10 +100,16 @@ class Fitted:
     @property
     def has_large_layers(self) -> bool:
         """Whether a layer that each sample multiplies is large enough to take most of the time."""
+        layers = self.local.layers[1:]
+        return any(isinstance(one, LayerMoments) and is_large(one) for one in layers)
+
+    @property
+    def can_round(self) -> bool:
+        """Whether products of some layer may be worth bfloat16."""
         return any(map(_is_rounded, self.local.layers[1:]))
 
     def rounded(self) -> "Fitted":
-        """A copy whose large products are in bfloat16, except for those of the first layer.
+        """A copy whose products are in bfloat16, except for those of the first and small layers.
 
         The first layer reads the inputs, whose digits matter, and costs little, because all samples
         share its products.
@@ -125,7 +136,7 @@ class Fitted:
 
 
 def _is_rounded(layer: Layer) -> TypeGuard[LayerMoments]:
-    return isinstance(layer, LayerMoments) and is_large(layer)
+    return isinstance(layer, LayerMoments) and layer.loc.numel() >= ROUNDED
 
 
 def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:

@@ -52,6 +52,11 @@ class FittedStack:
         members = self.members
         return Packed.of([one.local for one in members], [one.reads for one in members])
 
+    @property
+    def is_compiled(self) -> bool:
+        """As `Fitted.is_compiled`: members are compiled together or not at all."""
+        return all(member.is_compiled for member in self.members)
+
     def tuned(self, choice: Choice) -> "FittedStack":
         """As `Fitted.tuned`."""
         tuned = tuple(member.tuned(choice) for member in self.members)
@@ -61,6 +66,11 @@ class FittedStack:
     def has_large_layers(self) -> bool:
         """As `Fitted.has_large_layers`."""
         return any(member.has_large_layers for member in self.members)
+
+    @property
+    def can_round(self) -> bool:
+        """As `Fitted.can_round`."""
+        return any(member.can_round for member in self.members)
 
     def rounded(self) -> "FittedStack":
         """As `Fitted.rounded`."""

@@ -46,9 +46,7 @@ def relu_moments(mean: Units, variance: Units) -> Gaussian:
 
 def _quadrature(activation: str, mean: Units, variance: Units) -> Gaussian:
     """Gauss–Hermite: E f(a) = Σ w_k f(μ + σ x_k), two passes for the variance."""
-    nodes, weights = quadrature()
-    x = mean.new_tensor(nodes).view(-1, *[1] * mean.ndim)
-    w = mean.new_tensor(weights).view_as(x)
+    x, w = (part.view(-1, *[1] * mean.ndim) for part in _quadrature_on(mean.device, mean.dtype))
     values = ACTIVATIONS[activation](mean + variance.sqrt() * x)
     centre = (w * values).sum(0)
     return centre, (w * (values - centre).square()).sum(0)
@@ -59,6 +57,13 @@ def quadrature() -> Float[np.ndarray, "2 nodes"]:
     """Nodes x_k and weights w_k of E f(z) = Σ w_k f(x_k), z ~ N(0, 1)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     return np.stack([nodes, weights / weights.sum()])
+
+
+@cache
+def _quadrature_on(device: torch.device, dtype: torch.dtype) -> Float[Tensor, "2 nodes"]:
+    """The same on a device, copied there once: a copy cannot be recorded (`device.tapes`)."""
+    with torch.inference_mode(mode=False):
+        return torch.tensor(quadrature(), dtype=dtype, device=device)
 
 
 def integrate_last(network: LocalNetwork, first: First, output: slice) -> Gaussian:

@@ -23,6 +23,7 @@ from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
 from models.prediction.answers import questions
 from models.prediction.answers.answer import Answer
+from models.prediction.device.transfers import to_host
 from models.prediction.influence import ERROR, all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (
@@ -361,7 +362,7 @@ def summarise(
         if wants_errors(options):
             summary |= all_errors(mixture, raw, _quantities(summary, options), even=even)
             summary |= _errors_of_answers(mixture, raw, summary, options)
-    return {name: value.cpu().numpy() for name, value in summary.items()}
+    return to_host(summary)
 
 
 def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, "rows quantities"]:

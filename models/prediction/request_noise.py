@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from models.prediction.compiled.packed import Packed, PackedNoise
+from models.prediction.device.transfers import to_device
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.samplers import DrawNoise, Share
@@ -29,7 +30,7 @@ class RequestNoise:
 
         def draw(sampler: str, seed: int, start: int, stop: int, widths: Widths) -> Noise:
             blocks = self.sources[widths].draw(sampler, seed, start, stop)
-            return tuple(block.to(self.device) for block in blocks)
+            return tuple(to_device(block, self.device) for block in blocks)
 
         def cached(start: int, stop: int) -> Noise:
             key = (self.sampler, self.seed, start, stop, member.widths)
@@ -61,6 +62,6 @@ class RequestNoise:
             numbers = torch.tensor([start + i for start in starts for i in range(count)])
             first = min(starts)
             blocks = self.sources[widths].draw(sampler, seed, first, max(starts) + count)
-            return tuple(block[numbers - first].to(self.device) for block in blocks)
+            return tuple(to_device(block[numbers - first], self.device) for block in blocks)
 
         return self.cache.get((self.sampler, self.seed, starts, widths), draw)

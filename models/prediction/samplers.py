@@ -105,6 +105,22 @@ def sample(
 
     With `integrate` the result also has the moments `integrated`, if they are known.
     """
+    outputs, noise, exact = pass_samples(shares, x, draw_noise, chunk, integrate=integrate)
+    return Sampled(outputs, noise, exact, points(shares), owners(shares, x))
+
+
+def pass_samples(
+    shares: Sequence[Share],
+    x: Float[Tensor, "rows inputs"],
+    draw_noise: Callable[[Fitted], DrawNoise],
+    chunk: int,
+    *,
+    integrate: bool,
+) -> tuple[Gaussian, Float[Tensor, "samples outputs"], Gaussian | None]:
+    """The fields `outputs`, `noise` and `integrated` of `sample`.
+
+    It reads no number from a device, so that its operations can be recorded.
+    """
     num_samples, outputs = shares[-1].samples.stop, shares[0].member.local.widths[-1]
     most = min(chunk, max(share.count for share in shares))
     widest = max(share.member.local.max_width for share in shares)
@@ -122,8 +138,7 @@ def sample(
             noise = draw(samples.start, samples.stop)
             gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
             noise_of_outputs[samples] = noise[-1]
-    drawn = gaussian[0], gaussian[1]
-    return Sampled(drawn, noise_of_outputs, joined(exact), points(shares), owners(shares, x))
+    return (gaussian[0], gaussian[1]), noise_of_outputs, joined(exact)
 
 
 def output_nodes(num_outputs: int, num_members: int = 1) -> Float[Tensor, "nodes outputs"]:
@@ -138,11 +153,25 @@ def sample_moments(
 ) -> Sampled:
     """Moments of the outputs by propagation; the nodes, divided among members, replace draws."""
     shares = divide(members, len(nodes))
+    return of_moments(shares, propagate_members(shares, x), nodes)
+
+
+def propagate_members(
+    shares: Sequence[Share], x: Float[Tensor, "rows inputs"]
+) -> tuple[Float[Tensor, "members rows outputs"], Float[Tensor, "members rows outputs"]]:
+    """Means and variances of the outputs of each member."""
     parts = [propagate(share.member.local, share.member.inputs(x)) for share in shares]
-    exact = joined([(mean[None, :, MEAN], variance[None, :, MEAN]) for mean, variance in parts])
-    pairs = list(zip(parts, shares, strict=True))
+    return torch.stack([mean for mean, _ in parts]), torch.stack([spread for _, spread in parts])
+
+
+def of_moments(
+    shares: Sequence[Share], moments: Gaussian, nodes: Float[Tensor, "nodes outputs"]
+) -> Sampled:
+    """The moments of each member, repeated for its nodes."""
+    exact = moments[0][..., MEAN], moments[1][..., MEAN]
     mean, variance = (
-        torch.cat([part[i].expand(share.count, -1, -1) for part, share in pairs]) for i in range(2)
+        torch.cat([part.expand(s.count, -1, -1) for part, s in zip(own, shares, strict=True)])
+        for own in moments
     )
     return Sampled((mean, variance), nodes, exact, points(shares))
 

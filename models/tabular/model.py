@@ -66,6 +66,9 @@ from models.prediction.cheapest.candidates import candidates, default_operations
 from models.prediction.cheapest.errors import LEVELS, with_bias
 from models.prediction.cheapest.measure import PRUNED_RUNS, RUNS, measure_samplers, num_rows
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
+from models.prediction.device.budget import Budget
+from models.prediction.device.replays import Replays
+from models.prediction.device.transfers import to_device
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -94,7 +97,7 @@ from models.prediction.prediction import (
     to_prediction,
 )
 from models.prediction.products import rounding
-from models.prediction.products.choice import Choice
+from models.prediction.products.choice import ROUNDED, Choice
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
@@ -170,6 +173,9 @@ class TabularModel(TrainedModel):
     def engine(self) -> Engine:
         dense = isinstance(self.network, MLP | Stack) and draws_units(self.network)
         local = isinstance(self.config.method, BBBConfig) and dense
+        # In training chunks do not depend on a card's free memory: it repeats bit for bit.
+        device = self.device if self.tuned and self.variants_by_prune else torch.device("cpu")
+        budget = Budget.of(device)
         return Engine(
             self.network,
             self.likelihood,
@@ -178,6 +184,9 @@ class TabularModel(TrainedModel):
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
             compiles=self.tuned,
+            memory_bytes=budget.memory,
+            cache_bytes=budget.cache,
+            replays=Replays.on(device, budget.graphs),
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -191,8 +200,8 @@ class TabularModel(TrainedModel):
             if not isinstance(fitted, FittedDraws):
                 if (measured := self.variant(prune).samplers) is not None:
                     fitted = replace(fitted, nodes=measured.nodes)
-                if self.tuned:
-                    fitted = fitted.tuned(Choice(bfloat16=self.variant(prune).bfloat16))
+                if self.tuned and not fitted.is_compiled:
+                    fitted = fitted.tuned(Choice(rounded=self.variant(prune).rounded))
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 
@@ -659,12 +668,13 @@ class TabularModel(TrainedModel):
     ) -> rounding.Rounding | None:
         """How far products in bfloat16 move the answers; None if no product is large enough."""
         fitted, rows = self.fitted(prune), x[: rounding.ROWS]
-        if isinstance(fitted, FittedDraws) or not fitted.has_large_layers:
+        if isinstance(fitted, FittedDraws) or not fitted.can_round:
             return None
         plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
         options = self.resolve(replace(plain, return_mc_errors=True))
         exact = self._summary(fitted, rows, options)
-        return rounding.measure(exact, self._summary(fitted.rounded(), rows, options))
+        rounded = self._summary(fitted.rounded(), rows, options)
+        return rounding.measure(exact, rounded, ROUNDED)
 
     @property
     def bytes_per_row(self) -> int:
@@ -695,7 +705,7 @@ class TabularModel(TrainedModel):
         needed = [*(f.name for f in self.features), *(c.name for c in self._group_inputs)]
         if missing := [name for name in needed if name not in columns]:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.with_groups(self.encoder.encode(columns), columns).to(self.device)
+        return to_device(self.with_groups(self.encoder.encode(columns), columns), self.device)
 
     def with_groups(
         self, x: Float[Tensor, "rows compact"], columns: Columns

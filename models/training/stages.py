@@ -28,6 +28,7 @@ from models.inference.laplace.fit import Approximation, LaplaceFit
 from models.inference.method import Method
 from models.inference.point import FIRST_SIGMA, DrawsState, PointEstimates
 from models.inference.posterior import LogPosterior
+from models.inference.products import choose_products, notes_on_products
 from models.inference.sharpening import SharpenedState
 from models.inference.swag import SWAGState
 from models.model import TrainedModel
@@ -237,7 +238,7 @@ class Fitting:
     def finish(self, fit: Fit) -> TrainedModel:
         """The model with all posteriors, which start from the fit's state."""
         model, method, state = self.problem.model, self._method, fit.state
-        full, notes = _variant(0.0, state), model.notes
+        full, notes = _variant(0.0, state), (*model.notes, *notes_on_products(method.products))
         match self.config.method:
             case EnsembleConfig():
                 full = replace(full, metrics={"members": method.members})
@@ -267,8 +268,12 @@ class Fitting:
 
     @cached_property
     def _method(self) -> Method:
-        model = self.problem.model
-        return build_method(self.config.method, model.network, model.likelihood, self.task.num_data)
+        model, task, training = self.problem.model, self.task, self.config.training
+        rows = min(required(training.batch_size, "batch_size"), task.num_data)
+        products = choose_products(training.precision, model.network, rows, task.device)
+        return build_method(
+            self.config.method, model.network, model.likelihood, task.num_data, products
+        )
 
     def _average(self, fitted: DrawsState, config: SWAGConfig) -> tuple[SWAGState, tuple[str, ...]]:
         """Continue the fit at a constant rate; the state has the collected moments."""

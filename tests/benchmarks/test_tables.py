@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss
 from benchmarks import tables
 from benchmarks.table_scores import PROBABILITIES, class_scores, number_scores
 from benchmarks.table_summary import beside, overall, summary
-from benchmarks.tables import Table, read_lines, report, run
+from benchmarks.tables import Asked, Table, read_lines, report, run
 
 TRAINING = {"epochs": 60, "batch_size": 32, "learning_rate": 0.01}
 QUICK = {"network": {"hidden": [8]}, "training": TRAINING, "pruning": []}
@@ -122,7 +122,7 @@ def test_a_run_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.Monk
     """`gone` has no files: its error is kept, and it is tried again."""
     write_folder(tmp_path)
     chosen, file = list(tables.tables(tmp_path)), tmp_path / "out" / "results.jsonl"
-    run(chosen, QUICK, file, None)
+    run(chosen, Asked(QUICK), file, None)
     lines = read_lines(file)
     assert [(x["table"], x.get("kind")) for x in lines] == [
         ("line", "credible"), ("line", "conformal"), ("side", "credible"), ("gone", None),
@@ -134,18 +134,18 @@ def test_a_run_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.Monk
     assert "gone failed: " in told
     again: list[str] = []
 
-    def count(_client: Any, table: Table, _settings: Any) -> list[dict[str, Any]]:
+    def count(_client: Any, table: Table, _asked: Asked) -> list[dict[str, Any]]:
         again.append(table.name)
         return [line(table.name, crps=1.0)]
 
     monkeypatch.setattr(tables, "measure", count)
     monkeypatch.setattr(tables, "_own_service", lambda _: None)
-    run(chosen, QUICK, file, None)
-    run(chosen, QUICK, file, None)
+    run(chosen, Asked(QUICK), file, None)
+    run(chosen, Asked(QUICK), file, None)
     assert again == ["gone"]
     assert "failed" not in report(chosen, file, tmp_path / "none")
     with pytest.raises(ValueError, match="other settings"):
-        run(chosen, {}, file, None)
+        run(chosen, Asked({}), file, None)
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:

@@ -15,8 +15,13 @@ innermost loop runs over pairs of a row and a sample. `kernels.propagate` propag
 the mean, the parts of the variance or entropy, quantiles by Newton's method, and the Monte-Carlo
 error, with the formulas of `models.prediction.predictive` and `standard_error`.
 
-Results equal those of torch but for rounding: products and means of units are in float32,
-summaries in float64. Layers of more than `packed.MAX_WEIGHTS` weights stay with torch, whose
-products of matrices are then faster. `compiler` compiles in the background; until it is ready, and
+`shaped_kernels` do the same for mixtures of logistic and normal components on the identity and the
+logarithm, with bounds, atoms and whole numbers (`models.prediction.shaped`). `shapes` says which
+likelihoods these are; Student's distribution and other scales stay with torch.
+
+Results equal those of torch but for rounding: products, means of units, and what a component of a
+shape adds are in float32, sums and other summaries in float64. Layers of more than
+`packed.MAX_WEIGHTS` weights (`MAX_FIRST` of the first layer) stay with torch, whose products of
+matrices are then faster. `compiler` compiles in the background; until it is ready, and
 for all that `plain` does not answer, torch computes the answer.
 """

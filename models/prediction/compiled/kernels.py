@@ -1,8 +1,7 @@
 """Compiled loops. Importing this module imports numba; `compiler` does it in the background.
 
-All kernels are in one module: numba's cache on disk notices a change of the file that a function is
-in, but not of a file whose functions it calls. Loops run over slices from 0: numba checks other
-sums of numbers for being negative, and then makes no vectors.
+Loops run over slices from 0: numba checks other sums of numbers for being negative, and then makes
+no vectors.
 
 In the passes through a network the *lanes* of the innermost loop are pairs of a row and a sample,
 or rows alone, so that layers of any width use whole vectors. Buffers are [units, LANES]. Weights
@@ -14,77 +13,23 @@ variances.
 import math
 
 import numpy as np
-import torch
 
+from models.prediction.compiled import shaped_kernels
+from models.prediction.compiled.elementary import DENSITY, exp, upper_tail
 from models.prediction.compiled.jit import jit
+from models.prediction.compiled.spread import error_of_mean, mean_and_variance
+
+shaped, quantiles = shaped_kernels.shaped, shaped_kernels.quantiles  # all kernels are found here
 
 LANES = 128  # lanes at once: eight vectors of 16 floats, of whose loop the length is known
 
 RELU, TANH, SILU, GELU = range(4)
 
-_LOG2E = 1 / math.log(2)
-_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # ln 2, Cody and Waite
-_LOWEST, _HIGHEST = -708.0, 709.0  # whose exponentials are normal floats
-_ROOT_HALF = math.sqrt(0.5)
-_DENSITY = 1 / math.sqrt(2 * math.pi)
 _LEAST_VARIANCE = 1e-20  # as `models.prediction.moments`
 _MAX_STEPS = 60  # of Newton's method, as many as bisection alone would need
 _TOLERANCE = 1e-6  # of quantiles, in predictive standard deviations; the error is far smaller
-_LEAST_SHARE = 0.25  # as `models.prediction.standard_error`
 _LOW, _HIGH = -16.0, 6.0  # bounds of a log-variance: `models.likelihoods.gaussian`
 _REACH = 8.0  # standard deviations from a bound at which it has no effect
-
-_CENTRE = 3.75
-_DEGREE = 20  # relative error 4e-15
-
-
-def _scaled_erfc() -> tuple[float, ...]:
-    """Coefficients of (1 + 2x) exp(x²) erfc(x) in t = (x − k)/(x + k), k = 3.75.
-
-    Source of the form: Shepherd and Laframboise 1981, Mathematics of Computation 36(153).
-    """
-
-    def value(t: np.ndarray) -> np.ndarray:
-        x = _CENTRE * (1 + t) / (1 - t)
-        return (1 + 2 * x) * torch.special.erfcx(torch.from_numpy(x)).numpy()
-
-    series = np.polynomial.chebyshev.chebinterpolate(value, _DEGREE)
-    return tuple(np.polynomial.chebyshev.cheb2poly(series).tolist())
-
-
-(_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13, _E14, _E15, _E16, _E17,
- _E18, _E19, _E20) = _scaled_erfc()  # fmt: skip
-(_F0, _F1, _F2, _F3, _F4, _F5, _F6, _F7, _F8, _F9, _F10, _F11, _F12) = (
-    1 / math.factorial(k) for k in range(13)
-)
-
-
-@jit
-def exp(x):
-    """exp(x) by 2ⁿ exp(r), |r| ≤ ln 2/2, to an ulp; of arguments outside it is that of the bound.
-
-    The polynomials are written out: LLVM makes no vectors of a loop within a loop.
-    """
-    x = min(max(x, _LOWEST), _HIGHEST)
-    n = math.floor(x * _LOG2E + 0.5)
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    p = ((_F12 * r + _F11) * r + _F10) * r + _F9
-    p = (((p * r + _F8) * r + _F7) * r + _F6) * r + _F5
-    p = ((((p * r + _F4) * r + _F3) * r + _F2) * r + _F1) * r + _F0
-    return p * np.int64((np.int64(n) + 1023) << 52).view(np.float64)
-
-
-@jit
-def upper_tail(z, e):
-    """Φ(−|z|), given e = exp(−z²/2)."""
-    x = abs(z) * _ROOT_HALF
-    t = (x - _CENTRE) / (x + _CENTRE)
-    p = (((_E20 * t + _E19) * t + _E18) * t + _E17) * t + _E16
-    p = (((p * t + _E15) * t + _E14) * t + _E13) * t + _E12
-    p = (((p * t + _E11) * t + _E10) * t + _E9) * t + _E8
-    p = (((p * t + _E7) * t + _E6) * t + _E5) * t + _E4
-    p = (((p * t + _E3) * t + _E2) * t + _E1) * t + _E0
-    return 0.5 * e * p / (1 + 2 * x)
 
 
 @jit
@@ -212,7 +157,7 @@ def activation_moments(mean, variance, lanes, kind, nodes, node_weights, work):
             t = m / scale
             e = exp(-0.5 * t * t)
             below = upper_tail(t, e)
-            rest = max(scale * _DENSITY * e - abs(m) * below, 0.0)
+            rest = max(scale * DENSITY * e - abs(m) * below, 0.0)
             positive, negative = max(m, 0.0) + rest, max(-m, 0.0) + rest
             above = 1 - below if t > 0 else below
             mean[p] = positive
@@ -443,51 +388,6 @@ def propagate(x, columns, shapes, depths, paths, weights, kind, quadrature, out)
 
 
 @jit
-def _moments(values):
-    """Mean and variance (divided by the number)."""
-    total = 0.0
-    for s in range(len(values)):
-        total += values[s]
-    mean, squares = total / len(values), 0.0
-    for s in range(len(values)):
-        squares += (values[s] - mean) ** 2
-    return mean, squares / len(values)
-
-
-@jit
-def _squared_error(values, starts):
-    """The squared standard error of the mean: Σ_m n_m s_m² ÷ S² (`standard_error`)."""
-    found = 0.0
-    for m in range(len(starts) - 1):
-        count = starts[m + 1] - starts[m]
-        variance = _moments(values[starts[m] : starts[m + 1]])[1]
-        found += count * count / (count - 1) * variance
-    return found / len(values) ** 2
-
-
-@jit
-def error_of_mean(values, starts, firsts, owners, size, shares, means):
-    """The standard error of a mean of independent samples, or with `size` > 1 of even ones.
-
-    As `models.prediction.standard_error.even_error`.
-
-    Args:
-        starts: the first sample of each member, and the number of samples.
-        firsts, owners: the first sample of each block, and the first block of each member.
-        shares: κ of a block, and of all points.
-        means: to work in, one per block.
-    """
-    total = _squared_error(values, starts)
-    if size == 1:
-        return math.sqrt(total)
-    for b in range(len(firsts)):
-        means[b] = _moments(values[firsts[b] : firsts[b] + size])[0]
-    between = _squared_error(means, owners)
-    error = max((between - shares[0] * total) / (1 - shares[0]), _LEAST_SHARE * between)
-    return math.sqrt(error + shares[1] * (total - error))
-
-
-@jit
 def quantile(means, scales, inverses, centre, deviation, level, z):
     """A mixture's quantile, as `GaussianMixture.quantiles`.
 
@@ -515,7 +415,7 @@ def quantile(means, scales, inverses, centre, deviation, level, z):
             low = value
         elif excess > 0:
             high = value
-        step = value - excess / max(density * _DENSITY / count, 1e-300)
+        step = value - excess / max(density * DENSITY / count, 1e-300)
         previous = value
         value = step if low <= step <= high else 0.5 * (low + high)
         if abs(value - previous) <= _TOLERANCE * deviation:
@@ -578,7 +478,7 @@ def numbers(out, noise, owner, log_noise, exact, units, whole, factor, levels, z
                 variances[s] += drawn
             if not (within or whole):
                 return False
-        mean, between = _moments(means)
+        mean, between = mean_and_variance(means)
         error = 0.0
         if count > 1 and not exact.shape[1]:
             error = error_of_mean(means, starts, firsts, owners, size, shares, blocks)
@@ -602,7 +502,7 @@ def numbers(out, noise, owner, log_noise, exact, units, whole, factor, levels, z
             for m in range(members):
                 known[m] = exact[0, m, r] * std + centre
                 spread += exact[1, m, r]
-            mean, between = _moments(known)
+            mean, between = mean_and_variance(known)
             epistemic = between + square * spread / members
         found[0, r] = mean
         found[1, r] = factor * square * aleatoric / count
@@ -668,7 +568,7 @@ def classes(out, noise, owner, binary, temperature, errors, found, entropies):
                 entropy += p * (logit[k, s] - highest[s])
                 noisy += p * (1 - p)
             expected -= entropy
-            mean, between = _moments(probs[k])
+            mean, between = mean_and_variance(probs[k])
             total -= mean * math.log(mean) if mean > 0 else 0.0
             found[0, r, k] = mean
             found[1, r, k] = noisy / count

@@ -22,6 +22,7 @@ from models.prediction.standard_error import (
 ACTIVATIONS = ("relu", "tanh", "silu", "gelu")  # in the order of the kernels' numbers
 
 MAX_WEIGHTS = 16_384  # of a layer: of 128 units after 128
+MAX_FIRST = 65_536  # of the first layer and the linear path, which go by rows, not by samples
 
 Errors = tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]
 
@@ -52,9 +53,9 @@ class Packed:
         cls, networks: Sequence[LocalNetwork], reads: Sequence[Tensor | slice | None]
     ) -> "Packed | None":
         """Pack the networks; None if they are too large, or on a device, or not all dense."""
-        stacks = [_layers(network) for network in networks]
-        if not all(map(_suits, stacks)):
+        if not all(map(suits, networks)):
             return None
+        stacks = [_layers(network) for network in networks]
         shapes = np.zeros((len(stacks), max(map(len, stacks)), 3), np.int64)
         blocks, start = [], 0
         for m, layers in enumerate(stacks):
@@ -148,12 +149,18 @@ def _layers(network: LocalNetwork) -> tuple[Layer, ...]:
     return (*network.layers, *(() if network.skip is None else (network.skip,)))
 
 
-def _suits(layers: Sequence[Layer]) -> bool:
-    """Whether the kernels compute these layers, and faster than products of matrices."""
+def suits(network: LocalNetwork) -> bool:
+    """Whether the kernels compute this network, and faster than products of matrices."""
+    first, *later = network.layers
+    by_row = [one for one in (first, network.skip) if one is not None]
+    return _are_small(by_row, MAX_FIRST) and _are_small(later, MAX_WEIGHTS)
+
+
+def _are_small(layers: Sequence[Layer], most: int) -> bool:
     return all(
         isinstance(layer, LayerMoments)
         and layer.weight.device.type == "cpu"
-        and layer.loc.numel() <= MAX_WEIGHTS
+        and layer.loc.numel() <= most
         for layer in layers
     )
 

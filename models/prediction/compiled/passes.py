@@ -42,6 +42,21 @@ class Outputs:
     shares: Sequence[Share]
     are_nodes: bool = False
 
+    @classmethod
+    def of(
+        cls, kernels: ModuleType, sampled: Sampled, shares: Sequence[Share], *, are_nodes: bool
+    ) -> "Outputs":
+        """What torch has computed, for the kernels' summaries."""
+        samples, rows, number = sampled.outputs[0].shape
+        moments = np.empty((2, number, rows, samples), np.float32)
+        for place, part in zip(moments, sampled.outputs, strict=True):
+            torch.from_numpy(place).copy_(part.permute(2, 1, 0))
+        exact = np.empty(_NOTHING, np.float32)
+        if sampled.integrated is not None:
+            exact = torch.stack(sampled.integrated)[..., 0].numpy()
+        noise = sampled.noise.T.contiguous().numpy()
+        return cls(kernels, moments, noise, np.arange(samples), exact, shares, are_nodes)
+
     @property
     def counts(self) -> tuple[int, ...]:
         """The samples of each member; nodes belong to none."""

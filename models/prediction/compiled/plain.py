@@ -1,5 +1,6 @@
 """The plain summaries of a request: means, variances, intervals and errors by compiled kernels."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from models.evaluation.calibration import (
     ClassCalibration,
     NumberCalibration,
     ScalesVariance,
+    ShapeCalibration,
 )
 from models.features.targets import NumberTarget, Target
 from models.likelihoods import (
@@ -25,20 +27,23 @@ from models.likelihoods.likelihood import Likelihood
 from models.prediction.answers import questions
 from models.prediction.compiled import summaries
 from models.prediction.compiled.passes import Outputs
-from models.prediction.options import ResolvedOptions
+from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.options import IntervalKind, ResolvedOptions
 from models.prediction.prediction import CALIBRATED, Arrays, adapted_to, bounds, wants_errors
 from models.prediction.samplers import points
 
+_NONE = np.zeros(0)
 _SCORES = (None, "epistemic_variance", "total_entropy")  # that the summaries have
 
 
 @dataclass(frozen=True)
 class Plain:
-    """What a request asks of Gaussian or categorical mixtures, without further questions.
+    """What a request asks of a mixture, without further questions.
 
     Args:
         units: mean and standard deviation of a number.
         levels: of credible intervals.
+        shape: of a likelihood with a shape.
     """
 
     likelihood: Likelihood
@@ -47,29 +52,35 @@ class Plain:
     calibration: Calibration | None
     units: tuple[float, float]
     levels: tuple[float, ...]
+    shape: Shape | None = None
 
     @classmethod
     def of(
         cls,
-        likelihood: object,
+        likelihood: Likelihood,
         target: Target,
         options: ResolvedOptions,
         score: str | None,
         calibration: Calibration | None,
+        *,
+        shape: Shape | None = None,
     ) -> "Plain | None":
         """The request; None if kernels do not answer all of it."""
         kinds = Bernoulli | Categorical | HeteroscedasticGaussian | HomoscedasticGaussian
+        is_known = shape is not None or isinstance(likelihood, kinds)
         asks_more = wants_errors(options) or questions.are_asked(options)
-        if not isinstance(likelihood, kinds) or asks_more or score not in _SCORES:
+        if not is_known or asks_more or score not in _SCORES:
             return None
         units = (target.mean, target.std) if isinstance(target, NumberTarget) else (0.0, 1.0)
         levels = options.intervals if "credible" in options.interval_kinds else ()
-        return cls(likelihood, options, score, calibration, units, levels)
+        return cls(likelihood, options, score, calibration, units, levels, shape)
 
     def summarise(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
         """As `summarise` of the mixture; None where the kernels leave it to torch."""
         if isinstance(self.likelihood, Bernoulli | Categorical):
             return self._classes(outputs)
+        if self.shape is not None:
+            return self._shaped(outputs, self.shape, groups)
         return self._numbers(outputs, groups)
 
     @property
@@ -92,13 +103,13 @@ class Plain:
         return self._with_error(found)
 
     def _numbers(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
-        calibration, levels = self.calibration, self.levels
+        levels = self.levels
         tails = [0.5 * (1 - level) for level in levels]
         found = summaries.numbers(
             outputs,
             self._log_noise(outputs),
             self.units,
-            calibration.variance_scale if isinstance(calibration, ScalesVariance) else 1.0,
+            self._variance_scale,
             (0.5, *tails, *(1 - tail for tail in tails)),
             even=self._even,
             whole=self.options.sampler == "monte_carlo" or len(outputs.column) == 1,
@@ -113,6 +124,53 @@ class Plain:
         if self.score is not None:
             summary["ood_score"] = epistemic
         return self._with_error(summary | {"mc_error": error})
+
+    def _shaped(
+        self, outputs: Outputs, shape: Shape, groups: Int[Tensor, "rows"] | None
+    ) -> Arrays | None:
+        components = Components.of(outputs, shape, self._variance_scale, even=self._even)
+        if components is None:
+            return None
+        mean, aleatoric, epistemic, error = components.moments
+        names = ["median", *self._ends("credible", self.levels)]
+        tails = [0.5 * (1 - level) for level in self.levels]
+        alike = [0.5, *tails, *(1 - tail for tail in tails)]
+        parts = [_of_rows(alike, len(mean))]
+        for kind, own in self._calibrated(mean, groups):
+            names += self._ends(kind, self.options.intervals)
+            parts.append(own)
+        quantiles = components.quantiles(np.concatenate(parts))
+        summary = {"mean": mean, "aleatoric": aleatoric, "epistemic": epistemic}
+        summary |= dict(zip(names, quantiles, strict=True))
+        if self.score is not None:
+            summary["ood_score"] = epistemic
+        return self._with_error(summary | {"mc_error": error})
+
+    @staticmethod
+    def _ends(kind: IntervalKind, levels: Sequence[float]) -> list[str]:
+        """The names of all lower ends, then of all upper ends."""
+        names = [list(bounds(kind, level, _NONE, _NONE)) for level in levels]
+        return [pair[end] for end in range(2) for pair in names]
+
+    def _calibrated(
+        self, mean: Float64[np.ndarray, "rows"], groups: Int[Tensor, "rows"] | None
+    ) -> Iterator[tuple[IntervalKind, Float64[np.ndarray, "ends rows"]]]:
+        """The levels of the quantiles that bound conformal intervals, by kind."""
+        levels, calibration = self.options.intervals, self.calibration
+        kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
+        if not (levels and kinds and isinstance(calibration, ShapeCalibration)):
+            return
+        conformal = calibration.tails_about(torch.from_numpy(mean), levels, groups).numpy()
+        for kind in kinds:
+            adapted = adapted_to(self.options) if kind == "adaptive" else ()
+            scores = allowed_scores(levels, adapted, calibration.score) if adapted else ()
+            own = _of_rows(calibration.tails_within(scores), len(mean)) if adapted else conformal
+            yield kind, own
+
+    @property
+    def _variance_scale(self) -> float:
+        calibration = self.calibration
+        return calibration.variance_scale if isinstance(calibration, ScalesVariance) else 1.0
 
     def _log_noise(self, outputs: Outputs) -> Float32[np.ndarray, "_"]:
         """Of each sample, if it is a parameter and no output."""
@@ -149,3 +207,8 @@ class Plain:
         if summary is not None and self.options.samples == 1:
             del summary["mc_error"]
         return summary
+
+
+def _of_rows(levels: Sequence[float], rows: int) -> Float64[np.ndarray, "levels rows"]:
+    """The same levels for each row."""
+    return np.repeat(np.array(levels), rows).reshape(-1, rows)

@@ -7,6 +7,7 @@ does not depend on the rows around it.
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -17,8 +18,12 @@ from models.prediction.threads import threads_for
 
 _MAX_DENSITY = 0.25  # share of weights that are not 0; above it no sparse product was ever faster
 _MIN_SPARSE = 4096  # weights; a smaller product is all overhead
-_MIN_DENSE = 2**16  # weights: 256 × 256; smaller layers spend their time elsewhere
-_ROWS = 64  # fewer than a row with the default number of samples; more give the same ratios
+_MIN_DENSE = 2**9  # weights; a smaller product takes less than what is around it
+_LARGE = 2**16  # weights: 256 × 256, in whose products a network spends most of its time
+ROUNDED = 2**14  # weights: 128 × 128; compiled kernels, which do not round, take smaller ones
+# Rows of a measurement: fewer than a row with the default number of samples for a large layer,
+# which gives the same ratios as more, and so many for a small one that the call does not decide.
+_ROWS, _MAX_ROWS, _PRODUCTS = 64, 4096, 2**23
 _REPETITIONS = 3
 # Another kernel must take less than this share of the time, so that a loaded machine does not
 # decide. Sparse products are 1.5 times as fast and more, or not faster; wider vectors twice as
@@ -26,18 +31,23 @@ _REPETITIONS = 3
 _GAIN = {SparseLayer: 0.8, OneDnnLayer: 0.8, Bfloat16Layer: 0.75}
 
 Kernels = type[SparseLayer] | type[OneDnnLayer] | type[Bfloat16Layer]
+_Key = tuple[tuple[int, ...], tuple[Kernels, ...], str]
 
 
 class Choice:
     """Chooses kernels for the layers of a version. Layers of equal shape share a measurement.
 
+    Dense layers share it with those of all versions in the process. What sparse weights take
+    depends on how many there are.
+
     Args:
-        bfloat16: whether the version bears bfloat16 (`Variant.bfloat16`).
+        rounded: the least weights of a layer that bears bfloat16 (`Variant.rounded`); None: no
+            layer does.
     """
 
-    def __init__(self, *, bfloat16: bool) -> None:
-        self._bfloat16 = bfloat16
-        self._known: dict[tuple[tuple[int, ...], bool, bool], Kernels | None] = {}
+    def __init__(self, *, rounded: int | None) -> None:
+        self._rounded = rounded
+        self._of_version: dict[_Key, Kernels | None] = {}
 
     def fastest(self, layer: Layer, *, reads_inputs: bool = False) -> Layer:
         """The layer itself, or a kernel for it that is clearly faster on this machine.
@@ -51,26 +61,34 @@ class Choice:
         kinds = self._candidates(layer, reads_inputs=reads_inputs)
         if not kinds:
             return layer
-        key = (layer.loc.shape, SparseLayer in kinds, reads_inputs)
-        if key not in self._known:
-            self._known[key] = _measure(layer, kinds)
-        kind = self._known[key]
+        known = self._of_version if SparseLayer in kinds else _of_process()
+        key = (tuple(layer.loc.shape), tuple(kinds), str(layer.loc.device))
+        if key not in known:
+            known[key] = _measure(layer, kinds)
+        kind = known[key]
         return layer if kind is None else kind.of(layer)
 
     def _candidates(self, layer: LayerMoments, *, reads_inputs: bool) -> list[Kernels]:
         kinds: list[Kernels] = []
         if is_sparse(layer) and not reads_inputs:
             kinds.append(SparseLayer)
-        if is_large(layer) and has_onednn(layer.weight):
+        weights = layer.loc.numel()
+        if weights >= _MIN_DENSE and has_onednn(layer.weight):
             kinds.append(OneDnnLayer)
-        if is_large(layer) and self._bfloat16 and not reads_inputs:
+        if self._rounded is not None and weights >= self._rounded and not reads_inputs:
             kinds.append(Bfloat16Layer)
         return kinds
 
 
+@cache
+def _of_process() -> dict[_Key, Kernels | None]:
+    """What this process has measured of dense layers."""
+    return {}
+
+
 def is_large(layer: LayerMoments) -> bool:
-    """Whether the layer's products take long enough for another kernel of dense weights."""
-    return layer.loc.numel() >= _MIN_DENSE
+    """Whether the network spends most of its time in products like the layer's."""
+    return layer.loc.numel() >= _LARGE
 
 
 def is_sparse(layer: LayerMoments) -> bool:
@@ -89,7 +107,8 @@ def _measure(layer: LayerMoments, kinds: list[Kernels]) -> Kernels | None:
     """The kind that is fastest by its own margin; None for the layer as it is."""
     runs: dict[Kernels | None, Callable[[Tensor], Gaussian]] = {None: layer}
     runs |= {kind: kind.of(layer) for kind in kinds}
-    seconds = _shortest(runs, layer.loc.new_ones(1, _ROWS, layer.loc.shape[1]))
+    rows = min(_MAX_ROWS, max(_ROWS, _PRODUCTS // layer.loc.numel()))
+    seconds = _shortest(runs, layer.loc.new_ones(1, rows, layer.loc.shape[1]))
     best: Kernels | None = None
     for kind in kinds:
         if seconds[kind] < _GAIN[kind] * seconds[best]:

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 
 from models.prediction.influence import ERROR
 
 ROWS = 24
+OLD_WEIGHTS = 2**16  # what release 0.1 rounded
 # The largest shift ÷ Monte-Carlo error of 100 independent samples: then it is also hidden by the
 # error of as many Sobol points, which is up to ten times smaller.
 _MAX_SHARE = 0.1
@@ -23,12 +26,14 @@ class Rounding:
         mean, deviation: shift of the predicted mean (of classes: probability), and of the
             predictive standard deviation.
         error_of_mean, error_of_deviation: their Monte-Carlo errors.
+        weights: of the smallest layer that is rounded.
     """
 
     mean: float
     deviation: float
     error_of_mean: float
     error_of_deviation: float
+    weights: Annotated[int, Ge(1)] = OLD_WEIGHTS
 
     @property
     def is_hidden(self) -> bool:
@@ -39,12 +44,15 @@ class Rounding:
         )
 
 
-def measure(exact: Mapping[str, np.ndarray], rounded: Mapping[str, np.ndarray]) -> Rounding | None:
+def measure(
+    exact: Mapping[str, np.ndarray], rounded: Mapping[str, np.ndarray], weights: int
+) -> Rounding | None:
     """Compare two summaries of the same rows and samples; None where no deviation is finite.
 
     Args:
         exact: by float32, with the error of every output.
         rounded: by bfloat16.
+        weights: as of `Rounding`.
     """
     before, after = (np.sqrt(one["aleatoric"] + one["epistemic"]) for one in (exact, rounded))
     error = exact[f"{ERROR}total_variance"] / 2  # of the deviation s it is that of s² ÷ 2s
@@ -61,4 +69,5 @@ def measure(exact: Mapping[str, np.ndarray], rounded: Mapping[str, np.ndarray]) 
             size(after - before),
             size(exact["mc_error"]),
             size(error / before),
+            weights,
         )

@@ -17,7 +17,7 @@ PerComponent = Float[Tensor, "samples components rows"]
 Moments = tuple[PerComponent, PerComponent]
 
 # Nodes of the quadrature: fewer where tails are light and the scale's inverse is entire.
-_NODES, _FEW_NODES = 32, 18
+_NODES, FEW_NODES = 32, 18
 _SMOOTH = (IdentityScale, LogScale)
 _K = 2 * math.pi  # of `_ratio`
 _HEAVY = 100.0  # the reach of light tails is below it
@@ -57,7 +57,7 @@ def component_moments(
 
 
 def _rows_at_once(locs: PerComponent) -> int:
-    return max(1, _AT_ONCE // (_FEW_NODES * locs[..., :1].numel()))
+    return max(1, _AT_ONCE // (FEW_NODES * locs[..., :1].numel()))
 
 
 def _sum_whole(
@@ -92,7 +92,7 @@ def _integrate(
     t_high = ((high - locs) / scales).clamp(-family.reach, family.reach)
     is_heavy = family.reach > _HEAVY
     of_t, to_t = (arsinh, _sinh) if is_heavy else (_of_ratio, _ratio)
-    count = _NODES if is_heavy or not isinstance(target.scale, _SMOOTH) else _FEW_NODES
+    count = _NODES if is_heavy or not isinstance(target.scale, _SMOOTH) else FEW_NODES
     start, stop = of_t(t_low), of_t(t_high)
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
     base, inner, outer = to_y(target, locs), locs * target.std + target.mean, scales * target.std

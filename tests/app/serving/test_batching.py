@@ -14,13 +14,13 @@ from torch import Tensor
 
 from app.serving.batching import (
     BATCH_SECONDS,
-    CHEAPER_ROWS,
     Entry,
     affordable_samples,
     requeue,
     speed_key,
     take,
 )
+from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import Throughput
 from models.prediction.options import KINDS, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import Interval, RowPrediction, requested_intervals
@@ -200,13 +200,25 @@ def test_a_batch_is_bounded_by_its_time_and_the_oldest_runs_whatever_it_takes(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     many = [entry(loop, samples=1) for _ in range(40)]
-    for rows_in_time, expected in ((20, 20), (2, CHEAPER_ROWS)):
+    for rows_in_time, expected in ((20, 20), (2, UNMEASURED_ROWS)):
         taken = take(many, 0.0, at(1.001 * BATCH_SECONDS / (rows_in_time + 1)))
         assert taken.batch is not None
         assert len(taken.batch.entries) == expected
     large = take([entry(loop, 1000, samples=1), *many], 0.0, at(1e-3))
     assert large.batch is not None
     assert [e.rows for e in large.batch.entries] == [1000]
+
+
+@pytest.mark.parametrize(("worth", "expected"), [(1, 2), (16, 16), (64, 40)])
+def test_a_slow_batch_grows_while_its_rows_become_cheaper(
+    loop: asyncio.AbstractEventLoop, worth: int, expected: int
+) -> None:
+    """Two rows are within the time of a batch; as measured on load, more are worth waiting for."""
+    throughput = at(1.001 * BATCH_SECONDS / 3)
+    throughput.keep_growth(SPEED, worth)
+    taken = take([entry(loop, samples=1) for _ in range(40)], 0.0, throughput)
+    assert taken.batch is not None
+    assert len(taken.batch.entries) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from app.serving.batching import speed_key
+from app.serving.growth import STEP
 from app.serving.throughput import Throughput
-from app.serving.warm_up import RUNS, SIZES, warm_up
+from app.serving.warm_up import GROWTH_SAMPLES, RUNS, SAMPLES, warm_up
 from benchmarks.shapes import Shape, build
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
@@ -19,12 +20,16 @@ def test_the_times_of_a_model_that_comes_back_are_known(monkeypatch: pytest.Monk
     predict, calls = TabularModel.predict_rows, []
 
     def counted(self: TabularModel, *arguments: Any) -> Any:
-        calls.append(arguments)
+        calls.append((self, *arguments))
         return predict(self, *arguments)
 
     monkeypatch.setattr(TabularModel, "predict_rows", counted)
     warm_up("artifact", model, throughput)
-    assert len(calls) == 3 + RUNS * len(SIZES)
+    asked = [(len(x), options.samples) for _, x, options in calls[3:]]
+    of_one_row, of_growth = asked[: RUNS * len(SAMPLES)], asked[RUNS * len(SAMPLES) :]
+    assert {rows for rows, _ in of_one_row} == {1}
+    assert {samples for _, samples in of_growth} == {GROWTH_SAMPLES}
+    assert [rows for rows, _ in of_growth[: 2 * RUNS]] == [1] * RUNS + [STEP] * RUNS
     keys = [
         speed_key("artifact", model.resolve(PredictOptions(prune=prune)))
         for prune in (0.0, 0.5, 0.9)
@@ -32,6 +37,8 @@ def test_the_times_of_a_model_that_comes_back_are_known(monkeypatch: pytest.Monk
     first, *pruned = (throughput.seconds(key, 1, 100) for key in keys)
     assert first > 0
     assert pruned == [first, first], "a pruned variant is not slower than the full one"
+    worth = {throughput.rows_worth_joining(key) for key in keys}
+    assert len(worth) == 1, "all variants grow alike"
     calls.clear()
     warm_up("artifact", model, throughput)
     assert len(calls) == 3

@@ -102,7 +102,6 @@ def _both(
     engine = Engine(network, likelihood, target)  # type: ignore[arg-type]
     fitted, x = make_ready(network, state), _randn(rows, 4, seed=2)
     assert not hasattr(fitted, "source")
-    assert fitted.packed is not None
     (plain,) = engine.summaries(fitted, x, resolved, score, calibration)
     (found,) = replace(engine, compiles=True).summaries(fitted, x, resolved, score, calibration)
     return found, plain
@@ -214,6 +213,21 @@ def test_large_layers_are_left_to_products_of_matrices() -> None:
     assert make_ready(network, _state(network)).packed is None  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
+@pytest.mark.parametrize("parts", [(), (PartConfig(members=3, hidden=(150, 150)),)])
+def test_summaries_of_products(parts: tuple[PartConfig, ...], sampler: str) -> None:
+    """Torch's products, the kernels' summaries."""
+    for likelihood, outputs in ((Categorical(3), 3), (HeteroscedasticGaussian(), 2)):
+        network = _network(outputs, hidden=(150, 150), parts=parts)
+        posterior = _state(network).posterior
+        narrow = MeanFieldNormal(0.2 * posterior.loc, posterior.rho - 1)  # its noise has no bounds
+        state = BBBState(narrow, {})
+        assert make_ready(network, state).packed is None  # type: ignore[union-attr]
+        found, plain = _both(network, likelihood, state, rows=5, sampler=sampler)
+        _assert_equal(found, plain)
+        assert any((found[name] != plain[name]).any() for name in plain)  # else it is torch's
+
+
 def test_the_special_functions_have_all_digits(kernels: object) -> None:
     """exp within two ulp; the tail as exactly as a rounded z² in an exponent allows."""
     z = np.linspace(-26, 26, 4001)  # torch loses the digits of smaller tails
@@ -231,8 +245,8 @@ def test_without_numba_torch_predicts_and_one_line_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "models.prediction.compiled.kernels")
-    monkeypatch.delitem(sys.modules, "models.prediction.compiled.jit")
+    for name in ("elementary", "jit", "kernels", "shaped_kernels", "spread"):
+        monkeypatch.delitem(sys.modules, f"models.prediction.compiled.{name}", raising=False)
     with caplog.at_level(logging.INFO):
         assert not Compiler().wait()
     (line,) = caplog.messages

@@ -11,8 +11,10 @@ from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile
 from models.inference.bbb import BBBState
+from models.inference.mc_dropout import DropoutState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
+from models.posteriors.variant import Variant
 from models.prediction.fitted import Fitted
 from models.prediction.local import LayerMoments
 from models.prediction.options import PredictOptions
@@ -36,6 +38,12 @@ def _layer(outputs: int, inputs: int, density: float = 1.0) -> LayerMoments:
     kept = torch.rand(outputs, inputs, generator=random) < density
     weight = torch.rand(2, outputs, inputs, generator=random) * kept
     return LayerMoments(weight, torch.rand(2, 1, outputs, generator=random))
+
+
+def _untrained(hidden: tuple[int, ...]) -> Fitted:
+    network = MLP.build(MLPConfig(hidden=hidden), 6, 2)
+    loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
+    return Fitted.of(network, BBBState(MeanFieldNormal(loc, torch.full_like(loc, -2.0)), {}))
 
 
 @pytest.fixture(scope="module")
@@ -86,27 +94,51 @@ def test_moments_by_onednn_are_the_dense_layers(rows: int) -> None:
 
 
 def test_small_layers_stay_as_they_are() -> None:
-    dense = _layer(90, 90)
-    assert Choice(bfloat16=True).fastest(dense) is dense
+    dense = _layer(20, 20)
+    assert Choice(rounded=1000).fastest(dense) is dense
     empty = LayerMoments(torch.zeros(2, 9, 9), torch.ones(2, 1, 9))
-    assert Choice(bfloat16=True).fastest(empty) is empty
+    assert Choice(rounded=1000).fastest(empty) is empty
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
 @pytest.mark.parametrize("reads_inputs", [False, True])
 def test_bfloat16_is_chosen_only_where_it_is_allowed(*, bfloat16: bool, reads_inputs: bool) -> None:
     """The first layer stays in float32, and so does a version whose answers it would move."""
-    choice = Choice(bfloat16=bfloat16)
+    choice = Choice(rounded=2**14 if bfloat16 else None)
     found = choice.fastest(_layer(256, 256), reads_inputs=reads_inputs)
     if reads_inputs or not bfloat16:
         assert not isinstance(found, Bfloat16Layer)
 
 
+def test_only_layers_as_large_as_those_measured_are_rounded() -> None:
+    """A version of an earlier release measured the rounding of layers of 65,536 weights alone."""
+    full = LayerMoments(torch.ones(2, 200, 200), torch.ones(2, 1, 200))
+    assert not isinstance(Choice(rounded=2**16).fastest(full), Bfloat16Layer)
+    state = DropoutState(torch.zeros(1), torch.zeros(1), {})
+    assert Variant(0.0, state).rounded is None
+    assert Variant(0.0, state, bfloat16=True).rounded == 2**16
+    found = Rounding(0, 0, 1, 1, weights=2**14)
+    assert Variant(0.0, state, bfloat16=True, rounding=found).rounded == 2**14
+
+
 def test_layers_of_equal_shape_get_the_same_kernel() -> None:
-    """One measurement for the version: members do not differ by chance."""
-    choice = Choice(bfloat16=True)
-    found = {type(choice.fastest(_layer(256, 256))) for _ in range(12)}
+    """One measurement for the process: members and versions do not differ by chance."""
+    found = {type(Choice(rounded=2**14).fastest(_layer(256, 256))) for _ in range(12)}
     assert len(found) == 1
+
+
+def test_what_is_compiled_keeps_its_layers() -> None:
+    """Compiled kernels take small networks as a whole, and no single layers."""
+    assert _untrained((40, 40)).is_compiled
+    assert not _untrained((40, 500)).is_compiled
+    columns = {name: np.arange(20.0) for name in TYPES}
+    config = ModelConfig(
+        target="y", network=MLPConfig(hidden=(40, 40)), training=TrainingConfig(epochs=1)
+    )
+    profiles = [ColumnProfile(name=name, type="number") for name in TYPES]
+    fitted = replace(train(columns, TYPES, resolve(config, profiles, 20)), tuned=True).fitted(0.0)
+    assert isinstance(fitted, Fitted)
+    assert all(isinstance(layer, LayerMoments) for layer in fitted.local.layers)
 
 
 def test_a_kernel_serves_any_number_of_rows() -> None:
@@ -137,7 +169,7 @@ def test_rounding_is_measured_in_predictive_deviations() -> None:
         "error of total_variance": np.array([2.0, 8.0]),
     }
     wider = {name: 1.21 * exact[name] for name in ("aleatoric", "epistemic")}
-    found = measure(exact, {"mean": np.ones(2), **wider})
+    found = measure(exact, {"mean": np.ones(2), **wider}, 2**14)
     assert found is not None
     assert found.mean == pytest.approx(np.sqrt((0.1**2 + 0.05**2) / 2))
     assert found.deviation == pytest.approx(0.1)
@@ -157,7 +189,7 @@ def test_rounding_is_hidden_below_a_tenth_of_the_error(
 def test_nothing_is_measured_where_no_deviation_is_finite() -> None:
     names = ("mean", "aleatoric", "epistemic", "mc_error", "error of total_variance")
     summary = {name: np.full(3, np.inf) for name in names}
-    assert measure(summary, summary) is None
+    assert measure(summary, summary, 2**14) is None
 
 
 def test_training_measures_the_rounding_of_large_layers(model: TabularModel) -> None:
@@ -179,10 +211,11 @@ def test_training_measures_the_rounding_of_large_layers(model: TabularModel) -> 
 
 
 def test_small_networks_are_not_measured() -> None:
-    network = MLP.build(MLPConfig(hidden=(20, 20)), 6, 2)
-    loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
-    fitted = Fitted.of(network, BBBState(MeanFieldNormal(loc, torch.full_like(loc, -2.0)), {}))
-    assert not fitted.has_large_layers
+    small, middle = _untrained((20, 20)), _untrained((160, 160))
+    assert not small.has_large_layers
+    assert not small.can_round
+    assert not middle.has_large_layers
+    assert middle.can_round
 
 
 def test_a_stored_version_keeps_its_verdict(model: TabularModel, tmp_path: Path) -> None:

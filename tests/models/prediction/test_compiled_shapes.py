@@ -1,0 +1,207 @@
+"""Compiled kernels of shaped mixtures against torch, which computes the same by other code."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from models.config import MLPConfig
+from models.evaluation.adaptive import Adapted
+from models.evaluation.calibration import ShapeCalibration
+from models.evaluation.cells import Cells
+from models.features.scales import IdentityScale
+from models.features.targets import NumberTarget
+from models.inference.bbb import BBBState
+from models.likelihoods import ShapedLikelihood
+from models.networks import MLP, Inputs, build_network
+from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
+from models.prediction.compiled.compiler import compiler
+from models.prediction.compiled.passes import Outputs
+from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.engine import Engine
+from models.prediction.influence import error_of_mean
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import Arrays
+from models.prediction.samplers import Sampled
+from models.prediction.shaped.mixture import ShapedMixture
+from models.tabular.model import make_ready
+from tests.models.prediction.shaped_cases import CASES, Case
+
+ROWS = 5
+FACTOR = 1.7
+DIGITS = 3e-6  # of a standard deviation: float32 tails, and quadratures of the components
+LEVELS = (1e-13, 0.0005, 0.05, 0.5, 0.6, 0.95, 0.9995, 1 - 1e-13)
+_SCALES = ("identity", "bounded", "log")
+KNOWN = [
+    *(one for one in CASES if one.family != "student" and one.scale in _SCALES),
+    Case("log", "logistic", 3),
+    Case("identity", "logistic", 1),
+    Case("identity", "normal", 2, (0.0,)),
+    Case("bounded", "logistic", 5),
+    Case("identity", "logistic", 3, integer=True),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels() -> object:
+    """Compiled once, or read from the disk."""
+    pytest.importorskip("numba", reason="without numba predictions use torch")
+    assert compiler().wait()
+    return compiler().kernels
+
+
+def _drawn(likelihood: ShapedLikelihood, samples: int, scale: float = 0.6) -> Sampled:
+    """Outputs of float32, whose moments differ between samples."""
+    random = torch.Generator().manual_seed(1)
+    shape = (samples, ROWS, likelihood.num_outputs)
+    mean = scale * torch.randn(shape, generator=random) - 0.2
+    variance = 0.1 * torch.rand(shape, generator=random)
+    return Sampled((mean, variance), torch.randn(samples, shape[2], generator=random))
+
+
+def _mixture(likelihood: ShapedLikelihood, drawn: Sampled) -> ShapedMixture:
+    parts = likelihood.parts(drawn.double().drawn(), {})
+    mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
+    return mixture.scaled(FACTOR)
+
+
+def _components(likelihood: ShapedLikelihood, drawn: Sampled, *, even: bool = True) -> Components:
+    shape, samples = Shape.of(likelihood), len(drawn.noise)
+    assert shape is not None
+    moments = torch.stack(list(drawn.outputs)).permute(0, 3, 2, 1).contiguous().numpy()
+    noise, nothing = drawn.noise.T.contiguous().numpy(), np.empty((2, 0, 0), np.float32)
+    outputs = Outputs(compiler().kernels, moments, noise, np.arange(samples), nothing, (), True)  # type: ignore[arg-type]
+    found = Components.of(outputs, shape, FACTOR, even=even)
+    assert found is not None
+    return found
+
+
+def _assert_close(
+    found: np.ndarray, expected: Tensor, unit: Float64[np.ndarray, "rows"], power: int = 1
+) -> None:
+    """Within digits of the predictive standard deviation and the value, or of their square."""
+    wanted = expected.numpy()
+    is_finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(np.where(is_finite, 0, found), np.where(is_finite, 0, wanted))
+    error = np.where(is_finite, found, 0) - np.where(is_finite, wanted, 0)
+    whole = unit + (np.where(is_finite, np.abs(wanted), 0) if power == 1 else 0)
+    assert (np.abs(error) / whole**power).max() < DIGITS
+
+
+@pytest.mark.parametrize("case", KNOWN, ids=str)
+@pytest.mark.parametrize("samples", [1, 4, 37])
+def test_moments_error_and_quantiles(case: Case, samples: int) -> None:
+    """Few samples start Newton's method without blocks. All rows have their own levels."""
+    likelihood = case.likelihood
+    drawn = _drawn(likelihood, samples)
+    mixture, found = _mixture(likelihood, drawn), _components(likelihood, drawn)
+    unit = mixture.total().sqrt().numpy()
+    mean, aleatoric, epistemic, error = found.moments
+    _assert_close(mean, mixture.mean(), unit)
+    _assert_close(aleatoric, mixture.aleatoric(), unit, 2)
+    if samples > 1:
+        _assert_close(epistemic, mixture.epistemic(), unit, 2)
+        _assert_close(error, error_of_mean(mixture, mixture, even=True), unit)
+    levels = torch.tensor(LEVELS).double().unsqueeze(1).expand(-1, ROWS).contiguous()
+    levels[2:6] += 0.01 * torch.arange(ROWS)
+    _assert_close(found.quantiles(levels.numpy()), mixture.quantiles_at(levels), unit)
+
+
+@pytest.mark.parametrize("spread", [3.0, 8.0])
+def test_narrow_components_far_apart(spread: float) -> None:
+    """The distribution function is nearly a staircase, whose slope says little of the next step."""
+    likelihood = Case("identity", "logistic", 3).likelihood
+    drawn = _drawn(likelihood, 16, spread)
+    mean = drawn.outputs[0]
+    mean[..., 3:6] = -9.0  # log-scales near the least one
+    mixture, found = _mixture(likelihood, drawn), _components(likelihood, drawn)
+    levels = torch.linspace(0.001, 0.999, 57).double().unsqueeze(1).expand(-1, ROWS).contiguous()
+    quantiles = torch.from_numpy(found.quantiles(levels.numpy()))
+    reached = torch.stack([mixture.cdf(values) for values in quantiles])
+    assert float((reached - levels).abs().max()) < 1e-4  # a scale is 3e-4 deviations
+    assert bool((quantiles.diff(dim=0) >= -1e-6).all())
+
+
+def test_wide_ranges_of_whole_numbers_are_integrated() -> None:
+    target = NumberTarget.shaped(
+        np.random.default_rng(0).integers(0, 500, 300).astype(float),
+        IdentityScale(),
+        lower=0.0,
+        integer=True,
+    )
+    likelihood = ShapedLikelihood(target, "logistic", 3)
+    drawn = _drawn(likelihood, 20)
+    mixture, found = _mixture(likelihood, drawn), _components(likelihood, drawn)
+    unit = mixture.total().sqrt().numpy()
+    _assert_close(found.moments[0], mixture.mean(), unit)
+    _assert_close(found.moments[1], mixture.aleatoric(), unit, 2)
+    levels = torch.full((1, ROWS), 0.9).double()
+    _assert_close(found.quantiles(levels.numpy()), mixture.quantiles_at(levels), unit)
+
+
+@pytest.mark.parametrize(
+    "case", [Case("identity", "student", 1), Case("power", "normal", 1), Case("logit", "normal", 1)]
+)
+def test_other_shapes_are_left_to_torch(case: Case) -> None:
+    assert Shape.of(case.likelihood) is None
+
+
+CELLS = Cells(((0.2, 0.7), (0.5, 0.8), (0.4, 0.9)), (2, 2, 2), edges=(3.0, 4.0))
+
+
+@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
+@pytest.mark.parametrize("cells", [None, CELLS])
+def test_answers_of_the_engine(cells: Cells | None, sampler: str) -> None:
+    """All kinds of intervals; conformal ones of low, middle and high predictions."""
+    case = Case("log", "logistic", 3)
+    found, plain = _answers(case, cells, sampler)
+    assert found.keys() == plain.keys()
+    assert {"conformal lower 0.5", "adaptive upper 0.9"} < found.keys()
+    for name, values in plain.items():
+        np.testing.assert_allclose(found[name], values, rtol=2e-4, atol=1e-6, err_msg=name)
+
+
+def _answers(case: Case, cells: Cells | None, sampler: str) -> tuple[Arrays, Arrays]:
+    """By kernels and by torch."""
+    network = build_network(MLPConfig(hidden=(6, 5)), Inputs(4), case.likelihood.num_outputs)
+    assert isinstance(network, MLP)
+    random = torch.Generator().manual_seed(0)
+    weights = torch.randn(network.layout.num_weights, generator=random)
+    posterior = MeanFieldNormal(0.3 * weights, torch.full_like(weights, softplus_inverse(0.1)))
+    calibration = ShapeCalibration(FACTOR, (0.1, 0.4, 0.6, 0.85, 0.9, 0.97), 6, cells=cells)
+    options = ResolvedOptions(
+        samples=37, seed=5, sampler=sampler, top=1, horizon=1, intervals=(0.5, 0.9),
+        interval_kinds=("credible", "conformal", "adaptive"),
+        adapted=(Adapted(0.5, 0.4, 0.3),),
+    )  # fmt: skip
+    fitted, x = make_ready(network, BBBState(posterior, {})), torch.randn(9, 4, generator=random)
+    found = []
+    for compiles in (True, False):
+        engine = Engine(network, case.likelihood, case.target, compiles=compiles)
+        (summary,) = engine.summaries(fitted, x, options, "epistemic_variance", calibration)
+        found.append(summary)
+    return found[0], found[1]
+
+
+def test_what_is_not_finite_is_left_to_torch() -> None:
+    likelihood = Case("log", "logistic", 3).likelihood
+    drawn = _drawn(likelihood, 8)
+    drawn.outputs[0][0, 0, 0] = math.nan
+    shape = Shape.of(likelihood)
+    assert shape is not None
+    moments = torch.stack(list(drawn.outputs)).permute(0, 3, 2, 1).contiguous().numpy()
+    noise, nothing = drawn.noise.T.contiguous().numpy(), np.empty((2, 0, 0), np.float32)
+    outputs = Outputs(compiler().kernels, moments, noise, np.arange(8), nothing, (), True)  # type: ignore[arg-type]
+    assert Components.of(outputs, shape, 1.0, even=True) is None
+
+
+def test_float32_exponentials_have_all_digits() -> None:
+    elementary = pytest.importorskip("models.prediction.compiled.elementary")
+    x = np.concatenate([np.linspace(-80, 80, 2001), np.linspace(-1e-3, 1e-3, 101)])
+    x = x[x != 0].astype(np.float32)
+    found = np.array([(elementary.exp32(one), elementary.expm132(one)) for one in x])
+    np.testing.assert_allclose(found[:, 0], np.exp(x.astype(float)), rtol=2e-7)
+    np.testing.assert_allclose(found[:, 1], np.expm1(x.astype(float)), rtol=3e-7)
