@@ -618,9 +618,11 @@ class TabularModel(TrainedModel):
         self, prune: float, x: Float[Tensor, "rows inputs"]
     ) -> dict[int, float]:
         """Actual ÷ stated error of evenly spread samples, by number of samples."""
-        if "sobol" not in self.samplers or not self._has_errors("sobol"):
-            return {}
         fitted, rows = self.fitted(prune), x[:ROWS]
+        if isinstance(fitted, FittedDraws) or "sobol" not in self.samplers:
+            return {}
+        if not self._has_errors("sobol"):
+            return {}
         asked = PredictOptions(
             prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True
         )
