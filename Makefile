@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz check format bench bench-compare overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz check format bench bench-compare bench-gpu overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -83,6 +83,9 @@ bench: $(INSTALLED)  ## Speed of engine and service in short; with DATA=folder q
 
 bench-compare: $(INSTALLED)  ## Ratios of speed beside the last release's; fails if one is a third worse: 2 minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ratios --compare
+
+bench-gpu: $(INSTALLED)  ## Ratios on a GPU: graphs, batches, mixed precision, a service; short on a processor
+	$(BIN)/python -m benchmarks.gpu
 
 overload: $(INSTALLED)  ## Ten times more than the service can: what it answers, refuses, and needs; 2 minutes
 	$(BIN)/python -m benchmarks.overload

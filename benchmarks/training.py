@@ -39,6 +39,7 @@ from models.config import (
 )
 from models.features.rows import Rows, batches
 from models.inference.builders import build_method
+from models.inference.products import EXACT, Products
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP
 from models.randomness import generator
@@ -154,11 +155,11 @@ def epoch(problem: Problem, config: MethodConfig, clock: Clock) -> float:
     return clock() - started
 
 
-def build_trainer(problem: Problem, config: MethodConfig) -> Trainer:
+def build_trainer(problem: Problem, config: MethodConfig, products: Products = EXACT) -> Trainer:
     inputs, *hidden, outputs = problem.widths
     network = MLP.build(MLPConfig(hidden=tuple(hidden)), inputs, outputs)
-    method = build_method(config, network, problem.likelihood, len(problem.rows))
-    state = method.init(generator(0, "init"))
+    method = build_method(config, network, problem.likelihood, len(problem.rows), products)
+    state = method.init(generator(0, "init")).to(problem.rows.inputs.device)
     training = TrainingConfig(epochs=1, batch_size=BATCH, learning_rate=RATE, gradient_clip=CLIP)
     return Trainer(RowTask(problem.rows), training, method, state)
 

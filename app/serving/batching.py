@@ -215,6 +215,12 @@ class Batch:
         """One batch per entry."""
         return [Batch([entry], self.samples) for entry in self.entries]
 
+    def half(self) -> "Batch | None":
+        """The first half of the rows of a single entry; None if they must be computed together."""
+        (entry,) = self.entries
+        rows = entry.whole_units(self.rows // 2) if entry.is_divisible and self.rows > 1 else None
+        return None if rows is None else Batch(self.entries, self.samples, rows)
+
     def _of_entries(self, prediction: RowPrediction) -> Iterator[RowPrediction]:
         start = 0
         for entry in self.entries:

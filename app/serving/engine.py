@@ -23,6 +23,7 @@ from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
 from core.process.freed_memory import SERVICE_BYTES, keep_freed_memory
 from core.process.timer_slack import wake_on_time
+from models.prediction.device.memory import give_back, ran_out_of_memory
 from models.prediction.prediction import RowPrediction
 
 # The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs
@@ -150,16 +151,16 @@ class Engine:
             self._throughput.lower(entry.speed_key)
         _deliver([(entry, _late()) for entry in late])
 
-    def _run(self, batch: Batch) -> None:
-        """Compute a batch. If it fails, compute each entry alone, so that only wrong ones fail."""
-        started = perf_counter()
+    def _run(self, batch: Batch, *, is_half: bool = False) -> None:
+        """Compute a batch. If it fails, compute each entry alone, so that only wrong ones fail.
+
+        If a single entry needs too much memory, half of its rows are tried once.
+        """
+        started, failure = perf_counter(), None
         try:
             predictions = batch.compute()
         except Exception as error:
-            if len(batch.entries) == 1:
-                _deliver([(batch.entries[0], error)])
-            for alone in batch.split() if len(batch.entries) > 1 else ():
-                self._run(alone)
+            failure = _out_of_memory(batch, error) or error
         else:
             seconds = perf_counter() - started
             samples = predictions[0].samples or batch.samples  # fewer if target_mc_error was met
@@ -173,6 +174,20 @@ class Engine:
                 self._requeue(batch, predictions[0])
         finally:
             self._progress = perf_counter()
+        if failure is not None:  # here, where nothing holds the tensors of what failed any more
+            self._try_less(batch, failure, is_half=is_half)
+
+    def _try_less(self, batch: Batch, failure: Exception, *, is_half: bool) -> None:
+        if len(batch.entries) > 1:
+            for alone in batch.split():
+                self._run(alone)
+            return
+        half = batch.half() if isinstance(failure, OutOfMemory) and not is_half else None
+        if half is None:
+            _deliver([(batch.entries[0], failure)])
+            return
+        give_back()
+        self._run(half, is_half=True)
 
     def _requeue(self, batch: Batch, part: RowPrediction) -> None:
         """Keep the slice, and queue the other rows, unless the request was cancelled."""
@@ -204,6 +219,22 @@ def _results(entries: Sequence[Entry], predictions: Sequence[Any]) -> list[Outco
         )
         for entry, last in zip(entries, predictions, strict=True)
     ]
+
+
+class OutOfMemory(Unavailable):
+    """A computation needs more memory than there is. It holds no tensors, as a traceback would."""
+
+
+def _out_of_memory(batch: Batch, error: Exception) -> OutOfMemory | None:
+    """The answer to an error that says so; None for others."""
+    if not ran_out_of_memory(error):
+        return None
+    size = f"{batch.rows} rows × {batch.samples} samples"
+    log.warning("a prediction ran out of memory", size=size, error=str(error)[:500])
+    return OutOfMemory(
+        f"the service ran out of memory at {size}: send fewer rows or samples at once, or try "
+        "again later; the operator may lower CREDENCE_MAX_WORK"
+    )
 
 
 def _at_deadline(entry: Entry) -> asyncio.TimerHandle | None:

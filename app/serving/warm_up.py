@@ -14,9 +14,9 @@ from models.prediction.options import PredictOptions
 
 RUNS = 2  # of which the faster counts: the first one fills caches
 LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower than the next ones
-# Of one row: the cost of more samples, and of requests without samples. The cost of more rows, and
-# how far batches grow, is measured with `GROWTH_SAMPLES`.
-SAMPLES = (10, None)
+# Rows × samples: shows the cost of few samples, of many rows of them, as deadlines leave, and of
+# requests without samples. How far batches grow is measured with `GROWTH_SAMPLES`.
+SIZES = ((1, 10), (64, 10), (1, None))
 GROWTH_SAMPLES = 100
 
 log = structlog.stdlib.get_logger(__name__)
@@ -31,7 +31,7 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """
     try:
         for prune in model.variants:
-            _seconds(model, PredictOptions(prune=prune, samples=SAMPLES[0]), rows=1, runs=1)
+            _seconds(model, PredictOptions(prune=prune, samples=SIZES[0][1]), rows=1, runs=1)
         if not throughput.knows(_key(artifact, model, PredictOptions())):
             _observe(artifact, model, throughput)
     except Exception:
@@ -49,8 +49,8 @@ def _observe(artifact: str, model: TrainedModel, throughput: Throughput) -> None
             throughput.observe(_key(artifact, model, options), size, count, seconds)
         return seconds
 
-    for samples in SAMPLES:
-        seconds_of(1, samples)
+    for rows, samples in SIZES:
+        seconds_of(rows, samples)
     worth = rows_worth_joining(measure(partial(seconds_of, samples=GROWTH_SAMPLES)))
     for prune in model.variants:
         options = PredictOptions(prune=prune, samples=GROWTH_SAMPLES)

@@ -33,14 +33,14 @@ def requests() -> Iterator[dict[str, Pair]]:
             publish(server.port, network, Shape.parse(network))
         yield {
             f"{name}, {network}": Pair(
-                partial(_served, server.port, network, clients), _alone(network, rows), _ROUNDS
+                partial(served, server.port, network, clients), _alone(network, rows), _ROUNDS
             )
             for network in _NETWORKS
             for name, clients, rows in (("one client", 1, 1), ("64 clients", 64, _BATCH))
         }
 
 
-def _served(port: int, network: str, clients: int) -> float:
+def served(port: int, network: str, clients: int) -> float:
     """Seconds per answer of one row."""
     return asyncio.run(_load(port, requests_for(network, Shape.parse(network), 1), clients))
 

@@ -69,11 +69,13 @@ class Fitted:
 
     def reading(self, columns: Tensor | slice | None) -> "Fitted":
         """A copy for inputs of which the network reads these columns."""
+        if isinstance(columns, Tensor):
+            columns = columns.to(self.posterior.loc.device)
         if columns is None or self.reads is None:
             return replace(self, reads=self.reads if columns is None else columns)
         if isinstance(columns, slice):  # the first columns keep their numbers
             return self
-        return replace(self, reads=columns.to(self.posterior.loc.device)[self.reads])
+        return replace(self, reads=columns[self.reads])
 
     @property
     def members(self) -> tuple["Fitted", ...]:

@@ -13,6 +13,7 @@ from models.features.expansion import Expansion
 from models.features.rows import Rows, batches
 from models.inference.method import Method
 from models.inference.objectives import Loss
+from models.prediction.device.transfers import to_device
 from models.training.distributed import ALONE, Ranks
 from models.training.loop import Carried
 from models.training.trainer import required
@@ -53,7 +54,7 @@ class RowTask:
 
     def take(self, index: Tensor) -> Rows:
         """The rows with these numbers, with all network inputs."""
-        rows = self.rows[index.to(self.device)]
+        rows = self.rows[to_device(index, self.device)]
         return rows if self.expand is None else replace(rows, inputs=self.expand(rows.inputs))
 
     @cached_property

@@ -145,8 +145,8 @@ class Trainer(Run):
     def advance(self) -> EpochResult | None:
         """Take one step; after the last step of an epoch also score the held-out data."""
         state, (number, batch) = self.state, self._next_batch()
-        loss = self._take_step(number, batch)
-        terms = (loss.nelbo.item(), loss.nll.item(), loss.kl.item())
+        found = self._take_step(number, batch)
+        terms = (found.nelbo, found.nll, found.kl)
         state.sums = [a + b for a, b in zip(state.sums, terms, strict=True)]
         self.step += 1
         if number + 1 < self.num_batches:
@@ -157,7 +157,7 @@ class Trainer(Run):
         self.method.collect(state.current)
         return EpochResult(state.epoch, nelbo, nll, kl, self._keep_best())
 
-    def _take_step(self, number: int, batch: Any) -> Loss:
+    def _take_step(self, number: int, batch: Any) -> "_Found":
         state = self.state
         noise = generator(self.config.seed, "step", self.step, device=self.task.device)
         self._set_learning_rate()
@@ -176,14 +176,15 @@ class Trainer(Run):
         terms = (loss.nll, loss.kl, loss.nelbo)
         loss = Loss(*self.task.ranks.sum_gradients(parameters, terms))
         norm = get_total_norm(p.grad for p in parameters if p.grad is not None)
-        check_finite(loss, norm, self.step)
+        found = _Found.read(loss, norm)
+        found.check_finite(self.step)
         limit = self.config.gradient_clip or math.inf
-        if norm.item() > limit:  # most steps are below it
+        if found.norm > limit:  # most steps are below it
             clip_members(parameters, self.method.layout, limit)
         self.optimizer.step()
         self._update_average()
         state.carried = tuple(tuple(part.detach() for part in layer) for layer in carried)
-        return loss
+        return found
 
     def _kl_weight(self, number: int) -> float:
         weight = kl_weight(
@@ -291,18 +292,27 @@ def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
     return layout.by_network(gradient.view(-1, layout.members))
 
 
-def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:
-    """Raise `Diverged` before a step that would make a weight NaN."""
-    terms = {
-        "negative log likelihood": loss.nll,
-        "KL": loss.kl,
-        "gradient norm": gradient_norm,
-    }
-    for name, value in terms.items():
-        if not math.isfinite(value.item()):
-            raise Diverged(
-                f"training diverged at step {step}: the {name} is {value.item()}. "
-                "Lower training.learning_rate, set training.gradient_clip (for example 1.0), "
-                "or look for extreme values in the data",
-                "/training/learning_rate",
-            )
+@dataclass(frozen=True)
+class _Found:
+    """The numbers of a step that decide, read from the device at once: it is waited for once."""
+
+    nelbo: float
+    nll: float
+    kl: float
+    norm: float  # of the gradient
+
+    @classmethod
+    def read(cls, loss: Loss, norm: Tensor) -> "_Found":
+        return cls(*torch.stack([loss.nelbo.detach(), loss.nll, loss.kl, norm]).tolist())
+
+    def check_finite(self, step: int) -> None:
+        """Raise `Diverged` before a step that would make a weight NaN."""
+        terms = {"negative log likelihood": self.nll, "KL": self.kl, "gradient norm": self.norm}
+        for name, value in terms.items():
+            if not math.isfinite(value):
+                raise Diverged(
+                    f"training diverged at step {step}: the {name} is {value}. "
+                    "Lower training.learning_rate, set training.gradient_clip (for example 1.0), "
+                    "or look for extreme values in the data",
+                    "/training/learning_rate",
+                )

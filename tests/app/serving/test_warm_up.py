@@ -7,7 +7,7 @@ import pytest
 from app.serving.batching import speed_key
 from app.serving.growth import STEP
 from app.serving.throughput import Throughput
-from app.serving.warm_up import GROWTH_SAMPLES, RUNS, SAMPLES, warm_up
+from app.serving.warm_up import GROWTH_SAMPLES, RUNS, SIZES, warm_up
 from benchmarks.shapes import Shape, build
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
@@ -26,8 +26,8 @@ def test_the_times_of_a_model_that_comes_back_are_known(monkeypatch: pytest.Monk
     monkeypatch.setattr(TabularModel, "predict_rows", counted)
     warm_up("artifact", model, throughput)
     asked = [(len(x), options.samples) for _, x, options in calls[3:]]
-    of_one_row, of_growth = asked[: RUNS * len(SAMPLES)], asked[RUNS * len(SAMPLES) :]
-    assert {rows for rows, _ in of_one_row} == {1}
+    of_sizes, of_growth = asked[: RUNS * len(SIZES)], asked[RUNS * len(SIZES) :]
+    assert [rows for rows, _ in of_sizes[::RUNS]] == [rows for rows, _ in SIZES]
     assert {samples for _, samples in of_growth} == {GROWTH_SAMPLES}
     assert [rows for rows, _ in of_growth[: 2 * RUNS]] == [1] * RUNS + [STEP] * RUNS
     keys = [

@@ -48,8 +48,11 @@ def mlp(hidden: tuple[int, ...], activation: str = "relu") -> tuple[Engine, Read
 
 
 def stack() -> tuple[Engine, Ready]:
-    parts = (PartConfig(members=2, hidden=(7,)), PartConfig(members=1, hidden=(4, 4)))
-    network = Stack.build(MLPConfig(parts=parts), Inputs(5), 2)
+    parts = (
+        PartConfig(members=2, hidden=(7,), inputs="plain"),
+        PartConfig(members=1, hidden=(4, 4), inputs="piecewise"),
+    )
+    network = Stack.build(MLPConfig(parts=parts), Inputs(5, plain=(0, 2)), 2)
     engine = Engine(network, HeteroscedasticGaussian(), NUMBERS)
     return engine, FittedStack.of(network, posterior(network))
 

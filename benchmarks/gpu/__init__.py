@@ -1,0 +1,1 @@
+"""What a GPU does otherwise: recorded passes, batches, mixed precision, and a service."""
