@@ -23,7 +23,7 @@ from core.context import Context
 from core.exceptions import Invalid, NotFound
 
 DEFAULT_LIMIT = 50
-PATIENCE_SECONDS = 0.02  # a watcher is a task, which takes longer than decoding a row
+PATIENCE_SECONDS = 0.1  # a watcher is a task, which takes longer than decoding a row
 
 T = TypeVar("T")
 
@@ -137,8 +137,12 @@ class _Client:
         self._watcher = asyncio.create_task(self._cancel_when_gone())
 
     def leave(self) -> None:
+        """Stop watching. The watcher's exception refers to this object: no cycle may remain, which
+        would keep the request, its body included, until a garbage collection.
+        """
         if self._watcher is not None:
             self._watcher.cancel()
+            self._watcher = None
 
     async def _cancel_when_gone(self) -> None:
         while (await self._request.receive())["type"] != "http.disconnect":

@@ -35,9 +35,11 @@ from benchmarks.http.generator import closed_loop
 from benchmarks.http.process import free_ports, running
 from benchmarks.replica import publish, requests_for
 from benchmarks.shapes import Shape
+from core.process.long_lived import keep_present_objects
 from core.settings import load_settings
 from core.telemetry.logging import configure_logging
 from credence.serving.api_thread import ApiThread, listen
+from models.prediction.compiled.compiler import compiler
 from models.tabular.model import TabularModel
 
 CLIENTS = (1, 64)
@@ -137,6 +139,8 @@ def serve(port: int, data_dir: Path, out: Path) -> None:
         create_app(load_settings(data_dir=data_dir, threads=1)), listen("127.0.0.1", port), 5
     )
     api.start()
+    compiler().wait()
+    keep_present_objects()
     stopped.wait()
     out.write_text(json.dumps(timers.seconds))
     api.stop()
@@ -188,6 +192,7 @@ def main() -> None:
         with running([*command, "--data-dir", str(data_dir)], environment, port, log):
             wait_until_ready(f"http://127.0.0.1:{port}")
             publish(port, network, Shape.parse(network))
+        compiler().wait()  # before a service would compile kernels beside its requests
         found = {n: measure(data_dir, network, n, arguments.seconds) for n in CLIENTS}
     results.save("request_path", {"machine": results.machine(), "microseconds": found})
     rows = (*STAGES, OTHER, WHOLE, OUTSIDE)

@@ -33,6 +33,7 @@ from benchmarks.http.turn import NotServing, Plan, first_response, take
 from benchmarks.interleaving import rounds
 from benchmarks.peers import environments
 from benchmarks.pictures import draw_servers
+from models.prediction.compiled.compiler import compiler
 
 NAME = "servers"
 TOLERANCE = 1e-3  # between probabilities of two servers, whose float32 sums may differ in order
@@ -93,6 +94,7 @@ class _Bench:
         results.RESULTS.mkdir(exist_ok=True)
         log = results.RESULTS / f"{NAME}.log"
         data_dir = folder / "data"
+        compiler().wait()  # or the first turns would compile kernels beside their requests
         return cls(Place(data_dir, artifact.make(data_dir, log), folder), log, plan, idle_seconds)
 
     def turn(self, system: System) -> dict[str, Any]:

@@ -266,7 +266,8 @@ class RowPrediction(Prediction):
         """The prediction of rows start … stop − 1, with the intervals that the options request."""
         rows = slice(start, stop)
         known = {(interval.kind, interval.level): interval for interval in self.intervals}
-        selected = {f.name: _select(getattr(self, f.name), rows) for f in fields(self)}
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        selected = {name: _select(value, rows) for name, value in given.items()}
         selected["intervals"] = tuple(
             known[k].select(rows) for k in requested_intervals(options) if k in known
         )
@@ -289,11 +290,11 @@ def _bounds(intervals: Sequence[Interval]) -> Arrays:
 
 def _select(value: Any, rows: slice) -> Any:
     """Some rows of a field. A field that is not per row stays the same."""
+    if isinstance(value, (np.ndarray, list)):  # first: the others take longer to recognise
+        return value[rows]
     if isinstance(value, dict):
         return {name: _select(values, rows) for name, values in value.items()}
-    if isinstance(value, Answer):
-        return value.select(rows)
-    return value[rows] if isinstance(value, np.ndarray | list) else value
+    return value.select(rows) if isinstance(value, Answer) else value
 
 
 def _join(parts: Sequence[Any]) -> Any:
