@@ -23,6 +23,7 @@ from core.telemetry.logging import configure_logging
 from core.telemetry.tracing import flush_traces, start_tracing
 from worker.cleaner import Cleaner
 from worker.metrics import WorkerMetrics, serve_metrics
+from worker.preparation import preparing
 from worker.runner import JobRunner
 from worker.sweeper import Sweeper
 
@@ -52,7 +53,8 @@ def run_worker(settings: Settings) -> None:
     try:
         sweeper.start()
         cleaner.start()
-        _consume(settings, runner, stopping)
+        with preparing():
+            _consume(settings, runner, stopping)
     finally:
         stopping.set()
         cleaner.stop()

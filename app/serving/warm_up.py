@@ -18,6 +18,8 @@ LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower t
 # requests without samples. How far batches grow is measured with `GROWTH_SAMPLES`.
 SIZES = ((1, 10), (64, 10), (1, None))
 GROWTH_SAMPLES = 100
+# Fewer samples of a row are no slower, which is all to know of a model that is as quick as that.
+QUICK_SECONDS = 0.005
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -41,17 +43,21 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
 def _observe(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """Measure the full variant, and observe its times for all."""
 
-    def seconds_of(rows: int, samples: int | None) -> float:
-        seconds = _seconds(model, PredictOptions(samples=samples), rows, RUNS)
+    def seconds_of(rows: int, samples: int | None, runs: int = RUNS) -> float:
+        seconds = _seconds(model, PredictOptions(samples=samples), rows, runs)
         for prune in model.variants:
             options = PredictOptions(prune=prune, samples=samples)
             size, count = model.size(model.blank(rows)), model.resolve(options).samples
             throughput.observe(_key(artifact, model, options), size, count, seconds)
         return seconds
 
+    curve = measure(partial(seconds_of, samples=GROWTH_SAMPLES))
+    is_quick = curve[1] <= QUICK_SECONDS
     for rows, samples in SIZES:
-        seconds_of(rows, samples)
-    worth = rows_worth_joining(measure(partial(seconds_of, samples=GROWTH_SAMPLES)))
+        key = _key(artifact, model, PredictOptions(samples=samples))
+        if not is_quick or rows > 1 or not throughput.knows(key):
+            seconds_of(rows, samples, 1 if is_quick else RUNS)
+    worth = rows_worth_joining(curve)
     for prune in model.variants:
         options = PredictOptions(prune=prune, samples=GROWTH_SAMPLES)
         throughput.keep_growth(_key(artifact, model, options), worth)

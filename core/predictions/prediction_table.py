@@ -6,6 +6,7 @@ are null, as in JSON.
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
         return _lists(np.moveaxis(values, 0, 1) if name == "draws" else values)
     if values.dtype.kind in "bi":
         return pa.array(values, pa.bool_() if values.dtype == bool else pa.int64())
-    if np.issubdtype(values.dtype, np.datetime64):
+    if values.dtype.kind == "M":
         return pa.array(values, pa.timestamp("us", tz="UTC"))
     return _floats(values)
 
@@ -99,6 +100,11 @@ def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
 
 def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
     """Lists of structs. Values are texts, because columns have several types."""
+    return pa.array([[_reason(one) for one in row] for row in rows], _reasons_type())
+
+
+@cache
+def _reasons_type() -> pa.DataType:
     text = pa.string()
     seen = pa.struct(
         [
@@ -111,8 +117,7 @@ def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
     reason = pa.struct(
         [("column", text), ("code", text), ("value", text), ("seen", seen), ("text", text)]
     )
-    type_ = pa.list_(reason)
-    return pa.array([[_reason(one) for one in row] for row in rows], type_)
+    return pa.list_(reason)
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
@@ -128,7 +133,8 @@ def _text(value: Value) -> str | None:
 
 
 def _floats(values: np.ndarray) -> "pa.Array[Any]":
-    return pa.array(values, pa.float64(), mask=~np.isfinite(values))
+    finite = np.isfinite(values)
+    return pa.array(values, pa.float64(), mask=None if finite.all() else ~finite)
 
 
 def _lists(values: np.ndarray) -> "pa.Array[Any]":

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import conv2d, max_pool2d
 
-from models.layers.dense import gaussian_draw
+from models.layers.drawing import gaussian_draw
 from models.posteriors.layout import Weights
 
 Images = Float[Tensor, "*_samples batch _channels _height _width"]

@@ -7,11 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
 
+from models.layers.drawing import gaussian_draw
 from models.posteriors.layout import Weights
-
-# Below the variance of any float32 product. Keeps the gradient of the square root finite for a unit
-# of variance 0, whose inputs are all 0 and whose bias is pruned.
-_TINY = 1e-20
 
 
 def affine(
@@ -28,11 +25,6 @@ def affine(
     if bias is None:
         return torch.bmm(x.expand(len(weight), -1, -1), weight.mT)
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
-
-
-def gaussian_draw(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
-    """Return mean + √variance · noise: pre-activations drawn by local reparameterisation."""
-    return mean + variance.clamp_min(_TINY).sqrt() * noise
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from models.config import MLPConfig
-from models.layers.dense import Dense, gaussian_draw
+from models.layers.dense import Dense
+from models.layers.drawing import gaussian_draw
 from models.networks.network import init_layers, layout_of
 from models.posteriors.layout import Layout, Weights
 

@@ -1,6 +1,6 @@
 """The prediction engine computes predictive mixtures of encoded rows, in chunks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
@@ -37,6 +37,7 @@ from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
 from models.prediction.compiled.shapes import Shape
+from models.prediction.compiled.workers import divided, in_threads
 from models.prediction.device.recorded import MOST_PAIRS, Recorded
 from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
@@ -64,6 +65,8 @@ Ready = Fitted | FittedStack | FittedDraws
 _BUFFERS = 4  # float32 buffers, each as wide as the widest layer
 _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
 _MIN_SAMPLES = 16  # in a chunk, so that enough samples share the first layer's products
+_MOMENTS = 4  # the propagation of moments relative to a sample
+_SEED_VALUES = 2**17  # outputs of seeds that are summarised together: 1 MiB in float64
 _FIT_VALUES = 2**24  # values in the mixtures that `calibrate` fits a scale to: 128 MiB
 
 
@@ -144,8 +147,38 @@ class Engine:
         options: ResolvedOptions,
         score: str | None,
         calibration: Calibration | None,
+        *,
+        threads: int = 1,
     ) -> Iterator[Arrays]:
-        """`summarise` of each chunk of rows, by compiled kernels where they can."""
+        """`summarise` of each chunk of rows, by compiled kernels where they can.
+
+        Args:
+            threads: that may compute by kernels at once. A row's result does not depend on them.
+        """
+
+        def of_rows(rows: slice) -> list[Arrays]:
+            return list(self._summaries(fitted, x[rows], options, score, calibration))
+
+        for found in in_threads(of_rows, self._divided(fitted, len(x), options, threads)):
+            yield from found
+
+    def _divided(
+        self, fitted: Ready, rows: int, options: ResolvedOptions, threads: int
+    ) -> list[slice]:
+        """Rows for each thread: all for one, unless kernels compute the whole network."""
+        if isinstance(fitted, FittedDraws) or self._kernels is None or not fitted.is_compiled:
+            return [slice(0, rows)]
+        passes = _MOMENTS * len(fitted.members) if options.sampler == "moments" else options.samples
+        return divided(rows, fitted.operations * rows * passes, threads)
+
+    def _summaries(
+        self,
+        fitted: Ready,
+        x: Float[Tensor, "rows inputs"],
+        options: ResolvedOptions,
+        score: str | None,
+        calibration: Calibration | None,
+    ) -> Iterator[Arrays]:
         request = options.sampler, options.seed, options.samples
         if isinstance(fitted, FittedDraws):
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
@@ -164,6 +197,33 @@ class Engine:
                     mixture = self._mixture(sampled, options.sampler)
                     found = summarise(mixture, options, score, calibration, groups)
             yield found
+
+    @torch.inference_mode()
+    def summaries_of_seeds(
+        self,
+        fitted: Fitted | FittedStack,
+        x: Float[Tensor, "rows inputs"],
+        options: ResolvedOptions,
+        seeds: Sequence[int],
+        calibration: Calibration | None,
+    ) -> list[Arrays]:
+        """The summary of a few rows by each seed: of those that fit in the cache at once.
+
+        A summary of so few rows takes as long for ten times as many.
+        """
+        found, sampler, samples = list[Arrays](), options.sampler, options.samples
+        at_once = max(1, _SEED_VALUES // (len(x) * samples * self.likelihood.num_outputs))
+        groups = self.groups(x)
+        for start in range(0, len(seeds), at_once):
+            some = seeds[start : start + at_once]
+            passes = [list(self._sampled(fitted, x, sampler, seed, samples)) for seed in some]
+            drawn = [Sampled.beside([part for _, part in own]) for own in passes]
+            mixture = self._mixture(Sampled.beside(drawn), sampler)
+            of_rows = None if groups is None else groups.repeat(len(some))
+            summary = summarise(mixture, options, None, calibration, of_rows)
+            cut = {name: np.split(values, len(some)) for name, values in summary.items()}
+            found += [{name: parts[i] for name, parts in cut.items()} for i in range(len(some))]
+        return found
 
     @torch.inference_mode()
     def outputs(

@@ -35,7 +35,7 @@ MEASURED = {
 }
 
 Factors = Mapping[int, float]
-Summarise = Callable[[int, int], Arrays]  # of (seed, samples)
+Summarise = Callable[[Sequence[int], int], list[Arrays]]  # of (seeds, samples)
 
 
 def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
@@ -44,7 +44,7 @@ def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
     Numbers of samples below two per member are left out: then seeds do not show the whole error.
 
     Args:
-        summarise: returns every output with its error.
+        summarise: returns every output with its error, for each seed.
     """
     known = [samples for samples in SAMPLES if members == 1 or samples >= 2 * members]
     return {samples: _measure(summarise, samples) for samples in known}
@@ -52,7 +52,7 @@ def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
 
 def _measure(summarise: Summarise, samples: int) -> float:
     """The ratio's root mean square over rows and outputs."""
-    runs = [summarise(seed, samples) for seed in range(_REPETITIONS)]
+    runs = summarise(range(_REPETITIONS), samples)
     found = [_ratios(name, runs) for name in runs[0] if name.startswith(ERROR)]
     joined = np.concatenate([np.zeros(0), *found])
     return math.sqrt(joined.mean()) if joined.size else 1.0

@@ -26,11 +26,12 @@ class Sampled:
 
     `integrated` are the moments of the first output with nothing drawn, one per member; None if
     unknown. `point` are the likelihood's point parameters: of all samples, or [samples, 1].
-    `member` is the member that each sample belongs to, if there are several.
+    `member` is the member that each sample belongs to, if there are several. Rows have the same
+    noise, unless several seeds are beside each other: then it is [samples, rows, outputs].
     """
 
     outputs: Gaussian
-    noise: Float[Tensor, "samples outputs"]
+    noise: Float[Tensor, "samples *_rows outputs"]
     integrated: Gaussian | None = None
     point: dict[str, Tensor] = field(default_factory=dict)
     member: Int[Tensor, "samples"] | None = None
@@ -38,16 +39,35 @@ class Sampled:
     def drawn(self, *, keep_mean: bool = False) -> Float[Tensor, "samples rows outputs"]:
         """A draw of the outputs; with `keep_mean` the first output stays at its mean."""
         mean, variance = self.outputs
-        drawn = torch.addcmul(mean, variance.sqrt(), self.noise.unsqueeze(1))
+        noise = self.noise.unsqueeze(1) if self.noise.ndim == 2 else self.noise
+        drawn = torch.addcmul(mean, variance.sqrt(), noise)
         if keep_mean:
             drawn[..., MEAN] = mean[..., MEAN]
         return drawn
+
+    @classmethod
+    def beside(cls, parts: Sequence["Sampled"]) -> "Sampled":
+        """The same rows by several seeds, as rows one seed after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        first, known = parts[0], [part.integrated for part in parts if part.integrated is not None]
+        noise = [part.noise.unsqueeze(1).expand(part.outputs[0].shape) for part in parts]
+        integrated = known and _along_rows(known)
+        outputs = _along_rows([part.outputs for part in parts])
+        return replace(
+            first, outputs=outputs, noise=torch.cat(noise, 1), integrated=integrated or None
+        )
 
     def double(self) -> "Sampled":
         """A copy in float64, except for the point parameters."""
         integrated = self.integrated and _double(self.integrated)
         outputs, noise = _double(self.outputs), self.noise.double()
         return replace(self, outputs=outputs, noise=noise, integrated=integrated)
+
+
+def _along_rows(parts: Sequence[Gaussian]) -> Gaussian:
+    means, variances = zip(*parts, strict=True)
+    return torch.cat(means, 1), torch.cat(variances, 1)
 
 
 @dataclass(frozen=True)

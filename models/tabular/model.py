@@ -64,7 +64,7 @@ from models.prediction.answers.questions import not_answered
 from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.cheapest.candidates import candidates, default_operations
 from models.prediction.cheapest.errors import LEVELS, with_bias
-from models.prediction.cheapest.measure import measure_samplers, num_rows
+from models.prediction.cheapest.measure import PRUNED_RUNS, RUNS, measure_samplers, num_rows
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.device.budget import Budget
 from models.prediction.device.replays import Replays
@@ -204,6 +204,15 @@ class TabularModel(TrainedModel):
                     fitted = fitted.tuned(Choice(rounded=self.variant(prune).rounded))
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
+
+    def with_nodes(self, prune: float, nodes: int) -> "TabularModel":
+        """The model whose `moments` of a variant have at most so many nodes for each member."""
+        fitted, other = self.fitted(prune), replace(self)
+        if not isinstance(fitted, FittedDraws):
+            members = self.network.layout.members
+            most = min(nodes * members, fitted.nodes or len(self.engine.nodes))
+            other._fitted[prune] = replace(fitted, nodes=most)  # noqa: SLF001 - of the same class
+        return other
 
     @property
     def description(self) -> Json:
@@ -609,17 +618,20 @@ class TabularModel(TrainedModel):
         self, prune: float, x: Float[Tensor, "rows inputs"]
     ) -> dict[int, float]:
         """Actual ÷ stated error of evenly spread samples, by number of samples."""
-        if "sobol" not in self.samplers or not self._has_errors("sobol"):
-            return {}
         fitted, rows = self.fitted(prune), x[:ROWS]
+        if isinstance(fitted, FittedDraws) or "sobol" not in self.samplers:
+            return {}
+        if not self._has_errors("sobol"):
+            return {}
         asked = PredictOptions(
             prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True
         )
         plain = self.resolve(asked)
-        return measure_factors(
-            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n)),
-            self.network.layout.members,
-        )
+
+        def summarise(seeds: Sequence[int], samples: int) -> list[Arrays]:
+            return self._summaries(fitted, rows, replace(plain, samples=samples), seeds)
+
+        return measure_factors(summarise, self.network.layout.members)
 
     def measure_samplers(
         self, prune: float, x: Float[Tensor, "rows inputs"]
@@ -638,17 +650,20 @@ class TabularModel(TrainedModel):
             samples=DEFAULT_SAMPLES,
             intervals=LEVELS,
             interval_kinds=("credible",),
-            return_mc_errors=True,
         )
         plain = self.resolve(asked)
 
-        def summarise(candidate: Candidate, seed: int) -> Arrays:
+        def summarise(
+            candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
+        ) -> list[Arrays]:
             sampler, samples = candidate.sampler, candidate.samples or DEFAULT_SAMPLES
-            options = replace(plain, sampler=sampler, samples=samples, seed=seed)
-            return self._summary(replace(fitted, nodes=candidate.nodes or None), rows, options)
+            options = replace(plain, sampler=sampler, samples=samples, return_mc_errors=errors)
+            ready = replace(fitted, nodes=candidate.nodes or None)
+            return self._summaries(ready, rows, options, seeds)
 
         ways, operations = candidates(engine, fitted), default_operations(engine, fitted)
-        return measure_samplers(summarise, ways, operations, len(rows))
+        runs = PRUNED_RUNS if prune else RUNS
+        return measure_samplers(summarise, ways, operations, len(rows), runs)
 
     def measure_rounding(
         self, prune: float, x: Float[Tensor, "rows inputs"]
@@ -759,8 +774,10 @@ class TabularModel(TrainedModel):
         sampler, calibration = options.sampler, self._calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
+        threads = torch.get_num_threads()
         with threads_for(fitted.operations * len(x) * options.samples):
-            parts = list(self.engine.summaries(fitted, x, options, score, calibration))
+            found = self.engine.summaries(fitted, x, options, score, calibration, threads=threads)
+            parts = list(found)
         summary, variant = concatenate(parts), self.variant(options.prune)
         if not self._has_errors(sampler):
             summary = without_errors(summary)
@@ -771,6 +788,18 @@ class TabularModel(TrainedModel):
         measured = variant.samplers
         bias = {} if measured is None else measured.bias_of(sampler, options.samples)
         return with_bias(summary, bias)
+
+    def _summaries(
+        self,
+        fitted: Fitted | FittedStack,
+        x: Tensor,
+        options: ResolvedOptions,
+        seeds: Sequence[int],
+    ) -> list[Arrays]:
+        """The summaries of a few rows by each seed, with errors as they are estimated."""
+        calibration = self._calibration_of(options.prune)
+        with threads_for(fitted.operations * len(x) * options.samples):
+            return self.engine.summaries_of_seeds(fitted, x, options, seeds, calibration)
 
     def _has_errors(self, sampler: Sampler) -> bool:
         """Whether samples are drawn from a known distribution; fixed members are not."""

@@ -105,7 +105,7 @@ def truth_of(runs: Sequence[Arrays], shown: Sequence[Arrays]) -> Truth:
     quantiles that are whole numbers or atoms, the latter is of a few seeds.
 
     Args:
-        runs: summaries with every output's error.
+        runs: summaries, some of them with every output's error.
         shown: summaries of `INDEPENDENT` independent samples with other seeds.
     """
     each = [outputs_of(run) for run in runs]
@@ -119,7 +119,8 @@ def truth_of(runs: Sequence[Arrays], shown: Sequence[Arrays]) -> Truth:
     factor = math.sqrt(SAMPLES_OF_RUN / INDEPENDENT)
     promised = {}
     for name, scale in alone.scales.items():
-        stated = np.mean([run[f"{ERROR}{name}"] for run in runs], axis=0)
+        key = f"{ERROR}{name}"
+        stated = np.mean([run[key] for run in runs if key in run], axis=0)
         promised[name] = Spread.of_normals(factor * stated / scale).or_more(Spread.of(errors[name]))
     return replace(alone, promised=promised)
 

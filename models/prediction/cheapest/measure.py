@@ -1,8 +1,9 @@
 """Measure which sampler is as exact as 100 independent samples at the least cost."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,17 +17,30 @@ from models.prediction.cheapest.errors import (
     truth_of,
 )
 from models.prediction.cheapest.record import Candidate, MeasuredSampler, MeasuredSamplers
+from models.prediction.options import Sampler
 from models.prediction.prediction import Arrays
 
 MOST_ROWS, _LEAST_ROWS, _PRUNED_ROWS = 200, 20, 10
-_OPERATIONS = 2.5e9  # of the truth, if so few rows are enough: a tenth of a second
-_RUNS = 10  # of 1,000 samples: the truth
+_OPERATIONS = 1.5e9  # of the truth, if so few rows are enough: a tenth of a second
+# Runs of 1,000 samples: the truth. One is of independent samples, which state what is promised. The
+# others are evenly spread: their deviations over seeds are 0.3 to 0.9 of those of independent ones
+# (docs/benchmarks.md). With 0.7, six runs are as exact as ten of independent samples, and three as
+# four or five. What the truth lacks counts as an error of the candidates.
+RUNS, PRUNED_RUNS = 6, 3
+_INDEPENDENT_RUNS = 2  # for one evenly spread, where the network has none
 _SCREENING = 2  # runs of a first truth, which shows what is far from exact
 _TRUTH_SEED = 10_000  # of the first run: not that of a candidate
 _SEEDS = 8  # of 100 samples, and of a candidate's
 _FAR = 1.3  # times the promised error
 
-Summarise = Callable[[Candidate, int], Arrays]  # of a seed: every output with its error
+
+@runtime_checkable
+class Summarise(Protocol):
+    """Every output by each seed; with `errors` also their stated errors."""
+
+    def __call__(
+        self, candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
+    ) -> list[Arrays]: ...
 
 
 def num_rows(operations_of_sample: float, prune: float) -> int:
@@ -34,41 +48,66 @@ def num_rows(operations_of_sample: float, prune: float) -> int:
 
     At least 20 of the full variant. There are four pruned ones by default: each has 10 or more.
     """
-    affordable = round(_OPERATIONS / (_RUNS * SAMPLES_OF_RUN * operations_of_sample))
+    affordable = round(_OPERATIONS / (RUNS * SAMPLES_OF_RUN * operations_of_sample))
     return min(MOST_ROWS, max(_PRUNED_ROWS if prune else _LEAST_ROWS, affordable))
 
 
 def measure_samplers(
-    summarise: Summarise, candidates: Sequence[Candidate], default_operations: float, rows: int
+    summarise: Summarise,
+    candidates: Sequence[Candidate],
+    default_operations: float,
+    rows: int,
+    num_runs: int = RUNS,
 ) -> MeasuredSamplers:
-    """Measure the candidates, up to the cheapest exact one that draws samples.
+    """Measure the candidates up to the cheapest exact one that draws samples.
 
     Args:
         candidates: the cheapest first.
+        num_runs: of the truth.
     """
-
-    def independent(samples: int, seed: int) -> Arrays:
-        return summarise(Candidate("monte_carlo", samples, 0, 0.0), seed)
 
     def add_runs(count: int) -> Truth:
         seeds = range(_TRUTH_SEED + len(runs), _TRUTH_SEED + count)
-        runs.extend(independent(SAMPLES_OF_RUN, seed) for seed in seeds)
+        runs.extend(summarise(_samples(even, SAMPLES_OF_RUN), seeds))
         return truth_of(runs, shown)
 
     if not candidates:
         return MeasuredSamplers(rows, default_operations, ())
-    runs: list[Arrays] = []
-    shown = [independent(INDEPENDENT, seed) for seed in range(_SEEDS)]
-    drawn, rough = list[tuple[Candidate, list[Arrays]]](), add_runs(_SCREENING)
-    for candidate in candidates:
-        seeds = range(_SEEDS if candidate.samples else 1)
-        drawn.append((candidate, [summarise(candidate, seed) for seed in seeds]))
-        if candidate.samples and _is_exact(rough, drawn[-1][1]):
-            break
+    is_even = any(one.sampler == "sobol" for one in candidates)
+    even: Sampler = "sobol" if is_even else "monte_carlo"
+    shown = summarise(_samples("monte_carlo", INDEPENDENT), range(_SEEDS))
+    runs = summarise(_samples("monte_carlo", SAMPLES_OF_RUN), [_TRUTH_SEED], errors=True)
+    rough = add_runs(_SCREENING)
+    drawn = _drawn(summarise, candidates, rough)
     near = any(_is_exact(rough, summaries, _FAR) for _, summaries in drawn)
-    truth = add_runs(_RUNS) if near else rough
+    truth = add_runs(num_runs if is_even else _INDEPENDENT_RUNS * num_runs) if near else rough
     found = (_measured(candidate, truth, summaries) for candidate, summaries in drawn)
     return MeasuredSamplers(rows, default_operations, tuple(found))
+
+
+def _drawn(
+    summarise: Summarise, candidates: Sequence[Candidate], truth: Truth
+) -> list[tuple[Candidate, list[Arrays]]]:
+    """The closed candidates and some of those that draw samples, up to the cheapest exact of these.
+
+    More samples are more exact. So it is found by bisection.
+    """
+    drawing = [one for one in candidates if one.samples]
+    known: dict[Candidate, list[Arrays]] = {}
+    low, high = 0, len(drawing)
+    while low < high:
+        middle = (low + high) // 2
+        known[drawing[middle]] = summarise(drawing[middle], range(_SEEDS))
+        exact = _is_exact(truth, known[drawing[middle]])
+        low, high = (low, middle) if exact else (middle + 1, high)
+    most = drawing[high].operations if high < len(drawing) else math.inf
+    closed = (one for one in candidates if not one.samples and one.operations < most)
+    known |= {one: summarise(one, range(1)) for one in closed}
+    return [(one, known[one]) for one in candidates if one in known]
+
+
+def _samples(sampler: Sampler, samples: int) -> Candidate:
+    return Candidate(sampler, samples, 0, 0.0)
 
 
 def _is_exact(truth: Truth, summaries: Sequence[Arrays], factor: float = 1.0) -> bool:

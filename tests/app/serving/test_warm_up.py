@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.serving.batching import speed_key
@@ -15,7 +16,11 @@ from models.tabular.model import TabularModel
 pytestmark = pytest.mark.training
 
 
-def test_the_times_of_a_model_that_comes_back_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_the_times_of_a_model_that_comes_back_are_known(
+    monkeypatch: pytest.MonkeyPatch, *, is_quick: bool
+) -> None:
+    monkeypatch.setattr("app.serving.warm_up.QUICK_SECONDS", np.inf if is_quick else 0.0)
     model, throughput = build(Shape.parse("3-8-2"), pruning=(0.5, 0.9)), Throughput()
     predict, calls = TabularModel.predict_rows, []
 
@@ -26,10 +31,16 @@ def test_the_times_of_a_model_that_comes_back_are_known(monkeypatch: pytest.Monk
     monkeypatch.setattr(TabularModel, "predict_rows", counted)
     warm_up("artifact", model, throughput)
     asked = [(len(x), options.samples) for _, x, options in calls[3:]]
-    of_sizes, of_growth = asked[: RUNS * len(SIZES)], asked[RUNS * len(SIZES) :]
-    assert [rows for rows, _ in of_sizes[::RUNS]] == [rows for rows, _ in SIZES]
-    assert {samples for _, samples in of_growth} == {GROWTH_SAMPLES}
-    assert [rows for rows, _ in of_growth[: 2 * RUNS]] == [1] * RUNS + [STEP] * RUNS
+    default = model.resolve(PredictOptions())
+    # The time of 100 samples bounds that of fewer, but not that of another sampler.
+    others = [(rows, samples or default.samples) for rows, samples in SIZES for _ in range(RUNS)]
+    if is_quick:
+        is_closed = default.sampler == "moments"
+        others = [(64, 10), (1, default.samples)] if is_closed else [(64, 10)]
+    growth = [rows for rows, _ in asked[: len(asked) - len(others)]]
+    assert growth[: 2 * RUNS] == [1] * RUNS + [STEP] * RUNS
+    assert {samples for _, samples in asked[: len(growth)]} == {GROWTH_SAMPLES}
+    assert asked[len(growth) :] == others
     keys = [
         speed_key("artifact", model.resolve(PredictOptions(prune=prune)))
         for prune in (0.0, 0.5, 0.9)

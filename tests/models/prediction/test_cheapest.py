@@ -1,6 +1,7 @@
 """Which sampler answers a request without samples: what training measures, and what holds then."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 
 from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.evaluation.path_calibration import PathCalibration
 from models.features.columns import ColumnProfile
 from models.prediction.cheapest.errors import (
     INDEPENDENT,
@@ -22,7 +24,7 @@ from models.prediction.cheapest.errors import (
 )
 from models.prediction.cheapest.measure import measure_samplers
 from models.prediction.cheapest.record import Candidate, MeasuredSampler, MeasuredSamplers
-from models.prediction.options import PredictOptions, ResolvedOptions
+from models.prediction.options import PredictOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import Arrays, summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
@@ -55,9 +57,12 @@ def _summary(samples: int, seed: int, shift: float = 0.0, width: float = 1.0) ->
 def _measure(ways: dict[Candidate, tuple[float, float]]) -> MeasuredSamplers:
     """Candidates with a shift in standard deviations, and a factor on the means' deviation."""
 
-    def summarised(candidate: Candidate, seed: int) -> Arrays:
+    def summarised(
+        candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
+    ) -> list[Arrays]:
         shift, width = ways.get(candidate, (0.0, 1.0))
-        return _summary(candidate.samples or 4_000, 7 * seed + candidate.samples, shift, width)
+        samples, number = candidate.samples or 4_000, candidate.samples
+        return [_summary(samples, 7 * seed + number, shift, width) for seed in seeds]
 
     return measure_samplers(summarised, list(ways), 100.0, len(LOCS))
 
@@ -165,6 +170,23 @@ def test_every_variant_is_measured(model: TabularModel) -> None:
         operations = [one.operations for one in measured.candidates]
         assert operations == sorted(operations)
         assert max(operations) < measured.default_operations
+
+
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol", "moments"])
+def test_seeds_beside_each_other_give_what_each_gives_alone(
+    model: TabularModel, sampler: Sampler
+) -> None:
+    x, fitted = model.encode({"x": np.random.default_rng(1).normal(size=(7, 3))}), model.fitted(0.0)
+    options = model.resolve(PredictOptions(sampler=sampler, samples=50, return_mc_errors=True))
+    calibration = model.variant(0.0).calibration
+    assert not isinstance(calibration, PathCalibration)
+    beside = model.engine.summaries_of_seeds(fitted, x, options, (3, 4), calibration)
+    for seed, found in zip((3, 4), beside, strict=True):
+        asked = replace(options, seed=seed)
+        (alone,) = model.engine.summaries(fitted, x, asked, None, calibration)
+        assert found.keys() == alone.keys()
+        for name, values in alone.items():
+            assert found[name] == pytest.approx(values, rel=1e-9, abs=1e-12)
 
 
 def test_requests_without_samples_take_the_cheapest(model: TabularModel) -> None:
