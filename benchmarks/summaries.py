@@ -5,6 +5,9 @@
 Models are trained with default settings on scikit-learn's diabetes (whole numbers) and wine
 (classes) and on generated prices (a density with a lower bound) and counts; DIRECTORY keeps them.
 With CHECKOUT, a folder with another revision, both revisions predict with the same models in turns.
+"Summary" is the network with 100 Sobol samples, moments and quantiles; "default" is the whole
+answer of a request without `samples`, by what training measured to be cheapest. Compiled loops are
+ready.
 Stages do not add up to the whole, which also resolves options, scores errors and builds the answer.
 """
 
@@ -28,13 +31,13 @@ from sklearn.datasets import load_diabetes, load_wine
 from models.artifact.files import read_model, write_model
 from models.config import ModelConfig
 from models.features.columns import ColumnProfile
+from models.prediction.compiled.compiler import compiler
 from models.prediction.options import PredictOptions
-from models.prediction.predictive import CategoricalMixture
 from models.training.recipe import resolve
 from models.training.train import train
 
 ROWS = (1, 32, 256)
-STAGES = ("encode", "network", "moments", "quantiles", "unlike rows", "whole")
+STAGES = ("encode", "summary", "unlike rows", "whole", "default")
 ROOT = Path(__file__).parents[1]
 Table = dict[str, np.ndarray]
 
@@ -105,6 +108,7 @@ def in_child(checkout: Path, models: Path) -> dict[str, float]:
 def measure(models: Path) -> dict[str, float]:
     """Milliseconds of each stage, by "table, rows, stage"."""
     found = {}
+    compiler().wait()
     for name, table in tables().items():
         model: Any = read_model(models / name)
         for count in ROWS:
@@ -120,19 +124,16 @@ def stages(model: Any, columns: Table) -> dict[str, Callable[[], object]]:
     x, fitted, engine = model.encode(columns), model.fitted(0.0), model.engine
     calibration = model.variant(0.0).calibration
 
-    def network() -> list[Any]:
-        drawn = engine.mixtures(fitted, x, options.sampler, options.seed, options.samples)
-        return [calibration.apply(mixture) for _, mixture in drawn]
+    def summary() -> list[object]:
+        return list(engine.summaries(fitted, x, options, None, calibration))
 
-    mixtures = network()
-    runs: dict[str, Callable[[], object]] = {"encode": lambda: model.encode(columns)}
-    runs["network"] = network
-    if not isinstance(mixtures[0], CategoricalMixture):  # copies have cached nothing
-        levels = [0.5, 0.05, 0.95]
-        runs["moments"] = lambda: [replace(one).predicted_means() for one in mixtures]
-        runs["quantiles"] = lambda: [replace(one).quantiles(levels) for one in mixtures]
-    runs["unlike rows"] = lambda: model.surprise(x)
-    return runs | {"whole": lambda: model.predict(columns, options)}
+    return {
+        "encode": lambda: model.encode(columns),
+        "summary": summary,
+        "unlike rows": lambda: model.surprise(x),
+        "whole": lambda: model.predict(columns, options),
+        "default": lambda: model.predict(columns, PredictOptions()),
+    }
 
 
 def milliseconds(run: Callable[[], object], least_seconds: float = 0.1) -> float:

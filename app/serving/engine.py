@@ -28,9 +28,9 @@ from models.prediction.prediction import RowPrediction
 
 # The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs
 # it again after each one. With CPython's 5 ms it waits that long each time while the event loop is
-# busy, and with 50 µs a fifth of the time. Shorter intervals need `wake_on_time`. See
-# docs/benchmarks.md, "The way of a request".
-SWITCH_SECONDS = 2e-6
+# busy; `wake_on_time` keeps Linux from doubling this time. With 2 µs the two threads took the lock
+# from each other so often that 400 single rows a second were too many (docs/benchmarks.md).
+SWITCH_SECONDS = 5e-5
 
 Outcome = tuple[Entry, Computed | Exception]
 

@@ -110,7 +110,7 @@ class Connection(HttpToolsProtocol):
         message = f"too many requests in flight: they take {seconds:.1f} s"
         refusal = Unavailable(message, min(max(math.ceil(seconds), 1), 60))
         type(self).on_refusal()
-        await problem_response(refusal, scope["path"])(scope, receive, send)
+        await problem_response(refusal, scope)(scope, receive, send)
 
     def _leave(self) -> None:
         if self._is_counted:

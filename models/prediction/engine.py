@@ -37,6 +37,7 @@ from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
 from models.prediction.compiled.shapes import Shape
+from models.prediction.compiled.workers import divided, in_threads
 from models.prediction.device.recorded import MOST_PAIRS, Recorded
 from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
@@ -64,6 +65,7 @@ Ready = Fitted | FittedStack | FittedDraws
 _BUFFERS = 4  # float32 buffers, each as wide as the widest layer
 _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
 _MIN_SAMPLES = 16  # in a chunk, so that enough samples share the first layer's products
+_MOMENTS = 4  # the propagation of moments relative to a sample
 _SEED_VALUES = 2**17  # outputs of seeds that are summarised together: 1 MiB in float64
 _FIT_VALUES = 2**24  # values in the mixtures that `calibrate` fits a scale to: 128 MiB
 
@@ -145,8 +147,38 @@ class Engine:
         options: ResolvedOptions,
         score: str | None,
         calibration: Calibration | None,
+        *,
+        threads: int = 1,
     ) -> Iterator[Arrays]:
-        """`summarise` of each chunk of rows, by compiled kernels where they can."""
+        """`summarise` of each chunk of rows, by compiled kernels where they can.
+
+        Args:
+            threads: that may compute by kernels at once. A row's result does not depend on them.
+        """
+
+        def of_rows(rows: slice) -> list[Arrays]:
+            return list(self._summaries(fitted, x[rows], options, score, calibration))
+
+        for found in in_threads(of_rows, self._divided(fitted, len(x), options, threads)):
+            yield from found
+
+    def _divided(
+        self, fitted: Ready, rows: int, options: ResolvedOptions, threads: int
+    ) -> list[slice]:
+        """Rows for each thread: all for one, unless kernels compute the whole network."""
+        if isinstance(fitted, FittedDraws) or self._kernels is None or not fitted.is_compiled:
+            return [slice(0, rows)]
+        passes = _MOMENTS * len(fitted.members) if options.sampler == "moments" else options.samples
+        return divided(rows, fitted.operations * rows * passes, threads)
+
+    def _summaries(
+        self,
+        fitted: Ready,
+        x: Float[Tensor, "rows inputs"],
+        options: ResolvedOptions,
+        score: str | None,
+        calibration: Calibration | None,
+    ) -> Iterator[Arrays]:
         request = options.sampler, options.seed, options.samples
         if isinstance(fitted, FittedDraws):
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):

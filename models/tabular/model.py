@@ -774,8 +774,10 @@ class TabularModel(TrainedModel):
         sampler, calibration = options.sampler, self._calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
+        threads = torch.get_num_threads()
         with threads_for(fitted.operations * len(x) * options.samples):
-            parts = list(self.engine.summaries(fitted, x, options, score, calibration))
+            found = self.engine.summaries(fitted, x, options, score, calibration, threads=threads)
+            parts = list(found)
         summary, variant = concatenate(parts), self.variant(options.prune)
         if not self._has_errors(sampler):
             summary = without_errors(summary)

@@ -23,6 +23,8 @@ shaped, quantiles = shaped_kernels.shaped, shaped_kernels.quantiles  # all kerne
 
 LANES = 128  # lanes at once: eight vectors of 16 floats, of whose loop the length is known
 
+FEW_LANES = 4  # below which vectors of lanes are nearly empty
+
 RELU, TANH, SILU, GELU = range(4)
 
 _LEAST_VARIANCE = 1e-20  # as `models.prediction.moments`
@@ -76,10 +78,27 @@ def _product(weight, bias, x, y, lanes):
 
 
 @jit
+def _product_of_few(weight, bias, x, y, lanes):
+    """As `_product`, for few lanes: vectors along the inputs."""
+    outputs, inputs = weight.shape
+    own = np.empty(inputs, np.float32)
+    for p in range(lanes):
+        for i in range(inputs):
+            own[i] = x[i, p]
+        for o in range(outputs):
+            row, total = weight[o], np.float32(0)
+            for i in range(inputs):
+                total += row[i] * own[i]
+            y[o, p] = bias[o] + total
+
+
+@jit
 def product(weight, bias, x, y, lanes):
     """As `_product`, with a loop of known length where all lanes are used: half as fast again."""
     if lanes == LANES:
         _product(weight, bias, x, y, LANES)
+    elif lanes <= FEW_LANES:
+        _product_of_few(weight, bias, x, y, lanes)
     else:
         _product(weight, bias, x, y, lanes)
 

@@ -32,6 +32,7 @@ _TWO_OF_K = 1 / math.pi
 _LARGEST = 600.0  # of exponents: `models.features.scales`
 _BLOCKS = 4  # of samples, which start with the quantiles of their common moments
 _LEAST = 1e-300
+_GONE = 30.0  # scales, beyond which a sum of tails has no digits left
 _FAR = 1e3  # scales, beyond which nothing is
 _LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
 _SMALLEST = 1e-12  # probability below which a quantile is the end of the support
@@ -153,23 +154,35 @@ def sum_whole(family, locs, scales, edges, means, variances, work):
 
     Args:
         edges: on z, halfway between successive numbers.
-        work: buffers [4, components] of float32.
+        work: buffers [6, components] of float32.
     """
-    rates, own, first, second = work[0], work[1], work[2], work[3]
+    rates, own, first, second, t, tail = work[0], work[1], work[2], work[3], work[4], work[5]
+    least, most, widest = locs[0], locs[0], 0.0
     for p in range(len(locs)):
         rates[p] = 1 / scales[p]
+        least, most, widest = min(least, locs[p]), max(most, locs[p]), max(widest, scales[p])
         own[p], first[p], second[p] = ZERO, ZERO, ZERO
     for e in range(len(edges)):
         edge = edges[e]
         for p in range(len(locs)):
             own[p] += ONE if edge < locs[p] else ZERO
-    for e in range(len(edges)):
-        edge, middle = edges[e], np.float32(e + 0.5)
+    for number in range(len(edges)):
+        edge, middle = edges[number], np.float32(number + 0.5)
+        if edge < least - _GONE * widest or edge > most + _GONE * widest:
+            continue
         for p in range(len(locs)):
-            t = np.float32(edge - locs[p]) * rates[p]
-            tail = tail_of(family, abs(t))
-            first[p] += -tail if t < ZERO else tail
-            second[p] += TWO * abs(middle - own[p]) * tail
+            t[p] = np.float32(edge - locs[p]) * rates[p]
+        if family == LOGISTIC:
+            for p in range(len(locs)):
+                e = exp32(-abs(t[p]))
+                tail[p] = e / (ONE + e)
+        else:
+            for p in range(len(locs)):
+                tail[p] = tail_of(family, abs(t[p]))
+        for p in range(len(locs)):
+            first[p] += -tail[p] if t[p] < ZERO else tail[p]
+        for p in range(len(locs)):
+            second[p] += TWO * abs(middle - own[p]) * tail[p]
     for p in range(len(locs)):
         mean = np.float64(first[p])
         means[p] = own[p] + mean
@@ -217,17 +230,16 @@ def integrate(family, locs, scales, target, nodes, means, variances, work):
                 share[p] *= np.float32(DENSITY) * exp32(-HALF * t[p] * t[p])
         if kind == LOG:
             for p in range(len(locs)):
-                d = expm132(unit[p] * t[p])
-                weighted = share[p] * d
-                mass[p] += share[p]
-                first[p] += weighted
-                second[p] += weighted * d
-        else:
-            for p in range(len(locs)):
-                weighted = share[p] * t[p]
-                mass[p] += share[p]
-                first[p] += weighted
-                second[p] += weighted * t[p]
+                t[p] = expm132(unit[p] * t[p])
+        # Loops of few arrays: of more LLVM does not find out whether they overlap.
+        for p in range(len(locs)):
+            mass[p] += share[p]
+        for p in range(len(locs)):
+            share[p] *= t[p]
+        for p in range(len(locs)):
+            first[p] += share[p]
+        for p in range(len(locs)):
+            second[p] += share[p] * t[p]
     for p in range(len(locs)):
         mass[p], first[p], second[p] = half[p] * mass[p], half[p] * first[p], half[p] * second[p]
     for is_low in (True, False):
