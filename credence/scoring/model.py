@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,14 @@ class LoadedModel:
         )
         document: dict[str, Any] = orjson.loads(text)
         return document
+
+    def save(self, path: Path | str) -> None:
+        """Write the version's archive, which `load` and `credence models import` read.
+
+        Raises:
+            FileExistsError: there is such a file.
+        """
+        self.source.save(Path(path))
 
     def with_threads(self, threads: int | None) -> "LoadedModel":
         """The same model with another number of threads."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import cache, partial
@@ -33,6 +34,29 @@ class Source:
     path: Path
     place: VersionPlace | None
     digest: str
+
+    def save(self, target: Path) -> None:
+        """Write the archive to a new file."""
+        found = self.found()
+        with target.open("xb") as file:
+            if found.is_dir():
+                file.writelines(archives.pack(found))
+            else:
+                with found.open("rb") as archive:
+                    shutil.copyfileobj(archive, file)
+
+    def found(self) -> Path:
+        """The files on this machine, downloaded if they are not there.
+
+        Raises:
+            FileNotFoundError: they are not there, and no service has them.
+        """
+        if self.path.exists():
+            return self.path
+        if self.place is None:
+            message = "put the archive where all workers see it, or load models:/name/version"
+            raise FileNotFoundError(f"there is no {self.path} on this machine: {message}")
+        return self.place.archive()
 
     @property
     def reopened(self) -> Any:
@@ -100,12 +124,7 @@ def _files(source: Source) -> Files:
     Raises:
         CorruptArtifact: they are not those of the model that was sent here.
     """
-    path = source.path
-    if not path.exists():
-        if source.place is None:
-            message = "put the archive where all workers see it, or load models:/name/version"
-            raise FileNotFoundError(f"there is no {path} on this machine: {message}")
-        path = source.place.archive()
+    path = source.found()
     files = read_files(path)
     if files.digest != source.digest:
         raise CorruptArtifact(f"{path} holds other files than those of the model that was loaded")
