@@ -39,7 +39,8 @@ def register(
         Invalid, InvalidInput: an option is wrong. Wrong rows fail in the query.
     """
     name = name or "predict_" + re.sub(r"\W", "_", model.name)
-    connection.create_function(
+    create: Any = connection.create_function  # whose types know no names of enumerations
+    create(
         name,
         _function(model, options),
         [_type(column) for column in model.inputs],
@@ -53,7 +54,7 @@ def register(
 def _function(model: LoadedModel, options: dict[str, Any]) -> Callable[..., Any]:
     """A function of as many columns as the model has inputs, which DuckDB counts."""
 
-    def predict(*columns: Any) -> pa.Array:
+    def predict(*columns: Any) -> "pa.Array[Any]":
         rows = pa.table(dict(zip(model.features, columns, strict=True)))
         (found,) = model.predict_batches([rows], **options)
         return to_struct(found)

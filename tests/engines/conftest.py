@@ -1,6 +1,7 @@
 """A small model as an archive, rows, and the answers of the loaded model itself."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def _importable() -> None:
     """Workers of the engines import what this process imports."""
     root = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 @pytest.fixture(scope="session")

@@ -18,12 +18,19 @@ from tests.ports import free_port
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.mlflow")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.server,
+    pytest.mark.filterwarnings("ignore"),  # of MLflow about what it uses itself
+]
 
 
 @pytest.fixture(scope="module")
 def uri(model: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("mlflow")
-    mlflow.set_tracking_uri((folder / "runs").as_uri())
+    mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
+    mlflow.create_experiment("prices", (folder / "artifacts").as_uri())
+    mlflow.set_experiment("prices")
     with mlflow.start_run():
         return str(engine.log_model(model, "price", options=OPTIONS).model_uri)
 

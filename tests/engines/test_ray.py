@@ -11,6 +11,7 @@ from tests.engines.conftest import OPTIONS, check
 
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.ray")
+pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 @pytest.fixture(scope="module", autouse=True)

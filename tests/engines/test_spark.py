@@ -15,6 +15,7 @@ pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make 
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java 17: apt install openjdk-17-jre-headless", allow_module_level=True)
 engine = pytest.importorskip("credence.engines.spark")
+pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 @pytest.fixture(scope="module")
