@@ -55,6 +55,18 @@ class Dataset:
     given: Given = field(default_factory=Given)
     provenance: Provenance | None = None
 
+    @property
+    def source(self) -> Json | None:
+        """The request that it was read by, with the `snapshot` that was read."""
+        if self.provenance is None:
+            return None
+        return self.provenance.source | {"snapshot": self.provenance.snapshot}
+
+    @property
+    def refreshed_from(self) -> str | None:
+        """The data set that was refreshed."""
+        return None if self.provenance is None else self.provenance.refreshed_from
+
 
 def dataset_of(row: DatasetRow) -> Dataset:
     """The record of a row."""

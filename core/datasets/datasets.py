@@ -98,7 +98,7 @@ class Datasets:
         self._scratch = scratch  # folder for files before they are published
         self._caller = caller
 
-    def add(
+    def add(  # noqa: PLR0917 - a file, and what is known of it
         self,
         name: str,
         media_type: str,

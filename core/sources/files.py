@@ -21,7 +21,7 @@ from core.sources.secrets import HttpsSecret, S3Secret, Secrets
 from core.sources.source import UriSource
 from core.sources.uris import Uri, parse
 
-SECRET = "/source/secret"
+POINTER = "/source/secret"
 SHOWN_FILES = 100
 LAKES = {"delta": delta.read, "iceberg": iceberg.read}
 SUFFIXES = {
@@ -110,9 +110,7 @@ class _Reading:
         if self.uri.has_wildcard:
             raise Invalid([(URI, f"{self.uri} has a wildcard: name the folder of the table")])
         to = self._target("parquet")
-        about, count = LAKES[format_](
-            self.place, self.uri.path, self._copies(), to, self.budget
-        )
+        about, count = LAKES[format_](self.place, self.uri.path, self._copies(), to, self.budget)
         snapshot = about | {"num_files": count, "bytes": self.budget.taken}
         return Fetched(to, MEDIA_TYPES_OF["parquet"], format_, snapshot)
 
@@ -145,7 +143,7 @@ class _Reading:
         return self._copies() / f".{name}"
 
 
-MEDIA_TYPES_OF = {name: media for media, name in reversed(MEDIA_TYPES.items())}
+MEDIA_TYPES_OF = {name: media for media, name in reversed(list(MEDIA_TYPES.items()))}
 
 
 def _matching(found: Sequence[File], uri: Uri) -> list[File]:
@@ -182,8 +180,11 @@ def _secret(
     """The named secret, which must be made for this URI."""
     if source.secret is None:
         return None
-    secret = named.find(secrets, source.secret, owner, SECRET)
-    if isinstance(secret, S3Secret | HttpsSecret) and secret.kind == uri.scheme:
-        if secret.uris is None or any(covers(one, uri) for one in secret.uris):
-            return secret
-    raise Invalid([(SECRET, f"the secret {source.secret!r} is not for {uri}")])
+    secret = named.find(secrets, source.secret, owner, POINTER)
+    if (
+        isinstance(secret, S3Secret | HttpsSecret)
+        and secret.kind == uri.scheme
+        and (secret.uris is None or any(covers(one, uri) for one in secret.uris))
+    ):
+        return secret
+    raise Invalid([(POINTER, f"the secret {source.secret!r} is not for {uri}")])

@@ -1,10 +1,10 @@
 """The operator's named secrets: one TOML file, of which nothing is ever shown but the names.
 
-    [lake]
-    kind = "s3"
-    access_key = "…"
-    secret_key = "…"
-    endpoint = "http://minio:9000"
+[lake]
+kind = "s3"
+access_key = "…"
+secret_key = "…"
+endpoint = "http://minio:9000"
 """
 
 import tomllib

@@ -1,7 +1,7 @@
 """A DuckDB file: read only, in a child process that may open no other file."""
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import duckdb
 import pyarrow as pa
@@ -58,7 +58,7 @@ def write(file: BinaryIO, path: str, query: str, folder: str, max_bytes: int) ->
     return {"rows": rows}
 
 
-def _write(batches: pa.RecordBatchReader, file: BinaryIO) -> int:
+def _write(batches: pa.RecordBatchReader, file: Any) -> int:
     rows = 0
     with pa.ipc.new_file(file, batches.schema) as writer:
         for batch in batches:

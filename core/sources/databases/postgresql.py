@@ -34,7 +34,7 @@ def read(secret: ServerSecret, query: str, to: Path, budget: Budget) -> int:
         connection.execute(f"SET LOCAL statement_timeout = {milliseconds:d}")
         with connection.cursor("source") as cursor:
             cursor.itersize = BATCH
-            cursor.execute(query.strip().removesuffix(";"))  # type: ignore[call-overload]
+            cursor.execute(query.strip().removesuffix(";"))
             names = [column.name for column in cursor.description or ()]
             return write_rows(names, cursor, to, budget)
 

@@ -32,7 +32,7 @@ def write_rows(names: Sequence[str], rows: Iterable[Row], to: Path, budget: Budg
     if twice:
         message = f"two columns are named {twice[0]!r}: name one otherwise, with AS"
         raise Invalid([(QUERY, message)])
-    pieces: list[list[pa.Array]] = [[] for _ in names]
+    pieces: list[list[pa.Array[Any]]] = [[] for _ in names]
     count = 0
     for batch in _batches(rows):
         count += len(batch)
@@ -58,7 +58,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _array(values: Sequence[Any]) -> pa.Array:
+def _array(values: Sequence[Any]) -> "pa.Array[Any]":
     plain = [_plain(value) for value in values]
     try:
         return pa.array(plain)
@@ -93,11 +93,12 @@ _CONVERTED: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def _joined(pieces: Sequence[pa.Array]) -> pa.ChunkedArray:
+def _joined(pieces: Sequence["pa.Array[Any]"]) -> "pa.ChunkedArray[Any]":
     """The pieces of a column with one type, which all of them have or can become."""
     types = {piece.type for piece in pieces} - {pa.null()}
-    wanted = types.pop() if len(types) == 1 else _common(types)
-    return pa.chunked_array([piece.cast(wanted) for piece in pieces], wanted)
+    wanted: Any = types.pop() if len(types) == 1 else _common(types)
+    cast: list[Any] = [piece.cast(wanted) for piece in pieces]
+    return pa.chunked_array(cast, wanted)
 
 
 def _common(types: set[pa.DataType]) -> pa.DataType:

@@ -58,5 +58,5 @@ def _authorise(action: int, _: object, name: str | None, *__: object) -> int:
 def _is_over(budget: Budget) -> bool:
     try:
         return budget.left_seconds <= 0
-    except Exception:  # noqa: BLE001 - SQLite would drop it; the caller asks again
+    except Exception:
         return True

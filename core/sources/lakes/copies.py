@@ -15,7 +15,7 @@ def copy_files(
     place: Place, files: Iterable[File], below: str, folder: Path, budget: Budget
 ) -> list[File]:
     """Copy files to `folder`, each at its path after `below`. Returns them as they were read."""
-    read = []
+    read: list[File] = []
     for file in files:
         check_number(len(read) + 1)
         read.append(place.fetch(file, local(folder, file.path.removeprefix(below)), budget))

@@ -23,8 +23,12 @@ METADATA = "metadata/"
 _NEWEST = re.compile(r"v?(\d+)(?:-[^/]*)?\.metadata\.json")
 SUFFIX = ".metadata.json"
 EXTENSIONS = ["avro", "iceberg"]
-AT = "$table, version := $version, version_name_format := '%s%s.metadata.json', "
-AT += "allow_moved_paths := true"
+AT = """(
+    $table, version := $version, version_name_format := '%s%s.metadata.json',
+    allow_moved_paths := true
+)"""
+FILES = "SELECT file_path FROM iceberg_metadata" + AT + " WHERE status <> 'DELETED'"  # noqa: S608
+ROWS = "SELECT * FROM iceberg_scan" + AT  # noqa: S608
 
 
 def is_table(files: Sequence[File], below: str) -> bool:
@@ -62,8 +66,7 @@ def read(place: Place, below: str, folder: Path, to: Path, budget: Budget) -> tu
 def list_files(file: BinaryIO, table: str, version: str, max_bytes: int, location: str) -> Json:
     """In the child: the files of the newest snapshot, as paths in the table's folder."""
     with engine.opened(table, max_bytes, EXTENSIONS) as connection:
-        query = f"SELECT file_path FROM iceberg_metadata({AT}) WHERE status <> 'DELETED'"
-        rows = connection.execute(query, {"table": table, "version": version}).fetchall()
+        rows = connection.execute(FILES, {"table": table, "version": version}).fetchall()
     return {"files": sorted({_within(location, str(row[0])) for row in rows})}
 
 
@@ -71,7 +74,7 @@ def write(file: BinaryIO, table: str, version: str, max_bytes: int, to: str) -> 
     """In the child: write the rows of the newest snapshot to a Parquet file."""
     with engine.opened(table, max_bytes, EXTENSIONS) as connection:
         given = {"table": table, "version": version}
-        connection.sql(f"SELECT * FROM iceberg_scan({AT})", params=given).write_parquet(to)
+        connection.sql(ROWS, params=given).write_parquet(to)
     return {}
 
 

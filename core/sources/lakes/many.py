@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +19,7 @@ MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line
 MAX_HEADER = 2**20
 
 
-def join(  # noqa: PLR0917
+def join(
     files: Sequence[Path], media_type: str, folder: Path, to: Path, budget: Budget, *, header: bool
 ) -> str:
     """Write the rows of all files to one. Returns the short name of its format.
@@ -36,19 +35,16 @@ def join(  # noqa: PLR0917
         Invalid: the files have several formats, several headers, or a format that cannot be joined.
         NotParseable, TooLarge: see `core.datasets.formats`.
     """
-    with ExitStack() as stack:
-        kinds: dict[str, Path] = {}
-        texts = 0
-        for path in files:
-            with opened(path, media_type, budget.max_bytes, folder) as file:
-                kinds.setdefault(file.format.name, path)
-                _check_kinds(kinds, folder)
-                if file.format.name in JOINED:
-                    out = stack.enter_context(to.open("wb")) if not texts else out
-                    texts += 1
-                    _append(file, out, is_first=texts == 1, header=header, name=path.name)
-                    check_size(out.tell(), budget.max_bytes, "the source")
-            _ = budget.left_seconds
+    kinds: dict[str, Path] = {}
+    for path in files:
+        with opened(path, media_type, budget.max_bytes, folder) as file:
+            kinds.setdefault(file.format.name, path)
+            _check_kinds(kinds, folder)
+            if file.format.name in JOINED:
+                is_first = path == files[0]
+                size = _append(file, to, is_first=is_first, header=header, name=path.name)
+                check_size(size, budget.max_bytes, "the source")
+        _ = budget.left_seconds
     kind = next(iter(kinds))
     if kind == "parquet":
         names = [str(path) for path in files]
@@ -76,29 +72,26 @@ def _check_kinds(kinds: dict[str, Path], folder: Path) -> None:
         raise Invalid([(URI, f"the files have several formats: {', '.join(shown)}")])
 
 
-def _append(file: Opened, out: BinaryIO, *, is_first: bool, header: bool, name: str) -> None:
-    """Write a text after those before, without its header if that is the first file's."""
-    with file.path.open("rb") as source:
+def _append(file: Opened, to: Path, *, is_first: bool, header: bool, name: str) -> int:
+    """Write a text after those before; of the headers only the first. Returns the size."""
+    with file.path.open("rb") as source, to.open("wb" if is_first else "r+b") as out:
         if header and file.format.name in WITH_HEADER:
             line = source.readline(MAX_HEADER).removeprefix(MARK).rstrip(b"\r\n") + b"\n"
             if is_first:
                 out.write(line)
             else:
-                _check_header(out, line, name)
-                out.seek(0, 2)
-        end = _copied(source, out)
-    if end not in (b"", b"\n"):
-        out.write(b"\n")
+                _check_header(out.readline(MAX_HEADER), line, name)
+        out.seek(0, 2)
+        if _copied(source, out) not in (b"", b"\n"):
+            out.write(b"\n")
+        return out.tell()
 
 
-def _check_header(out: BinaryIO, line: bytes, name: str) -> None:
-    with Path(out.name).open("rb") as written:
-        out.flush()
-        first = written.readline(MAX_HEADER)
+def _check_header(first: bytes, line: bytes, name: str) -> None:
     if line != first:
         reason = (
-            f"{name} begins with the line {_shown(line)}, the first file with {_shown(first)}: files "
-            "of one source have the same columns"
+            f"{name} begins with the line {_shown(line)}, the first file with {_shown(first)}: "
+            "files of one source have the same columns"
         )
         raise Invalid([(URI, reason)])
 

@@ -4,6 +4,7 @@ Every folder on the way is opened by its name in the one before, and no symbolic
 so a link that appears between a check and a read leads nowhere either.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -41,10 +42,11 @@ class Folder:
                 number = os.open(name, _FILE, dir_fd=folder)
             except OSError as error:
                 raise _refused(file.path, error) from error
+            before = os.fstat(number)
+            if not stat.S_ISREG(before.st_mode):
+                os.close(number)
+                raise Invalid([(URI, f"file:///{file.path} is not a plain file")])
             with os.fdopen(number, "rb") as source:
-                before = os.fstat(number)
-                if not stat.S_ISREG(before.st_mode):
-                    raise Invalid([(URI, f"file:///{file.path} is not a plain file")])
                 copy(source, to, budget)
                 if _changed(before) != _changed(os.fstat(number)):
                     raise Invalid([(URI, f"file:///{file.path} changed while it was read")])
@@ -102,6 +104,6 @@ def _refused(path: str, error: OSError, *, folder: bool = False) -> Invalid:
     reason = (error.strerror or str(error)).lower()
     if isinstance(error, FileNotFoundError):
         reason = "does not exist"
-    elif error.errno in (40, 62) or (folder and isinstance(error, NotADirectoryError)):  # ELOOP
+    elif error.errno == errno.ELOOP or (folder and isinstance(error, NotADirectoryError)):
         reason = "is a symbolic link or no folder: links are not followed"
     return Invalid([(URI, f"file:///{path}: {reason}")])

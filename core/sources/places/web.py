@@ -1,6 +1,6 @@
 """A file on a host, by HTTPS.
 
-The name is resolved once, all its addresses are checked, and the connection goes to the one that was
+The name is resolved once, all its addresses are checked, and the connection goes to one that was
 checked: a name that changes its mind meanwhile leads nowhere. The certificate must be the name's.
 Redirects and proxies are not followed.
 """
@@ -123,5 +123,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return f"the host breaks the protocol ({type(error).__name__})"
-
-
