@@ -163,6 +163,12 @@ def check_json(request: Request) -> None:
         raise UnsupportedFormat(wrong)
 
 
+def is_json(request: Request) -> bool:
+    """Whether the headers name JSON in UTF-8 and no encoding."""
+    content_type = request.headers.get("content-type")
+    return content_type is not None and not _wrong_json(content_type)
+
+
 def refuse_encoding(request: Request) -> None:
     """Raise `UnsupportedFormat` for a body that is compressed."""
     if request.headers.get("content-encoding", "identity") != "identity":
