@@ -87,7 +87,7 @@ def batches(
     """The rows of a part, the columns of the model and those to keep alone."""
     names = list(dict.fromkeys([*(column.name for column in inputs), *keep]))
     if part.row_groups is None:
-        options = pyarrow.csv.ConvertOptions(include_columns=names, **_conversion(inputs))
+        options = _conversion(inputs, names)
         with pyarrow.csv.open_csv(part.path, convert_options=options) as reader:
             yield from (batch for batch in reader if batch.num_rows)
         return
@@ -103,8 +103,7 @@ def _is_parquet(path: Path) -> bool:
 def _schema(path: Path, inputs: Sequence[InputColumn]) -> pa.Schema:
     if _is_parquet(path):
         return pq.read_schema(path).remove_metadata()
-    options = pyarrow.csv.ConvertOptions(**_conversion(inputs))
-    with pyarrow.csv.open_csv(path, convert_options=options) as reader:
+    with pyarrow.csv.open_csv(path, convert_options=_conversion(inputs)) as reader:
         return reader.schema
 
 
@@ -131,11 +130,15 @@ def _of_csv(path: Path, number: int) -> Part:
     return Part(number, str(path), None, None)
 
 
-def _conversion(inputs: Sequence[InputColumn]) -> dict[str, object]:
+def _conversion(
+    inputs: Sequence[InputColumn], names: list[str] | None = None
+) -> pyarrow.csv.ConvertOptions:
     """Columns that the model reads as texts stay texts, as they are in a file that is uploaded."""
     plain = {"number": pa.float64(), "boolean": pa.bool_()}
     types = {
         column.name: pa.string() if column.reading else plain.get(column.type, pa.string())
         for column in inputs
     }
-    return {"column_types": types, "null_values": [""], "strings_can_be_null": True}
+    return pyarrow.csv.ConvertOptions(
+        include_columns=names, column_types=types, null_values=[""], strings_can_be_null=True
+    )
