@@ -111,8 +111,9 @@ def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
     reason = pa.struct(
         [("column", text), ("code", text), ("value", text), ("seen", seen), ("text", text)]
     )
-    type_ = pa.list_(reason)
-    return pa.array([[_reason(one) for one in row] for row in rows], type_)
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])  # most rows have none
+    flat = pa.array([_reason(one) for row in rows if row for one in row], reason)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def batches(
             yield from (batch for batch in reader if batch.num_rows)
         return
     with pq.ParquetFile(part.path) as file:
-        groups = range(*part.row_groups)
+        groups = list(range(*part.row_groups))
         yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=names)
 
 

@@ -40,11 +40,18 @@ class Run:
         rows = 0
         with published(self.folder / part.file) as hidden:
             schema = self._schema(part)
-            with pq.ParquetWriter(hidden, schema) as writer:
+            texts = [field.name for field in schema if pa.types.is_string(field.type)]
+            with (
+                pq.ParquetWriter(hidden, schema, use_dictionary=texts) as writer,
+                ThreadPoolExecutor(1) as pool,
+            ):
+                waiting = pool.submit(int)
                 for table in self._tables(part):
-                    writer.write_table(table.cast(schema))
+                    waiting.result()
+                    waiting = pool.submit(writer.write_table, table.cast(schema))
                     rows += table.num_rows
                     show(table.num_rows)
+                waiting.result()
         return rows
 
     def _schema(self, part: Part) -> pa.Schema:
