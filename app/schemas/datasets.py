@@ -34,7 +34,8 @@ class ColumnsRequest(Request):
 
 
 def _kind_of_source(source: Any) -> str:
-    given = source if isinstance(source, dict) else vars(source)
+    """A tag, which no field has as its name, so that pointers of errors lack it."""
+    given = source if isinstance(source, dict) else getattr(source, "__dict__", {})
     return "rows" if {"database", "query"} & given.keys() else "files"
 
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,12 +40,12 @@ class Run:
         rows = 0
         with published(self.folder / part.file) as hidden:
             schema = self._schema(part)
-            texts = [field.name for field in schema if pa.types.is_string(field.type)]
+            texts: Any = [field.name for field in schema if pa.types.is_string(field.type)]
             with (
                 pq.ParquetWriter(hidden, schema, use_dictionary=texts) as writer,
                 ThreadPoolExecutor(1) as pool,
             ):
-                waiting = pool.submit(int)
+                waiting: Future[Any] = pool.submit(int)
                 for table in self._tables(part):
                     waiting.result()
                     waiting = pool.submit(writer.write_table, table.cast(schema))

@@ -168,3 +168,27 @@ def test_a_request_with_an_idempotency_key_reads_once(http: httpx.Client, lake: 
     second = http.post("/datasets", json=body, headers=headers)
     assert second.headers["idempotency-replayed"] == "true"
     assert second.json() == first.json()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]", b"1", b"{", b"", b'{"name": "a"}', b'{"name": 1, "source": {}}',
+        b'{"name": "a", "source": null}', b'{"name": "a", "source": []}',
+        b'{"name": "a", "source": "s3://lake/a"}', b'{"name": "a", "source": {"uri": NaN}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a", "uri": "s3://lake/b"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/\\u0000"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/\\ud800"}}',
+        b'{"name": "a", "source": {"uri": "https://a/b", "format": "delta"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a", "format": "pickle"}}',
+        b'{"name": "", "source": {"uri": "s3://lake/a"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a", "database": "shop"}}',
+        b'{"name": "a", "source": {"database": "shop", "query": "SELECT \\u0000"}}',
+        b'{"name": "a", "source": {"database": "shop", "query": "SELECT \\ud800"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a"}, "options": {"delimiter": 5}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a"}, "other": 1}',
+    ],
+)  # fmt: skip
+def test_any_other_body_is_refused(http: httpx.Client, body: bytes) -> None:
+    answer = http.post("/datasets", content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text

@@ -14,12 +14,14 @@ from core.process.confined import Json
 from core.sources import engine
 from core.sources.budget import Budget
 from core.sources.lakes.copies import copy_files
+from core.sources.lakes.delta_log import check_log
 from core.sources.places.place import File, Place
 from core.sources.rules import URI
 
 LOG = "_delta_log/"
 _VERSION = re.compile(r"(\d{20})\.(?:json|checkpoint\..*parquet)")
 _DELETED = ".bin"  # rows that are deleted, beside the files that have them
+VECTORS = b"deletionVector"
 
 
 def is_table(files: Sequence[File], below: str) -> bool:
@@ -43,12 +45,12 @@ def read(place: Place, below: str, folder: Path, to: Path, budget: Budget) -> tu
     versions = [m[1] for m in (_VERSION.fullmatch(f.path.rpartition("/")[2]) for f in log) if m]
     if not versions:
         raise Invalid([(URI, f"{below!r} is no Delta table: it has no {LOG}")])
+    if any(VECTORS in (folder / file.path.removeprefix(below)).read_bytes() for file in log):
+        beside = (file for file in place.files(below, budget) if file.path.endswith(_DELETED))
+        copy_files(place, beside, below, folder, budget)
     table = {"table": str(folder), "version": int(max(versions)), "max_bytes": budget.max_bytes}
     found, _ = engine.call(f"{__name__}:list_files", budget, "the Delta table", **table)
     wanted = [File(below + name, None, None) for name in found["files"]]
-    if found["deleted"]:
-        beside = place.files(below, budget)
-        wanted += [file for file in beside if file.path.endswith(_DELETED)]
     copy_files(place, wanted, below, folder, budget)
     engine.call(f"{__name__}:write", budget, "the Delta table", to=str(to), **table)
     return {"version": table["version"]}, len(found["files"])
@@ -56,11 +58,12 @@ def read(place: Place, below: str, folder: Path, to: Path, budget: Budget) -> tu
 
 def list_files(file: BinaryIO, table: str, version: int, max_bytes: int) -> Json:
     """In the child: the files of a version, as paths in the table's folder."""
+    check_log(Path(table) / LOG)
     with engine.opened(table, max_bytes, ["delta"]) as connection:
         query = "SELECT * FROM delta_list_files($table, version := $version)"
         rows = connection.execute(query, {"table": table, "version": version}).fetchall()
     names = [_within(table, str(row[0])) for row in rows]
-    return {"files": sorted(names), "deleted": any(row[3] for row in rows)}
+    return {"files": sorted(names)}
 
 
 def write(file: BinaryIO, table: str, version: int, max_bytes: int, to: str) -> Json:

@@ -1,4 +1,4 @@
-"""SQLite, DuckDB and PostgreSQL run one SELECT, and nothing else."""
+"""SQLite, DuckDB, PostgreSQL and MariaDB run one SELECT, and nothing else."""
 
 import sqlite3
 import threading
@@ -9,14 +9,16 @@ from typing import Any
 import duckdb
 import psycopg
 import pyarrow as pa
+import pymysql
 import pytest
 from pydantic import SecretStr
 
 from core.exceptions import CredenceError, Invalid, TooLarge, Unavailable
 from core.sources.budget import Budget
-from core.sources.databases import duckdb_file, postgresql, sqlite
+from core.sources.databases import duckdb_file, mysql, postgresql, sqlite
 from core.sources.databases.rows import write_rows
 from core.sources.secrets import FileSecret, ServerSecret
+from tests.core.mariadb import running_mariadb
 from tests.core.postgresql import running_postgresql
 
 pytestmark = pytest.mark.process  # DuckDB runs in a child, PostgreSQL as a server
@@ -71,6 +73,62 @@ def server() -> Iterator[str]:
 def postgres(server: str, tmp_path: Path) -> Read:
     secret = ServerSecret(kind="postgresql", url=SecretStr(server))
     return table_of(postgresql.read, secret, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def maria_port() -> Iterator[int]:
+    with running_mariadb() as port:
+        given = {"host": "127.0.0.1", "port": port, "user": "root", "autocommit": True}
+        with pymysql.connect(**given) as admin, admin.cursor() as cursor:
+            cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
+            cursor.execute("CREATE TABLE shop.t (a INT, n DECIMAL(9, 2), s TEXT, at DATETIME)")
+            rows = [(i, i / 4, f"ś{i}", f"2024-01-0{i} 12:00:00") for i in range(1, 6)]
+            cursor.executemany("INSERT INTO shop.t VALUES (%s, %s, %s, %s)", rows)
+        yield port
+
+
+@pytest.fixture
+def maria(maria_port: int, tmp_path: Path) -> Read:
+    url = SecretStr(f"mysql://root@127.0.0.1:{maria_port}/shop")
+    return table_of(mysql.read, ServerSecret(kind="mysql", url=url), tmp_path)
+
+
+def test_mysql_gives_numbers_times_and_texts(maria: Read) -> None:
+    table = maria("SELECT * FROM t ORDER BY a DESC;")
+    types = [str(field.type) for field in table.schema]
+    assert types == ["int64", "double", "string", "timestamp[us]"]
+    assert table["n"].to_pylist() == [1.25, 1.0, 0.75, 0.5, 0.25]
+    assert table["s"][4].as_py() == "ś1"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM t",
+        "DROP TABLE t",
+        "SELECT 1; DROP TABLE t",
+        "SELECT a FROM t INTO OUTFILE '/tmp/credence-stolen'",
+        "SELECT 1) AS x INTO OUTFILE '/tmp/credence-stolen' -- ",
+        "SELECT a INTO @x FROM t",
+        "WITH x AS (SELECT 1 AS i) DELETE FROM t",
+        "COMMIT",
+        "SET SESSION TRANSACTION READ WRITE",
+        "KILL 1",
+        "SELECT none FROM t",
+        "SELECT a, a FROM t",
+        "SELECT a FROM t WHERE a > 99",
+    ],
+)
+def test_mysql_refuses_anything_but_one_select(maria: Read, query: str) -> None:
+    with pytest.raises(Invalid, match="/source/query"):
+        maria(query)
+    assert maria("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
+    assert not Path("/tmp/credence-stolen").exists()
+
+
+def test_mysql_is_stopped_when_the_time_is_over(maria: Read) -> None:
+    with pytest.raises(CredenceError, match=r"CREDENCE_SOURCE_SECONDS|too long|any more"):
+        maria("SELECT sleep(2) FROM t", seconds=0.5)
 
 
 def test_sqlite_gives_types_by_the_values(lite: Read) -> None:

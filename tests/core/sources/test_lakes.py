@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import struct
+import zlib
 from pathlib import Path
 
 import deltalake
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyroaring import BitMap
 
 from core.datasets.formats import parquet
 from core.exceptions import CredenceError, Invalid, NotParseable, TooLarge
@@ -118,6 +121,63 @@ def test_a_delta_table_that_names_other_files_is_refused(lake: Path, path: str) 
             line["add"]["path"] = path.format(folder=f"file://{lake.parent}")
     log.write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(CredenceError, match=r"outside its folder|cannot be used|secret"):
+        read(lake, "table/")
+
+
+def with_vector(table: Path, vector: dict[str, object]) -> None:
+    """Give the only file of a table a deletion vector, as the protocol writes it."""
+    (log,) = (table / "_delta_log").glob("*.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7} | features
+        if "add" in line:
+            line["add"]["deletionVector"] = vector
+    log.write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_deleted_rows_of_a_delta_table_are_left_out(lake: Path) -> None:
+    """The row 1, in a file as the protocol describes it (Delta PROTOCOL.md, deletion vectors)."""
+    deltalake.write_deltalake(str(lake / "table"), TABLE)
+    data = struct.pack("<iqi", 1681511377, 1, 0) + BitMap([1]).serialize()
+    checked = struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    name = "deletion_vector_1f7c01c2-1f7c-01c2-1f7c-01c21f7c01c2.bin"  # "a" twenty times, in z85
+    (lake / "table" / name).write_bytes(b"\x01" + checked)
+    vector = {"storageType": "u", "pathOrInlineDv": "a" * 20, "offset": 1}
+    with_vector(lake / "table", vector | {"sizeInBytes": len(data), "cardinality": 1})
+    assert pq.read_table(read(lake, "table/").path)["x"].to_pylist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("secret", ["file:///etc/passwd", "http://169.254.169.254/latest"])
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_deleted_rows_elsewhere_are_refused_before_they_are_opened(
+    lake: Path, secret: str, checkpoint: bool
+) -> None:
+    """The log's reader would open the file, and say what its first byte is."""
+    deltalake.write_deltalake(str(lake / "table"), TABLE)
+    vector = {"storageType": "p", "pathOrInlineDv": secret, "offset": 1}
+    vector |= {"sizeInBytes": 36, "cardinality": 1}
+    with_vector(lake / "table", vector)
+    if checkpoint:
+        log = lake / "table" / "_delta_log"
+        lines = [json.loads(line) for line in (log / f"{0:020d}.json").read_text().splitlines()]
+        kept = [{key: line.get(key) for key in ("add", "metaData", "protocol")} for line in lines]
+        for one in kept:
+            (one["add"] or {}).pop("partitionValues", None)
+            (one["metaData"] or {}).pop("configuration", None)
+            ((one["metaData"] or {}).get("format") or {}).pop("options", None)
+        pq.write_table(pa.Table.from_pylist(kept), log / f"{0:020d}.checkpoint.parquet")
+        (log / f"{0:020d}.json").unlink()
+    with pytest.raises(NotParseable, match="outside its folder"):
+        read(lake, "table/")
+
+
+def test_a_log_that_says_a_thing_twice_is_damaged(lake: Path) -> None:
+    deltalake.write_deltalake(str(lake / "table"), TABLE)
+    (log,) = (lake / "table" / "_delta_log").glob("*.json")
+    log.write_text(log.read_text() + '\n{"add": {"path": "a"}, "add": {"path": "b"}}')
+    with pytest.raises(NotParseable, match="damaged"):
         read(lake, "table/")
 
 
