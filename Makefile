@@ -4,20 +4,20 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz check format bench bench-compare bench-gpu overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz check format bench bench-compare bench-gpu overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test test-engines lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 install: $(INSTALLED)  ## Create .venv with the pinned versions
 
-$(INSTALLED): requirements.lock pyproject.toml credence/pyproject.toml
+$(INSTALLED): requirements.lock pyproject.toml credence/pyproject.toml credence/scoring/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		--config-settings editable_mode=compat --editable .
+		--config-settings editable_mode=compat --editable ./credence/scoring --editable .
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		--editable ./credence
 	@touch $@
@@ -136,6 +136,19 @@ audit: $(INSTALLED) $(TOOLS)/pip-audit  ## Known vulnerabilities and licences; e
 
 sbom: $(INSTALLED) $(TOOLS)/pip-audit  ## sbom.json: the runtime's packages, CycloneDX
 	@$(BIN)/python .ci/supply_chain.py sbom $(TOOLS) sbom.json
+
+# The engines that score rows elsewhere have an environment of their own, without the service.
+ENGINES := .venv-engines/bin
+
+.venv-engines/.installed: requirements.lock tests/engines/requirements.txt credence/pyproject.toml credence/scoring/pyproject.toml
+	$(PYTHON) -m venv .venv-engines
+	$(ENGINES)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+		--requirement tests/engines/requirements.txt ./credence ./credence/scoring
+	$(ENGINES)/python -m pip uninstall --quiet --yes credence-client credence-models
+	@touch $@
+
+test-engines: .venv-engines/.installed  ## Spark, Ray, Dask, DuckDB and MLflow with loaded models: needs Java 17; 2 GB, minutes
+	OMP_NUM_THREADS=1 $(ENGINES)/python -m pytest --quiet tests/engines
 
 lock:  ## Write requirements.lock from what .venv holds (after changing pyproject.toml)
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock

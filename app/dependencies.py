@@ -41,6 +41,7 @@ class Services:
     health: Health
     event_streams: EventStreams
     writers: anyio.CapacityLimiter  # threads of uploads, so that a slow disk blocks no others
+    readers: anyio.CapacityLimiter  # threads that read sources
 
 
 async def get_services(request: Request) -> Services:

@@ -13,12 +13,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope as Connection
 
 from app.access.session import ForeignOrigin
-from app.http.validation import describe
 from app.ui.error_page import error_page
 from app.ui.pages import is_page
 from core import exceptions as core
 from core.access.idempotency import KeyReused
 from core.access.keys import Scope
+from core.validation import describe
 from models import exceptions as models
 
 MEDIA_TYPE = "application/problem+json"

@@ -70,6 +70,7 @@ TELEMETRY: TelemetryConfig = {
     "exclude": lambda scope: str(scope["path"]).startswith(("/health", "/v2/health", "/metrics")),
 }
 MAX_WRITERS = 8  # threads for uploads, besides the 40 that all other routes share
+MAX_READERS = 2  # threads that read sources: others wait
 CLOSE_SECONDS = 1.0  # for computations without a client; running requests are answered before
 
 
@@ -176,6 +177,7 @@ def _services(
         predictor=predictor,
         event_streams=EventStreams(),
         writers=CapacityLimiter(MAX_WRITERS),
+        readers=CapacityLimiter(MAX_READERS),
     )
 
 

@@ -19,7 +19,7 @@ from app.schemas.access import SharingRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
-from app.schemas.datasets import ColumnsRequest
+from app.schemas.datasets import ColumnsRequest, SourceRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AcquireRequest, AliasRequest, EvaluateRequest
@@ -51,6 +51,7 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     FeedbackRequest,
     SharingRequest,
     ColumnsRequest,
+    SourceRequest,
 )
 RESPONSES: tuple[type[BaseModel], ...] = (
     Problem,
@@ -88,6 +89,20 @@ def file_request(media_types: list[str]) -> Document:
     """The `openapi_extra` of a route that takes a file as its body."""
     content = {key: value for name in media_types for key, value in _binary(name).items()}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def file_or_json_request(
+    media_types: list[str], model: type[BaseModel], example: Document
+) -> Document:
+    """As `file_request`; JSON may also be an object of `model`."""
+    request = file_request(media_types)
+    request["requestBody"]["content"] |= {
+        "application/json": {
+            "schema": {"anyOf": [_reference(model), {"type": "array"}, {"type": "object"}]},
+            "example": example,
+        }
+    }
+    return request
 
 
 def binary_response(media_type: str, description: str) -> Document:

@@ -20,6 +20,7 @@ from core.predictions.stored_predictions import StoredPredictions
 from core.process.scratch import Scratch
 from core.registry.registry import Registry
 from core.settings import Settings
+from core.sources.reading import Sources
 from core.storage import ArtifactStore, open_store
 
 
@@ -38,6 +39,10 @@ class Context:
     def datasets(self) -> Datasets:
         max_bytes, folder = self.settings.max_dataset_bytes, self.scratch.path
         return Datasets(self.database, self.store, max_bytes, folder, self.caller)
+
+    @cached_property
+    def sources(self) -> Sources:
+        return Sources(self.settings, self.datasets, self.scratch.path, self.caller.owner)
 
     @cached_property
     def jobs(self) -> Jobs:

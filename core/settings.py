@@ -11,6 +11,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.exceptions import InvalidSetting
 from core.process.resources import available_bytes, available_cores
+from core.sources.rules import read_rules
+from core.sources.secrets import read_secrets
 from core.telemetry import otel_variables
 from core.urls import (
     check_artifact_url,
@@ -38,6 +40,11 @@ def _lower_case(value: object) -> object:
 def _most_memory() -> int:
     """90 % of the memory, so that the OOM killer does not choose a process."""
     return available_bytes() * 9 // 10
+
+
+def _check_sources(text: str) -> str:
+    read_rules(text)
+    return text
 
 
 def _absolute(path: Path) -> Path:
@@ -89,6 +96,18 @@ class Settings(BaseSettings):
         30, description="time to receive one body, plus a second per 8192 bytes of it"
     )
     max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="size of one data set, decoded")
+    sources: Annotated[str, AfterValidator(_check_sources)] = Field(
+        "",
+        description="what data sets may be read from: folders (s3://bucket/folder/, https://host/, "
+        "file:///folder/), single files and names of databases, separated by commas; none by "
+        "default",
+    )
+    source_secrets_file: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, description="a TOML file with the credentials of buckets, hosts and databases"
+    )
+    source_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        240, description="time to read one source"
+    )
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")
     max_queued_work: Work = Field(40_000_000, description="rows × samples of all queued requests")
@@ -144,6 +163,24 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _passwords_found(self) -> "Settings":
         _ = self.sqlalchemy_url, self.resolved_broker_url  # raise `ValueError` without a password
+        return self
+
+    @model_validator(mode="after")
+    def _sources_hold_no_secrets(self) -> "Settings":
+        """No folder that may be read has the service's own data, or a secret."""
+        for entry in read_rules(self.sources).uris:
+            folder = Path("/", *entry.segments[: -1 if entry.is_folder else None]).resolve()
+            for path in (self.data_dir, self.source_secrets_file, self.admin_key_file):
+                if entry.scheme == "file" and path and path.resolve().is_relative_to(folder):
+                    raise ValueError(
+                        f"CREDENCE_SOURCES={entry}: has {path}, which no data set may be read "
+                        "from: give a folder beside it"
+                    )
+        try:
+            read_secrets(self.source_secrets_file)
+        except ValueError as error:
+            name = f"CREDENCE_SOURCE_SECRETS_FILE={self.source_secrets_file}"
+            raise ValueError(f"{name}: {error}") from None
         return self
 
     @property

@@ -1,7 +1,8 @@
-"""Uncertainty-aware predictions: a client of the service, and estimators for this process.
+"""Uncertainty-aware predictions: a client of the service, and models in this process.
 
 A name is imported at its first use: `credence --help` imports none of them.
-The estimators need the distribution `credence-server`; `credence-client` has all other names.
+`load` needs the distribution `credence-models`, and the estimators need `credence-server`, which
+has both; `credence-client` has all other names.
 """
 
 from importlib import import_module
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from credence.exceptions import CredenceAPIError as CredenceAPIError
     from credence.exceptions import JobFailed as JobFailed
     from credence.exceptions import ServiceUnreachable as ServiceUnreachable
+    from credence.scoring.loading import load as load
+    from credence.scoring.model import LoadedModel as LoadedModel
 
 __version__ = "0.1.0"  # of both distributions; both pyproject files read it here
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -28,9 +31,11 @@ _MODULES = {
     "Client": "credence.client",
     "CredenceAPIError": "credence.exceptions",
     "JobFailed": "credence.exceptions",
+    "LoadedModel": "credence.scoring.model",
     "Prediction": "credence.client.prediction",
     "ServiceUnreachable": "credence.exceptions",
     "TrainedModel": "credence.client",
+    "load": "credence.scoring.loading",
 }
 
 

@@ -96,7 +96,7 @@ class Finding(TypedDict):
 
 
 class Dataset(TypedDict):
-    """An uploaded data set; `reading` tells how its file was read."""
+    """A data set; `reading` tells how its file was read, `source` where from."""
 
     id: str
     name: str
@@ -108,6 +108,8 @@ class Dataset(TypedDict):
     created_at: str
     reading: Json
     findings: list[Finding]
+    source: NotRequired[Json | None]
+    refreshed_from: NotRequired[str]
 
 
 class Progress(TypedDict):

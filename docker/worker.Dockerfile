@@ -15,9 +15,10 @@ WORKDIR /src
 RUN python3 -m venv --without-pip /opt/credence
 COPY pyproject.toml requirements.lock ./
 COPY credence/pyproject.toml credence/
+COPY credence/scoring/pyproject.toml credence/scoring/
 # Dependencies first, so that a change of the source does not install them again.
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python3 -c 'import tomllib; print(*(name for file in ("pyproject.toml", "credence/pyproject.toml") for name in tomllib.load(open(file, "rb"))["project"]["dependencies"] if name != "credence-client"), sep="\n")' \
+    python3 -c 'import tomllib; print(*(name for file in ("pyproject.toml", "credence/pyproject.toml", "credence/scoring/pyproject.toml") for name in tomllib.load(open(file, "rb"))["project"]["dependencies"] if not name.startswith("credence-")), sep="\n")' \
         > dependencies.txt \
     && if [ "$TORCH" = cpu ] && [ -z "$PIP_FIND_LINKS" ]; then \
            export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu; fi \
@@ -27,7 +28,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     && find . -type d -name tests -path './numpy/*' -prune -exec rm -rf {} +
 COPY . .
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps ./credence . \
+    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps ./credence ./credence/scoring . \
     && cd / && /opt/credence/bin/python -c 'import app.main, boto3, credence.cli, kombu.transport.redis, psycopg, torch.distributed.run, worker.main'
 
 # ---- the image ----

@@ -13,17 +13,13 @@ from core.context import Context
 from core.datasets.inputs import columns_for
 from core.jobs.jobs import ChunkSpec, Claim, JobStatus
 from core.jobs.results import open_writer
+from core.predictions.blocks import block_rows
 from core.predictions.prediction_table import to_table, with_metadata
 from core.process.devices import service_device
 from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
 from models.model import TrainedModel
-from models.prediction.options import BatchOptions
 from worker.series_prediction import series_blocks
-
-BLOCK_BYTES = 2**25  # of inputs and predictions in memory at a time
-MAX_BLOCK_ROWS = 2**13  # between two calls of `should_stop`
-MAX_EXPLAINED_ROWS = 2**6  # each is some hundred rows of work
 
 
 def run_chunk(
@@ -67,14 +63,6 @@ def _tables(
         prediction = model.predict_rows(model.read(columns, None, options), options)
         prediction = model.with_reasons(prediction, columns)
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
-
-
-def block_rows(model: TrainedModel, options: BatchOptions) -> int:
-    """The rows that fit into a block with their encoding and their predictions."""
-    points = 0 if options.density is None else options.density.points
-    asked = len(options.exceeds) + len(options.quantiles) + 2 * points
-    most = MAX_EXPLAINED_ROWS if options.explain else MAX_BLOCK_ROWS
-    return max(1, min(most, BLOCK_BYTES // (model.bytes_per_row + 8 * asked)))
 
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:

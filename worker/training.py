@@ -152,7 +152,7 @@ def _train_joint(columns: Columns, training: Training, run: TrainingRun) -> Join
 
 
 def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> TrainedModel:
-    """The model with what is known of its columns: how they were read, and what was decided."""
+    """The model with what is known of its columns: their source, how they were read, and more."""
     if isinstance(model, JointModel):
         first, *others = model.members
         described = [_described(first, spec, dataset)]
@@ -162,7 +162,9 @@ def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> Traine
         return model.with_members(cast(TabularModel, one) for one in described)
     readings = readings_of(dataset.readings, columns_needed(spec.config))
     own = [note for note in model.notes if note not in spec.notes]
-    return replace(model, readings=readings, notes=(*spec.notes, *own))
+    source = {} if dataset.source is None else {"source": dataset.source}
+    card = model.card | source
+    return replace(model, readings=readings, notes=(*spec.notes, *own), card=card)
 
 
 def columns_needed(config: ModelConfig) -> list[str]:

@@ -17,8 +17,8 @@ import jiter
 from fastapi import Request
 
 from app.http.content_encoding import WINDOWS, BodyWriter, body_writer
-from app.http.validation import MAX_ERRORS, Location, Model, pointer, validate
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedFormat
+from core.validation import MAX_ERRORS, Location, Model, pointer, validate
 
 MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as much; more rows go to /datasets
 MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of a body for pydantic, which keeps three copies
@@ -161,6 +161,12 @@ def check_json(request: Request) -> None:
     wrong = _wrong_json(request.headers.get("content-type", "application/json"))
     if wrong:
         raise UnsupportedFormat(wrong)
+
+
+def is_json(request: Request) -> bool:
+    """Whether the headers name JSON in UTF-8 and no encoding."""
+    content_type = request.headers.get("content-type")
+    return content_type is not None and not _wrong_json(content_type)
 
 
 def refuse_encoding(request: Request) -> None:

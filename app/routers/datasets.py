@@ -8,16 +8,17 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
-from app.http.bodies import json_body
+from app.http.bodies import is_json, json_body
 from app.http.idempotency import CreatingRoute
 from app.http.uploads import received
-from app.openapi import file_request, json_request, problems
+from app.openapi import file_or_json_request, json_request, problems
 from app.schemas.common import Limit, PageResponse
 from app.schemas.datasets import (
     ColumnsRequest,
     DatasetName,
     DatasetResponse,
     RowsResponse,
+    SourceRequest,
 )
 from core.context import Context
 from core.datasets.dataset import Dataset
@@ -33,11 +34,13 @@ from models.model import TrainedModel
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
 TARGET = "a column to predict: `findings` then also has those that concern a training on it"
+NAME = "of the new data set; required for an upload"
 LIKE = (
     "the id of a data set or the name of a model: columns are read as those, whatever their cells "
     "look like"
 )
 DATASET_ID = "ds_"
+SOURCE_EXAMPLE = {"name": "sales", "source": {"uri": "s3://lake/sales/*.parquet", "secret": "lake"}}
 EXAMPLE = {
     "columns": [{"name": "price", "type": "number", "missing": ["-"]}],
     "options": {"decimal": ","},
@@ -54,23 +57,30 @@ EXAMPLE = {
         },
         **problems(400, 413, 415, 422, 503),
     },
-    openapi_extra=file_request(list(MEDIA_TYPES)),
+    openapi_extra=file_or_json_request(list(MEDIA_TYPES), SourceRequest, SOURCE_EXAMPLE),
 )
 async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     request: Request,
     response: Response,
     services: ServicesDep,
     context: ContextDep,
-    name: Annotated[DatasetName, Query()],
     options: Annotated[ReadingOptions, Depends()],
+    name: Annotated[DatasetName | None, Query(description=NAME)] = None,
     like: Annotated[str | None, Query(max_length=128, description=LIKE)] = None,
 ) -> DatasetResponse:
     """Upload a file, optionally with `Content-Encoding: gzip`. The same bytes are stored once.
 
     How the file is written is found out. `reading` in the response says what was found, and each
     parameter overrides it. `findings` says what to look at before a training.
+
+    With JSON and without parameters: read files, a table or a query where they lie, as the
+    operator's setting `CREDENCE_SOURCES` allows. The response has the snapshot that was read.
     """
     media_type = request.headers.get("content-type")
+    if name is None and is_json(request) and not request.query_params:
+        return await _read_source(request, response, services, context)
+    if name is None:
+        raise Invalid([("name", "required")])
     if media_type is None:
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(MEDIA_TYPES)}")
     declared_format(media_type)  # before a gigabyte is received
@@ -86,6 +96,16 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
             Given(options, fixes),
             limiter=writers,
         )
+    return _made(response, dataset, created=created)
+
+
+async def _read_source(
+    request: Request, response: Response, services: Services, context: Context
+) -> DatasetResponse:
+    body = await json_body(SourceRequest)(request)
+    dataset, created = await to_thread.run_sync(
+        context.sources.add, body.name, body.source, Given(body.options), limiter=services.readers
+    )
     return _made(response, dataset, created=created)
 
 
@@ -135,6 +155,28 @@ async def change_columns(
         body.name,
         body.options,
         limiter=services.writers,
+    )
+    return _made(response, dataset, created=created)
+
+
+@router.post(
+    "/datasets/{dataset_id}/refresh",
+    status_code=201,
+    responses={
+        200: {"model": DatasetResponse, "description": "the source has the same bytes as before"},
+        **problems(400, 404, 409, 413, 422, 503),
+    },
+)
+async def refresh(
+    response: Response, services: ServicesDep, context: ContextDep, dataset_id: str
+) -> DatasetResponse:
+    """Read the source of a data set again: the next data set of the same name.
+
+    Files, columns and options are read as before. If the bytes are the same, the response is the
+    data set that has them.
+    """
+    dataset, created = await to_thread.run_sync(
+        context.sources.refresh, dataset_id, limiter=services.readers
     )
     return _made(response, dataset, created=created)
 

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from app.dependencies import ContextDep, ServicesDep, caller_of, or_disconnect
 from app.http.bodies import off_loop, parse, read_body, refuse_non_finite
 from app.http.idempotency import JSON, CreatingRoute
-from app.http.validation import validate
 from app.openapi import json_request, json_response, problems
 from app.schemas.common import Json
 from app.schemas.feedback import (
@@ -19,14 +18,15 @@ from app.schemas.feedback import (
     FeedbackResponse,
     RollingResponse,
 )
-from app.serving.inputs import decode, decode_columns, num_rows
 from app.serving.prediction_store import request_of
 from app.serving.request import PredictionRequest
 from app.serving.scoring import ScoredRows, score
 from core.access.idempotency import Reply
 from core.context import Context
 from core.exceptions import Invalid
+from core.inputs.records import decode, decode_columns, num_rows
 from core.predictions.feedback import Added, Rolling, describe
+from core.validation import validate
 
 router = APIRouter(tags=["feedback"], route_class=CreatingRoute)
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from app.schemas.common import Json, Response, is_none
+from app.schemas.datasets import SourceResponse
 from app.schemas.models import (
     BaselineResponse,
     FeatureResponse,
@@ -117,6 +118,9 @@ class CardResponse(Response):
     classes: list[Label] | None = Field(None, exclude_if=is_none)
     num_weights: int
     dataset: str
+    source: SourceResponse | None = Field(
+        None, description="where the rows were read from, and what was read; null: an upload"
+    )
     job: str
     created_at: datetime
     rows: CardRows

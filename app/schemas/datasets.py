@@ -3,13 +3,14 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from app.schemas.common import Json, Owner, Request, Response, is_none
 from core.datasets.dataset import Dataset
 from core.datasets.files.options import ReadingOptions
 from core.datasets.findings.finding import Code, Severity
 from core.datasets.understanding.fixes import ColumnFix
+from core.sources.source import QuerySource, UriSource
 
 DatasetName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -30,6 +31,60 @@ class ColumnsRequest(Request):
         if not self.columns and self.options == ReadingOptions():
             raise ValueError("give columns, options, or both")
         return self
+
+
+def _kind_of_source(source: Any) -> str:
+    """A tag, which no field has as its name, so that pointers of errors lack it."""
+    given = source if isinstance(source, dict) else getattr(source, "__dict__", {})
+    return "rows" if {"database", "query"} & given.keys() else "files"
+
+
+class SourceRequest(Request):
+    """What to read into a new data set: files or a table by URI, or a query on a database."""
+
+    name: DatasetName
+    source: Annotated[
+        Annotated[UriSource, Tag("files")] | Annotated[QuerySource, Tag("rows")],
+        Discriminator(_kind_of_source),
+    ]
+    options: ReadingOptions = Field(
+        ReadingOptions(),
+        description="how to read a file, as the parameters of the upload",
+    )
+
+
+class SourceFileResponse(Response):
+    """A file of a source."""
+
+    path: str = Field(description="on its host, in its bucket, or of the service's machine")
+    bytes: int | None
+    tag: str | None = Field(description="its ETag, or the time of its last change")
+
+
+class SnapshotResponse(Response):
+    """What was read of a source."""
+
+    read_at: datetime
+    format: str | None = Field(description="of the files, or of the table or database")
+    version: int | None = Field(None, exclude_if=is_none, description="of a Delta table")
+    snapshot_id: str | None = Field(None, exclude_if=is_none, description="of an Iceberg table")
+    num_files: int | None = Field(None, exclude_if=is_none)
+    bytes: int | None = Field(None, exclude_if=is_none, description="of all files together")
+    rows: int | None = Field(None, exclude_if=is_none, description="of a query's result")
+    files: tuple[SourceFileResponse, ...] | None = Field(
+        None, exclude_if=is_none, description="the first 100 files"
+    )
+
+
+class SourceResponse(Response):
+    """Where a data set was read from, as it was asked for, and what was read."""
+
+    uri: str | None = Field(None, exclude_if=is_none)
+    format: str | None = Field(None, exclude_if=is_none)
+    secret: str | None = Field(None, exclude_if=is_none, description="its name")
+    database: str | None = Field(None, exclude_if=is_none, description="its name")
+    query: str | None = Field(None, exclude_if=is_none)
+    snapshot: SnapshotResponse
 
 
 class ColumnResponse(Response):
@@ -109,7 +164,7 @@ class FindingResponse(Response):
 
 
 class DatasetResponse(Response):
-    """A data set. `bytes` and `sha256` describe the uploaded file."""
+    """A data set. `bytes` and `sha256` describe the file that was uploaded or read."""
 
     id: str
     owner: Owner = Field(
@@ -124,6 +179,12 @@ class DatasetResponse(Response):
     created_at: datetime
     reading: ReadingResponse = Field(description="how the file was read")
     findings: tuple[FindingResponse, ...]
+    source: SourceResponse | None = Field(
+        None, description="where it was read from; null: it was uploaded"
+    )
+    refreshed_from: str | None = Field(
+        None, exclude_if=is_none, description="the data set whose source was read again"
+    )
 
     @model_validator(mode="wrap")
     @classmethod

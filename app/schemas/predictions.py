@@ -46,7 +46,7 @@ class PredictParameters(VersionOptions, PredictOptions, frozen=True):
 
 
 class PredictRequest(PredictParameters, frozen=True):
-    """The whole body. This class only documents it: `app.serving.inputs` reads the rows."""
+    """The whole body. This class only documents it: `core.inputs.records` reads the rows."""
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
         description="records, lists in feature order, or columns; null is a missing value; for a "

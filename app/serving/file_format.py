@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import QueryParams
 
 from app.http.bodies import INLINE_BYTES, MAX_BYTES
-from app.http.validation import describe
 from app.serving.query import read_options
 from app.serving.request import FileReport, PredictionRequest
 from core.datasets.columns import strings
@@ -29,6 +28,7 @@ from core.datasets.inputs import check_present, to_inputs
 from core.datasets.understanding.columns import Understood, understand
 from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid, TooLarge, UnsupportedFormat
+from core.validation import describe
 from models.features.columns import Columns, InputColumn
 
 ROWS = "/inputs"

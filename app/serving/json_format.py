@@ -4,16 +4,14 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-import numpy as np
 import orjson
 
 from app.http.bodies import parse, refuse_non_finite
-from app.http.validation import validate_again
 from app.schemas.predictions import PredictParameters
-from app.serving.inputs import decode, decode_columns, num_rows
 from app.serving.request import PredictionRequest, PredictionResponse
-from models.joint.prediction import JointPrediction
-from models.prediction.prediction import Interval, Prediction, RowPrediction
+from core.inputs.records import decode, decode_columns, num_rows
+from core.predictions.document import record, to_document
+from core.validation import validate_again
 
 # orjson would write an interval's fields itself, those without a value as null.
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS
@@ -45,57 +43,9 @@ def write_response(response: PredictionResponse) -> bytes:
     document |= {
         "model": response.version.model,
         "version": response.version.version,
-        "prune": prediction.prune,
-        "samples": prediction.samples,
-        "seed": prediction.seed,
-        "sampler": prediction.sampler,
     }
-    document |= _members(prediction)
-    if isinstance(prediction, JointPrediction):
-        document["targets"] = {name: _members(one) for name, one in prediction.targets.items()}
+    document |= to_document(prediction)
     if response.file is not None:
         document |= asdict(response.file)
     document["timings_ms"] = response.timings.milliseconds()
-    return orjson.dumps(document, option=OPTIONS, default=_record)
-
-
-def _members(prediction: Prediction) -> dict[str, Any]:
-    """The outputs and answers of a prediction."""
-    document: dict[str, Any] = {}
-    for output in prediction.outputs:
-        values = output.values(prediction)
-        if values is not None or output.is_nullable:
-            *outer, name = output.member.split(".")
-            place = document.setdefault(outer[0], {}) if outer else document
-            place[name] = _ready(values)
-    if isinstance(prediction, RowPrediction):
-        document |= {name: answer.document() for name, answer in prediction.answers.items()}
-    return document
-
-
-def _ready(values: Any) -> Any:
-    """Values for orjson: arrays are contiguous in memory, times are RFC 3339 texts."""
-    if not isinstance(values, np.ndarray):
-        return values
-    if values.dtype.kind == "M":
-        return rfc3339(values)
-    return values if values.flags.c_contiguous else np.ascontiguousarray(values)
-
-
-def rfc3339(times: np.ndarray) -> list[Any]:
-    """Datetimes as texts; times that are numbers stay so."""
-    if not np.issubdtype(times.dtype, np.datetime64):
-        return list(times.tolist())
-    return [moment.isoformat() + "Z" for moment in times.astype("datetime64[us]").tolist()]
-
-
-def _record(record: Any) -> dict[str, Any]:
-    """The members of a dataclass. Intervals leave out the members of other kinds."""
-    return _interval(record) if isinstance(record, Interval) else asdict(record)
-
-
-def _interval(interval: Interval) -> dict[str, Any]:
-    lower, upper = _ready(interval.lower), _ready(interval.upper)
-    adapted = {"adapted_level": interval.adapted_level} if interval.kind == "adaptive" else {}
-    of = {"level": interval.level, "kind": interval.kind}
-    return {**of, **adapted, "lower": lower, "upper": upper}
+    return orjson.dumps(document, option=OPTIONS, default=record)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from app.http.validation import MAX_ERRORS
-from app.serving.values import blocks, check_types, read_numbers, read_values
 from core.exceptions import Invalid
+from core.inputs.values import blocks, check_types, read_numbers, read_values
+from core.validation import MAX_ERRORS
 from models.features.columns import InputColumn
 from models.features.readings import fold
 from models.features.targets import present

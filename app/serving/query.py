@@ -7,9 +7,9 @@ import orjson
 from starlette.datastructures import QueryParams
 
 from app.http.bodies import refuse_non_finite
-from app.http.validation import validate_again
 from app.schemas.predictions import PredictParameters
 from core.exceptions import Invalid
+from core.validation import validate_again
 
 TEXTS = ("model", "version", "sampler")
 LISTS = ("intervals", "interval_kinds", "exceeds", "quantiles")

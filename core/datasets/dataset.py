@@ -13,6 +13,21 @@ from core.datasets.understanding import fixes
 from models.features.columns import ColumnProfile, ColumnReading
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """Where a data set was read from (see `core.sources`).
+
+    Args:
+        source: the request: a URI, or a database's name and a query.
+        snapshot: what was read, and when: files with their tags, or the version of a table.
+        refreshed_from: the data set that was refreshed.
+    """
+
+    source: Json
+    snapshot: Json
+    refreshed_from: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
     """A data set without its rows. `bytes` and `sha256` describe the uploaded file.
@@ -22,6 +37,7 @@ class Dataset:
         readings: how each column was read, in the order of the columns; empty for data sets of
             the first release.
         given: what the caller said about file and columns.
+        provenance: where it was read from; None of an upload.
     """
 
     id: str
@@ -37,6 +53,19 @@ class Dataset:
     readings: tuple[ColumnReading, ...] = ()
     findings: tuple[Finding, ...] = ()
     given: Given = field(default_factory=Given)
+    provenance: Provenance | None = None
+
+    @property
+    def source(self) -> Json | None:
+        """The request that it was read by, with the `snapshot` that was read."""
+        if self.provenance is None:
+            return None
+        return self.provenance.source | {"snapshot": self.provenance.snapshot}
+
+    @property
+    def refreshed_from(self) -> str | None:
+        """The data set that was refreshed."""
+        return None if self.provenance is None else self.provenance.refreshed_from
 
 
 def dataset_of(row: DatasetRow) -> Dataset:
@@ -51,12 +80,14 @@ def dataset_of(row: DatasetRow) -> Dataset:
         given=Given(
             ReadingOptions(**about.get("options", {})), fixes.from_json(about.get("fixes", ()))
         ),
+        provenance=Provenance(**about["provenance"]) if "provenance" in about else None,
     )
 
 
-def about_of(found: Ingested, given: Given) -> Json:
+def about_of(found: Ingested, given: Given, provenance: Provenance | None = None) -> Json:
     """What a row stores about the reading, in JSON."""
-    return {
+    origin = {} if provenance is None else {"provenance": dict(vars(provenance))}
+    return origin | {
         "reading": given_fields(found.reading),
         "readings": [dict(vars(reading)) for reading in found.readings],
         "findings": [finding.to_json() for finding in found.findings],

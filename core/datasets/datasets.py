@@ -29,7 +29,7 @@ from core.database.statements import installation_id
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
 from core.datasets.columns.place import Column
-from core.datasets.dataset import Dataset, about_of, dataset_of, given_fields
+from core.datasets.dataset import Dataset, Provenance, about_of, dataset_of, given_fields
 from core.datasets.files.ingest import Given, Ingested, ingest, read_file
 from core.datasets.files.opening import opened, reopened
 from core.datasets.files.options import ReadingOptions
@@ -57,18 +57,24 @@ NO_FILE = "the file of this data set is not stored: upload it again with these o
 
 @dataclass(frozen=True)
 class Origin:
-    """What a data set is made from: a file's bytes, and what its caller says about them."""
+    """What a data set is made from: a file's bytes, and what its caller says about them.
+
+    Args:
+        provenance: where the file was read from; None of an upload.
+    """
 
     name: str
     format: str
     sha256: str
     bytes: int
     given: Given
+    provenance: Provenance | None = None
 
     @property
     def variant(self) -> str:
         """A digest of what the caller says; equal bytes with an equal digest are one data set."""
         said = {"release": 2, "options": given_fields(self.given.options)}
+        said |= {} if self.provenance is None else {"source": self.provenance.source}
         text = orjson.dumps(
             said | {"fixes": fixes_to_json(self.given.fixes)}, option=orjson.OPT_SORT_KEYS
         )
@@ -92,13 +98,14 @@ class Datasets:
         self._scratch = scratch  # folder for files before they are published
         self._caller = caller
 
-    def add(
+    def add(  # noqa: PLR0917 - a file, and what is known of it
         self,
         name: str,
         media_type: str,
         source: Path,
         sha256: str | None = None,
         given: Given = NOTHING_GIVEN,
+        provenance: Provenance | None = None,
     ) -> tuple[Dataset, bool]:
         """Store a file as a data set, and keep the file.
 
@@ -109,6 +116,8 @@ class Datasets:
             source: the file, which nobody writes to any more: it is linked, not copied.
             sha256: of the file, in hexadecimal; computed if None.
             given: its fixes of columns that the file does not have wait until it is read otherwise.
+            provenance: where the file was read from. The same bytes of another source, or of an
+                upload, are another data set.
 
         Raises:
             UnsupportedFormat, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
@@ -117,7 +126,8 @@ class Datasets:
         check_name(name)
         sha256 = sha256 or _sha256(source)
         with opened(source, media_type, self._max_bytes, self._scratch) as file:
-            about = Origin(name, file.format.name, sha256, source.stat().st_size, given)
+            size = source.stat().st_size
+            about = Origin(name, file.format.name, sha256, size, given, provenance)
             if existing := self._find(about):
                 self._remember(existing)
                 return existing, False
@@ -155,7 +165,14 @@ class Datasets:
             replace(before.given.options, **given_fields(options)),
             merge(before.given.fixes, fixes),
         )
-        about = Origin(name or before.name, before.format, before.sha256, before.bytes, given)
+        about = Origin(
+            name or before.name,
+            before.format,
+            before.sha256,
+            before.bytes,
+            given,
+            before.provenance,
+        )
         if existing := self._find(about):
             self._remember(existing)
             return existing, False
@@ -373,7 +390,7 @@ class Datasets:
             created_at=now(),
             variant=about.variant,
             source_key=keys.source if source is not None else source_key,
-            about=about_of(found, about.given),
+            about=about_of(found, about.given, about.provenance),
         )
         row.stored_bytes = self._store_table(row.artifact_key, found.table)
         mine = [row.artifact_key]
@@ -386,7 +403,7 @@ class Datasets:
                 _check_source(session, source_key)
                 check_bytes(session, self._caller, row.stored_bytes)
                 session.add(row)
-                audit.record(session, self._caller, "dataset.create", dataset_id, name=about.name)
+                audit.record(session, self._caller, "dataset.create", dataset_id, **_audited(about))
                 if recording is not None:
                     recording.record(session, dataset_id, (dataset_of(row), True))
         except (QuotaExceeded, AlreadyCompleted, Conflict):
@@ -436,6 +453,14 @@ class Datasets:
             size = path.stat().st_size
             self._store.move_file(key, path)
             return size
+
+
+def _audited(about: Origin) -> Mapping[str, Any]:
+    """What the audit log tells of a new data set: its name, and where it was read from."""
+    if about.provenance is None:
+        return {"name": about.name}
+    named = {key: about.provenance.source.get(key) for key in ("uri", "database", "secret")}
+    return {"name": about.name} | {key: value for key, value in named.items() if value}
 
 
 class _Keys(NamedTuple):

@@ -100,11 +100,13 @@ def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
 
 def _reasons(rows: Sequence[Sequence[Reason]]) -> "pa.Array[Any]":
     """Lists of structs. Values are texts, because columns have several types."""
-    return pa.array([[_reason(one) for one in row] for row in rows], _reasons_type())
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])  # most rows have none
+    flat = pa.array([_reason(one) for row in rows if row for one in row], _reason_type())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
 
 
 @cache
-def _reasons_type() -> pa.DataType:
+def _reason_type() -> pa.DataType:
     text = pa.string()
     seen = pa.struct(
         [
@@ -114,10 +116,9 @@ def _reasons_type() -> pa.DataType:
             ("count", pa.int64()),
         ]
     )
-    reason = pa.struct(
+    return pa.struct(
         [("column", text), ("code", text), ("value", text), ("seen", seen), ("text", text)]
     )
-    return pa.list_(reason)
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

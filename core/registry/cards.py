@@ -49,6 +49,7 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
         "baselines": about.get("baselines", []),  # versions of older releases have none
         "recommended_variant": about.get("recommended_variant", 0.0),
         "selection": about.get("selection", {}),
+        "source": trained.get("source"),
         "importance": trained.get("importance", {}),  # older releases did not measure it
         "signal_to_noise": trained["signal_to_noise"],
         "out_of_distribution": _out_of_distribution(about),

@@ -13,7 +13,7 @@ from credence.types import ColumnFix, Dataset, Json, ReadingOptions
 
 
 class DatasetCalls(Calls):
-    """Upload, list, read and delete data sets."""
+    """Upload, read from sources, list and delete data sets."""
 
     @method
     def upload(
@@ -50,6 +50,47 @@ class DatasetCalls(Calls):
             headers, body = {"Content-Type": MEDIA_TYPE}, to_stream(read_frame(data).columns)
         params = {"name": name or "data", "like": like, **options}
         return self.create("/datasets", params=params, headers=headers, body=body)
+
+    @method
+    def read_source(
+        self,
+        name: str,
+        uri: str | None = None,
+        *,
+        format: str | None = None,
+        secret: str | None = None,
+        database: str | None = None,
+        query: str | None = None,
+        **options: Unpack[ReadingOptions],
+    ) -> Operation[Dataset]:
+        """A data set from files, a table or a query where they lie; the service reads them.
+
+        The same bytes of the same source again give the same data set.
+
+        Args:
+            name: of the data set.
+            uri: `s3://lake/sales/*.parquet`, `https://…`, `file:///…`; a folder ends in `/`.
+            format: such as `delta` or `iceberg`; by default it is found out.
+            secret: the operator's name of the credentials.
+            database: the operator's name of a database, which runs `query`.
+            query: one SELECT.
+            options: how a file is written, as `delimiter=";"`.
+        """
+        given = {
+            "uri": uri,
+            "format": format,
+            "secret": secret,
+            "database": database,
+            "query": query,
+        }
+        source = {key: value for key, value in given.items() if value is not None}
+        body: Json = {"name": name, "source": source}
+        return self.create("/datasets", json=body | ({"options": options} if options else {}))
+
+    @method
+    def refresh(self, dataset_id: str) -> Operation[Dataset]:
+        """Read the source of a data set again: the next data set, or the same one."""
+        return self.create(path("datasets", dataset_id, "refresh"))
 
     @method
     def fix_columns(

@@ -115,6 +115,63 @@ def upload(
 
 
 @app.command()
+def add(
+    source: Annotated[
+        str | None,
+        typer.Option(help="What to read: s3://…, https://… or file:///…; a folder ends in /."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of the data set.")] = None,
+    *,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="Such as delta; default: found out.")
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="The operator's name of the credentials.")
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(help="The operator's name of a database; goes with --query.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="One SELECT.")] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+) -> None:
+    """Read files, a table or a query where they lie. The service reads them, not this machine.
+
+    Examples:
+
+    `credence datasets add --source 's3://lake/sales/*.parquet' --secret lake --name sales`
+
+    `credence datasets add --database shop --query 'SELECT * FROM sales' --name sales`
+    """
+    if (source is None) == (database is None) or (database is None) != (query is None):
+        raise typer.BadParameter("give --source URI, or --database NAME with --query SELECT")
+    stem = (source or database or "").rstrip("/").rpartition("/")[2]
+    with connect(url) as client:
+        answer = client.read_source(
+            name or stem.replace("*", "").strip(".") or "data",
+            source,
+            format=format_,
+            secret=secret,
+            database=database,
+            query=query,
+        )
+    print_json(answer) if as_json else print_dataset(answer)
+
+
+@app.command()
+def refresh(dataset: DatasetId, as_json: AsJson = False, url: Url = None) -> None:
+    """Read the source of a data set again: the next data set, or the same if nothing changed.
+
+    Example: `credence datasets refresh ds_01`
+    """
+    with connect(url) as client:
+        answer = client.refresh(dataset)
+    if answer["id"] == dataset:
+        note("the source has the same bytes as before: this is the same data set")
+    print_json(answer) if as_json else print_dataset(answer)
+
+
+@app.command()
 def fix(
     dataset: DatasetId,
     *,

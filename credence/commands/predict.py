@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +34,7 @@ from credence.commands.options import (
 from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
 from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
 from credence.progress import is_interactive, rows_bar
-from credence.rendering import note, print_json
+from credence.rendering import fail, note, print_json
 from credence.types import Feature, Json, Version
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from credence.client.arrow import Table
 
 
+EXIT_NOT_INSTALLED = 2
 TEXTS_PER_REQUEST = 100  # few: each token counts as a row for the service's limit
 
 
@@ -49,6 +52,14 @@ class KindOption(StrEnum):
     CREDIBLE = "credible"
     CONFORMAL = "conformal"
     ADAPTIVE = "adaptive"
+
+
+class EngineOption(StrEnum):
+    """Who predicts files into a folder."""
+
+    LOCAL = "local"
+    RAY = "ray"
+    SPARK = "spark"
 
 
 class SamplerOption(StrEnum):
@@ -65,9 +76,9 @@ def predict(
     file: Annotated[
         Path,
         typer.Argument(
-            callback=existing,
             help="CSV, JSON lines, Excel, Parquet, …; text for a language model. - is standard "
-            "input. For a forecast: the history of one series or of several, in the order of time.",
+            "input. For a forecast: the history of one series or of several, in the order of time. "
+            "With --to also a folder, or a pattern in quotes: Parquet or CSV.",
         ),
     ] = STANDARD_INPUT,
     *,
@@ -190,6 +201,21 @@ def predict(
         typer.Option("--format", help="Of the result; default: a table on a terminal, else CSV."),
     ] = None,
     as_json: AsJson = False,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            help="Predict on this machine, without the service, into Parquet files in this folder; "
+            "MODEL may be an archive. The same command goes on after it was stopped.",
+        ),
+    ] = None,
+    engine: Annotated[
+        EngineOption | None,
+        typer.Option(help="With --to: this process, or tasks of Ray or Spark; default: local."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="With --to: a column to copy, such as a key; once per column."),
+    ] = None,
     url: Url = None,
 ) -> None:
     """Predict rows, texts, or what comes next: a table on a terminal, CSV into a pipe.
@@ -215,6 +241,8 @@ def predict(
     `credence predict shops history.csv --total-by region`
 
     `echo "the cat sat on" | credence predict lines`
+
+    `credence predict concrete.tar 'rows/*.parquet' --to predicted --keep id`
     """
     given = {
         "samples": samples,
@@ -255,6 +283,19 @@ def predict(
         index=index,
         sheet=sheet,
     )
+    if to is not None:
+        for name, value in {"--json": as_json, "--format": format_, "--future": future}.items():
+            if value:
+                raise typer.BadParameter(f"{name}: not with --to")
+        if reading or from_:
+            raise typer.BadParameter("with --to, CSV files have commas and a header, in UTF-8")
+        place: Json = {"model": model, "version": version, "url": url, "source": str(file)}
+        place |= {"folder": to, "engine": engine or EngineOption.LOCAL, "keep": keep or []}
+        _predict_to(place, settings)
+        return
+    if engine or keep:
+        raise typer.BadParameter("--engine and --keep need --to FOLDER")
+    existing(file)
     result = _checked(format_, as_json=as_json)
     with connect(url) as client, ExitStack() as files:
         from credence.client.rows import future_of, inputs_of  # noqa: PLC0415
@@ -280,6 +321,14 @@ def predict(
         else:
             batches = iter([rows.all()]) if about["task"] == "forecasting" else rows.batches
             _write(batches, lambda batch: _predict_rows(trained, batch, steps, settings), result)
+
+
+def _predict_to(place: Json, settings: Json) -> None:
+    """Predict files without the service, where the models are installed."""
+    if find_spec("credence.bulk") is None:
+        advice = "pip install credence-models"
+        fail(f"`credence predict --to` predicts on this machine: {advice}", EXIT_NOT_INSTALLED)
+    import_module("credence.bulk.command").predict_to(**place, options=settings)
 
 
 def _totals(options: Json, *, total: bool) -> Json | None:

@@ -45,6 +45,8 @@ def print_dataset(
     columns = dataset["columns"]
     shape = f"{dataset['rows']} rows × {len(columns)} columns"
     print_line(f"{dataset['id']} · {dataset['name']} · {shape}", to, style="bold")
+    if source := dataset.get("source"):
+        print_line(f"read from {source.get('uri') or source.get('database')}", to)
     print_line(f"read as {describe_reading(dataset)}", to)
     rows = [_column(column, target) for column in columns[:max_columns]]
     print_table(["column", "type", "read as", "missing", "values"], rows, to=to)

@@ -93,6 +93,17 @@ def test_an_imported_version_predicts_the_same(
     assert page.status_code == 200
 
 
+def test_a_card_tells_the_source_of_the_rows(archive: bytes, elsewhere: Service) -> None:
+    snapshot = {"read_at": "2026-01-02T03:04:05Z", "format": "delta", "version": 7}
+    source = {"uri": "s3://lake/sales/", "snapshot": snapshot}
+    read = card(put("source", value=source))(unpacked(archive))
+    assert send(elsewhere, read, "read").status_code == 201
+    address = "/models/read/versions/1/card"
+    assert elsewhere.http.get(address).json()["source"] == source
+    page = elsewhere.http.get(address, headers={"Accept": "text/html"}).text
+    assert "s3://lake/sales/" in page
+
+
 def test_the_same_request_makes_one_version(archive: bytes, elsewhere: Service) -> None:
     headers = {"Idempotency-Key": "once"}
     first, second = (send(elsewhere, archive, headers=headers) for _ in range(2))
@@ -228,6 +239,7 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
     "another type": (tensors(lambda t: t.update(loc=t["loc"].double())), "/model.json"),
     "a tensor less": (tensors(lambda t: t.pop("rho")), "/model.json"),
     "a card that is none": (card(put("rows", value={"learned": "many"})), "/card.json"),
+    "a source that is none": (card(put("source", value={"uri": 5})), "/card.json"),
     "a deep card": (
         lambda f: with_sums(f | {"card.json": b'{"rows": ' + b"[" * 90_000 + b"]" * 90_000 + b"}"}),
         "/",

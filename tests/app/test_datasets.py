@@ -36,7 +36,7 @@ def test_an_upload_answers_with_a_profile_and_the_same_bytes_are_kept_once(
     assert first.headers["location"] == f"/datasets/{dataset['id']}"
     assert set(dataset) == {
         "id", "name", "format", "rows", "columns", "bytes", "sha256", "created_at", "reading",
-        "findings",
+        "findings", "source",
     }  # fmt: skip
     assert (dataset["name"], dataset["format"], dataset["rows"]) == ("cities", "csv", 3)
     x, city, ok = dataset["columns"]

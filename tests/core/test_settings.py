@@ -206,3 +206,28 @@ def test_a_data_directory_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidSetting, match=r"CREDENCE_DATA_DIR=.*/file: cannot be created"):
         load_settings(data_dir=tmp_path / "file").prepare_data_dir()
+
+
+def test_sources_are_closed_and_wrong_ones_named(tmp_path: Path) -> None:
+    assert load_settings().sources == ""
+    for wrong in ("http://host/", "s3://lake/*/", "file:///srv/../etc/"):
+        with pytest.raises(InvalidSetting, match="CREDENCE_SOURCES") as refused:
+            load_settings(sources=wrong)
+        assert wrong in str(refused.value)
+
+
+@pytest.mark.parametrize("folder", ["", "data/", "data/credence.db", "link/"])
+def test_no_source_holds_the_services_own_data(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    given = {"data_dir": tmp_path / "data", "sources": f"file://{tmp_path}/{folder}"}
+    if folder == "data/credence.db":  # a file in it, not around it
+        given["source_secrets_file"] = tmp_path / "data" / "credence.db"
+        (tmp_path / "data" / "credence.db").write_text("")
+    with pytest.raises(InvalidSetting, match="no data set may be read"):
+        load_settings(**given)
+
+
+def test_a_secrets_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"CREDENCE_SOURCE_SECRETS_FILE=.*none\.toml: cannot"):
+        load_settings(source_secrets_file=tmp_path / "none.toml")

@@ -1,4 +1,4 @@
-"""The two distributions of this repository: the client, and the service that depends on it."""
+"""The three distributions of this repository: the client, models, and the service with both."""
 
 import re
 import shutil
@@ -28,13 +28,24 @@ HEAVY = (
     "fastapi",
     "sqlalchemy",
 )
-WITHOUT = f"""
+SERVER = (
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "celery",
+    "redis",
+    "sqlalchemy",
+    "boto3",
+    "app",
+    "worker",
+)
+WITHOUT = """
 import sys
 from importlib.abc import MetaPathFinder
 
 class Absent(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {(*HEAVY, "app", "core", "models", "worker")}:
+        if name.partition(".")[0] in %s:
             raise ModuleNotFoundError("absent: " + name, name=name)
 
 finders = [finder for finder in sys.meta_path if "Editable" not in str(finder)]
@@ -45,7 +56,7 @@ ROWS = "kind,x0,x1\nodd,0.5,1.0\neven,,2.0\n"
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both wheels by the name of the distribution, built without network."""
+    """The wheels by the name of the distribution, built without network."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
     made = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
     for folder in SOURCES:
@@ -53,7 +64,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    projects = [str(source / "credence"), str(source)]
+    projects = [str(source / "credence"), str(source / "credence/scoring"), str(source)]
     subprocess.run([*pip, "--wheel-dir", str(target), *projects], check=True)
     return {wheel.name.partition("-")[0]: wheel for wheel in target.glob("*.whl")}
 
@@ -61,9 +72,19 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def client_folder(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The client's packages alone, as pip puts them there."""
-    folder = tmp_path_factory.mktemp("installed")
+    return installed(tmp_path_factory.mktemp("client"), wheels["credence_client"])
+
+
+@pytest.fixture(scope="module")
+def models_folder(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages of the client and of the models."""
+    both = wheels["credence_client"], wheels["credence_models"]
+    return installed(tmp_path_factory.mktemp("models"), *both)
+
+
+def installed(folder: Path, *wheels: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--target", str(folder), str(wheels["credence_client"])], check=True)
+    subprocess.run([*pip, "--target", str(folder), *map(str, wheels)], check=True)
     return folder
 
 
@@ -83,11 +104,18 @@ def requirements(wheel: Path) -> set[str]:
     return {re.match(r"[\w-]+", line)[0] for line in lines if "extra ==" not in line}  # type: ignore[index]
 
 
-def run(code: str, folder: Path, *arguments: str, url: str = "", stdin: str = "") -> str:
-    """Run code where the client is installed, and nothing heavy is."""
+def run(
+    code: str,
+    folder: Path,
+    *arguments: str,
+    url: str = "",
+    stdin: str = "",
+    absent: tuple[str, ...] = (*HEAVY, "app", "core", "models", "worker"),
+) -> str:
+    """Run code where the packages in `folder` are installed, and those in `absent` are not."""
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT + code, *arguments],
-        env=environment(PYTHONPATH=str(folder), CREDENCE_URL=url),
+        [sys.executable, "-c", WITHOUT % (absent,) + code, *arguments],
+        env=environment(PYTHONPATH=str(folder), CREDENCE_URL=url, XDG_CACHE_HOME=str(folder)),
         cwd=folder,
         input=stdin,
         capture_output=True,
@@ -97,15 +125,38 @@ def run(code: str, folder: Path, *arguments: str, url: str = "", stdin: str = ""
     return done.stdout if done.returncode == 0 else done.stderr
 
 
-def test_the_service_is_more_than_the_client_and_depends_on_it(wheels: dict[str, Path]) -> None:
+def test_the_service_is_more_than_the_others_and_depends_on_them(wheels: dict[str, Path]) -> None:
     client, service = contents(wheels["credence_client"]), contents(wheels["credence_server"])
+    models = contents(wheels["credence_models"])
     assert {name.partition("/")[0] for name in client} == {"credence"}
-    assert {name.partition("/")[0] for name in service} == set(SOURCES)
+    assert {name.partition("/")[0] for name in models} == {"core", "credence", "models"}
+    assert {name.partition("/")[0] for name in service} == {"app", "core", "credence", "worker"}
     assert not client & service
+    assert not (client | service) & models
     sources = {str(path.relative_to(ROOT)) for f in SOURCES for path in (ROOT / f).rglob("*.py")}
-    assert {name for name in client | service if name.endswith(".py")} == sources
+    assert {name for name in client | models | service if name.endswith(".py")} == sources
     assert "credence/py.typed" in client
-    assert "credence-client" in requirements(wheels["credence_server"])
+    assert {"credence-client", "credence-models"} < requirements(wheels["credence_server"])
+    assert "credence-client" in requirements(wheels["credence_models"])
+
+
+def test_models_bring_nothing_of_the_server(wheels: dict[str, Path]) -> None:
+    assert not requirements(wheels["credence_models"]) & {*SERVER, "pandas"}
+    assert requirements(wheels["credence_models"]) <= requirements(wheels["credence_server"])
+
+
+def test_models_load_where_no_server_is_installed(
+    models_folder: Path, service: Service, version: Version
+) -> None:
+    code = """
+import credence
+model = credence.load("models:/small")
+print(model.version, *model.predict([{"kind": "odd", "x0": 0.5, "x1": 1.0}], samples=5).mean)
+"""
+    told = run(code, models_folder, url=service.url, absent=(*SERVER, "pandas", "polars"))
+    number, mean = told.split()
+    assert number == str(version["version"])
+    assert float(mean)
 
 
 def test_the_client_brings_little(wheels: dict[str, Path]) -> None:
@@ -115,7 +166,7 @@ def test_the_client_brings_little(wheels: dict[str, Path]) -> None:
         assert name not in brought
 
 
-def test_both_have_the_version_of_the_package(wheels: dict[str, Path]) -> None:
+def test_all_have_the_version_of_the_package(wheels: dict[str, Path]) -> None:
     assert {metadata(wheel)["Version"] for wheel in wheels.values()} == {package.__version__}
 
 

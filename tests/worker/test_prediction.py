@@ -11,12 +11,12 @@ from pyarrow import parquet
 from core.context import Context
 from core.jobs.jobs import Job, JobStatus, PredictSpec
 from core.jobs.results import join
+from core.predictions.blocks import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows
 from models.artifact.files import read_model
 from models.prediction.options import PredictOptions
 from tests.waiting import wait_until
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
 from worker.metrics import WorkerMetrics
-from worker.prediction import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows
 from worker.runner import JobRunner
 
 ROWS = 200  # of a long chunk: seconds, with thousands of samples

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from core.context import Context
+from core.datasets.dataset import Provenance
 from core.jobs.jobs import EvaluateSpec, JobStatus
-from models.artifact.files import read_model
+from models.artifact.files import read_card, read_model
 from tests.worker.conftest import QUICK, add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner, describe
@@ -179,3 +180,15 @@ def test_a_target_of_yes_and_no_has_these_words_as_classes(
     runner.run(evaluation.id)
     done = context.jobs.get(evaluation.id)
     assert (done.status, done.metrics["rows"]) == (JobStatus.SUCCEEDED, 120)
+
+
+def test_a_card_has_the_source_of_its_rows(
+    context: Context, runner: JobRunner, tmp_path: Path
+) -> None:
+    file = tmp_path / "line.csv"
+    file.write_text("x,y\n" + "\n".join(f"{i / 50},{3 * i / 50 + i % 3}" for i in range(100)))
+    provenance = Provenance({"uri": f"file://{file}"}, {"read_at": "2026-01-02T03:04:05+00:00"})
+    dataset, _ = context.datasets.add("line", "text/csv", file, provenance=provenance)
+    runner.run(train_job(context, dataset.id).id)
+    card = read_card(context.registry.path(context.registry.get("line")))
+    assert card["source"] == provenance.source | {"snapshot": provenance.snapshot}

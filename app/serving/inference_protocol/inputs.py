@@ -10,9 +10,9 @@ import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from app.serving.inference_protocol.tensors import BOOL, BYTES, NUMBERS, Tensor
-from app.serving.inputs import check_names, refuse_texts
-from app.serving.values import FLOAT32_MAX, read_values
 from core.exceptions import Invalid
+from core.inputs.records import check_names, refuse_texts
+from core.inputs.values import FLOAT32_MAX, read_values
 from models.features.columns import Columns, InputColumn
 from models.features.readings import without_sentinels
 

@@ -14,7 +14,6 @@ import numpy as np
 import orjson
 
 from app.http.bodies import Document, parse, refuse_non_finite
-from app.http.validation import validate_again
 from app.schemas.inference_protocol import InferHeader, InputHeader, OutputHeader
 from app.schemas.predictions import PredictParameters
 from app.serving.inference_protocol import outputs
@@ -30,6 +29,7 @@ from app.serving.predictor import Write
 from app.serving.query import LISTS, OBJECTS, scalar, value_of
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
+from core.validation import validate_again
 from models.exceptions import InvalidInput
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import KINDS

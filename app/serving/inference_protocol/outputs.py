@@ -14,8 +14,8 @@ from typing import cast
 import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
-from app.serving.json_format import rfc3339
 from core.exceptions import Invalid
+from core.predictions.document import rfc3339
 from models.features.columns import level_text
 from models.model import TrainedModel
 from models.prediction.answers.answer import Question

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from app.schemas.inference_protocol import Datatype
-from app.serving.values import blocks, check_types, flatten, read_numbers
 from core.exceptions import Invalid
+from core.inputs.values import blocks, check_types, flatten, read_numbers
 
 BYTES: Datatype = "BYTES"
 BOOL: Datatype = "BOOL"

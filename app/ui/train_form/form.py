@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from app.http.validation import validate
 from app.job_submission import resolve_training
 from app.schemas.training import TrainRequest
 from app.ui.train_form.features import Feature, feature_list, feature_names
@@ -21,6 +20,7 @@ from core.database.schema import Json
 from core.datasets.dataset import Dataset
 from core.exceptions import CredenceError, Invalid
 from core.names import dotted_paths, model_name_of, nested
+from core.validation import validate
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 

@@ -109,6 +109,28 @@ def test_a_bad_file_shows_what_is_wrong_with_it(
     assert page.url == f"{service.url}/ui/datasets"
 
 
+def test_a_source_is_read_and_refreshed_by_a_form(
+    make_service: MakeService, visit: Visit, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "a.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
+    service = make_service(sources=f"file://{lake}/")
+    page = visit.go(f"{service.url}/ui/datasets")
+    page.get_by_text("Read data where they lie").click()
+    page.get_by_label("Name of the data set").fill("lake")
+    page.get_by_label("Files or table").fill("file:///etc/passwd")
+    page.get_by_role("button", name="Read it").click()
+    expect(page.locator("#source")).to_contain_text("CREDENCE_SOURCES")
+    page.get_by_label("Files or table").fill(f"file://{lake}/*.csv")
+    page.get_by_role("button", name="Read it").click()
+    tells_of(page, "lake", 3)
+    expect(page.locator("section[aria-labelledby=source]")).to_contain_text(f"{lake}/*.csv")
+    (lake / "b.csv").write_text("a,b\n7,8\n")
+    page.get_by_role("button", name="Refresh").click()
+    tells_of(page, "lake", 4)
+
+
 def test_names_are_harmless_texts(service: Service, visit: Visit) -> None:
     dialogs: list[str] = []
     visit.page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.serving.inputs import decode
-from app.serving.values import BLOCK_VALUES
 from core.exceptions import Invalid
+from core.inputs.records import decode
+from core.inputs.values import BLOCK_VALUES
 from models.features.columns import InputColumn
 
 LAST = BLOCK_VALUES + 4999  # in the second block

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from app.http.direct_path import Service as Application
-from app.http.validation import validate_again
 from app.schemas.predictions import PredictParameters
 from app.serving.batching import Unencoded
 from app.serving.resolutions import Resolutions
 from core.exceptions import Invalid
+from core.validation import validate_again
 from models.exceptions import InvalidInput
 from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.http.validation import validate
 from app.schemas.predictions import PredictParameters
 from core.context import open_context
 from core.exceptions import Invalid
 from core.settings import load_settings
+from core.validation import validate
 from models.artifact.files import read_model
 from models.exceptions import CorruptArtifact
 from tests.app.running import Service

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.serving.inputs import decode
+from core.inputs.records import decode
 from models.artifact.files import read_model
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from app.serving.arrow_format import MEDIA_TYPE
-from app.serving.inputs import decode
+from core.inputs.records import decode
 from core.predictions.prediction_table import to_table
 from models.prediction.options import PredictOptions
 from tests.app.running import Service

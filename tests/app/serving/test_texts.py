@@ -10,9 +10,9 @@ import pytest
 from app.serving import arrow_format
 from app.serving.inference_protocol import inputs as tensors
 from app.serving.inference_protocol.tensors import Tensor
-from app.serving.inputs import decode
 from app.serving.labels import read_labels
 from core.exceptions import Invalid
+from core.inputs.records import decode
 from models.features.columns import ColumnReading, InputColumn
 from models.features.readings import names_unread, spellings, with_readings
 

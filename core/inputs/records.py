@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from app.http.validation import MAX_ERRORS, pointer
-from app.serving.values import (
+from core.exceptions import Invalid
+from core.inputs.values import (
     BLOCK_VALUES,
     FLOAT32_MAX,
     blocks,
@@ -17,7 +17,7 @@ from app.serving.values import (
     read_numbers,
     read_values,
 )
-from core.exceptions import Invalid
+from core.validation import MAX_ERRORS, pointer
 from models.features.columns import Columns, InputColumn
 from models.features.readings import numeric_sentinels
 from models.plural import first_of

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from app.serving.texts import Reader, read_mixed
 from core.exceptions import Invalid
+from core.inputs.texts import Reader, read_mixed
 from models.features.columns import InputColumn
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)

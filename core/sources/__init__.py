@@ -1,0 +1,1 @@
+"""Sources: files, tables of lakes and queries, read where they lie (`reading.Sources`)."""

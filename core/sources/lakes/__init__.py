@@ -1,0 +1,1 @@
+"""Tables of many files: Parquet, CSV, Delta Lake, Iceberg, made one file before they are read."""

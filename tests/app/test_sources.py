@@ -1,0 +1,194 @@
+"""/datasets with a source: files and queries where they lie, refreshed, recorded, refused."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.app.conftest import MakeService
+
+TOKEN = "sesame-9431"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    (folder / "a.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
+    with sqlite3.connect(folder.parent / "shop.db") as connection:
+        connection.execute("CREATE TABLE sales (x REAL, y TEXT)")
+        connection.executemany("INSERT INTO sales VALUES (?, ?)", [(1.5, "u"), (2.5, "v")])
+    return folder
+
+
+@pytest.fixture
+def http(make_service: MakeService, lake: Path) -> httpx.Client:
+    secrets = lake.parent / "secrets.toml"
+    secrets.write_text(
+        f'[shop]\nkind = "sqlite"\npath = "{lake.parent / "shop.db"}"\n'
+        f'[theirs]\nkind = "sqlite"\nowners = ["ann"]\npath = "{lake.parent / "shop.db"}"\n'
+        f'[bucket]\nkind = "s3"\naccess_key = "k"\nsecret_key = "{TOKEN}"\n'
+        f'endpoint = "http://127.0.0.1:9"\n'
+    )
+    allowed = f"file://{lake}/, s3://lake/, shop, theirs"
+    return make_service(sources=allowed, source_secrets_file=secrets).http
+
+
+def read(http: httpx.Client, source: dict[str, Any], **others: Any) -> httpx.Response:
+    return http.post("/datasets", json={"name": "sales", "source": source, **others})
+
+
+def test_a_file_is_read_where_it_lies_and_recorded(http: httpx.Client, lake: Path) -> None:
+    uri = f"file://{lake}/*.csv"
+    made = read(http, {"uri": uri})
+    assert made.status_code == 201, made.text
+    dataset = made.json()
+    assert made.headers["location"] == f"/datasets/{dataset['id']}"
+    assert (dataset["name"], dataset["format"], dataset["rows"]) == ("sales", "csv", 3)
+    assert [column["type"] for column in dataset["columns"]] == ["number", "number"]
+    snapshot = dataset["source"]["snapshot"]
+    assert dataset["source"]["uri"] == uri
+    assert (snapshot["num_files"], snapshot["bytes"], snapshot["format"]) == (1, 16, "csv")
+    assert snapshot["files"][0]["path"] == f"{lake}/a.csv"[1:]
+    assert http.get(f"/datasets/{dataset['id']}").json() == dataset
+    again = read(http, {"uri": uri})
+    assert (again.status_code, again.json()["id"]) == (200, dataset["id"])
+
+
+def test_a_refresh_makes_the_next_data_set_once_the_source_has_changed(
+    http: httpx.Client, lake: Path
+) -> None:
+    first = read(http, {"uri": f"file://{lake}/*.csv"}).json()
+    same = http.post(f"/datasets/{first['id']}/refresh")
+    assert (same.status_code, same.json()["id"]) == (200, first["id"])
+
+    (lake / "b.csv").write_text("x,y\n7,8\n")
+    second = http.post(f"/datasets/{first['id']}/refresh")
+    assert second.status_code == 201, second.text
+    dataset = second.json()
+    assert (dataset["rows"], dataset["refreshed_from"]) == (4, first["id"])
+    assert (dataset["name"], dataset["source"]["snapshot"]["num_files"]) == ("sales", 2)
+
+    for file in lake.iterdir():
+        file.unlink()
+    gone = http.post(f"/datasets/{dataset['id']}/refresh")
+    assert gone.status_code == 409
+    assert "no file matches" in gone.json()["detail"]
+
+
+def test_a_refresh_keeps_how_columns_are_read(http: httpx.Client, lake: Path) -> None:
+    first = read(http, {"uri": f"file://{lake}/a.csv"}).json()
+    fix = {"columns": [{"name": "x", "type": "category"}]}
+    fixed = http.post(f"/datasets/{first['id']}/columns", json=fix).json()
+    assert fixed["source"] == first["source"]
+    (lake / "a.csv").write_text("x,y\n1,2\n3,4\n5,7\n9,9\n")
+    refreshed = http.post(f"/datasets/{fixed['id']}/refresh").json()
+    assert (refreshed["rows"], refreshed["columns"][0]["type"]) == (4, "category")
+
+
+def test_the_page_shows_the_source(http: httpx.Client, lake: Path) -> None:
+    rows = "\n".join(f"{i},{2 * i + i % 3}" for i in range(60))
+    (lake / "line.csv").write_text(f"x,y\n{rows}\n")
+    dataset = read(http, {"uri": f"file://{lake}/line.csv"}).json()
+    page = http.get(f"/ui/datasets/{dataset['id']}").text
+    assert "line.csv" in page
+    assert f"POST /datasets/{dataset['id']}/refresh" in page
+
+
+def test_an_upload_has_no_source(http: httpx.Client) -> None:
+    headers = {"Content-Type": "text/csv"}
+    made = http.post("/datasets", params={"name": "u"}, content=b"x\n1\n2\n", headers=headers)
+    assert made.json()["source"] is None
+    answer = http.post(f"/datasets/{made.json()['id']}/refresh")
+    assert answer.status_code == 409
+    assert "uploaded" in answer.json()["detail"]
+
+
+def test_a_database_answers_a_query(http: httpx.Client) -> None:
+    dataset = read(http, {"database": "shop", "query": "SELECT x, y FROM sales"}).json()
+    assert (dataset["rows"], dataset["source"]["snapshot"]["format"]) == (2, "sqlite")
+    assert http.get(f"/datasets/{dataset['id']}/rows").json()["data"] == [
+        {"x": 1.5, "y": "u"}, {"x": 2.5, "y": "v"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "part"),
+    [
+        ({"uri": "file:///etc/passwd"}, "/source/uri", "CREDENCE_SOURCES"),
+        ({"uri": "https://example.org/a.csv"}, "/source/uri", "CREDENCE_SOURCES"),
+        ({"uri": "s3://other/a.csv"}, "/source/uri", "CREDENCE_SOURCES"),
+        ({"uri": "s3://lake/a.csv", "secret": "nobody"}, "/source/secret", "no secret 'nobody'"),
+        ({"uri": "s3://lake/a.csv", "secret": "shop"}, "/source/secret", "not for"),
+        ({"database": "bucket", "query": "SELECT 1"}, "/source/database", "CREDENCE_SOURCES"),
+        ({"database": "theirs", "query": "SELECT 1"}, "/source/database", "no secret 'theirs'"),
+        ({"database": "shop", "query": "DROP TABLE sales"}, "/source/query", "not authorized"),
+        ({"database": "shop"}, "/source/query", "required"),
+        ({"uri": "s3://lake/a.csv", "password": "x"}, "/source/password", "unknown field"),
+        ({}, "/source/uri", "required"),
+    ],
+)
+def test_a_source_is_refused_by_name(
+    http: httpx.Client, source: dict[str, Any], path: str, part: str
+) -> None:
+    answer = read(http, source)
+    assert answer.status_code == 422, answer.text
+    errors = {error["path"]: error["message"] for error in answer.json()["errors"]}
+    assert part in errors[path]
+
+
+def test_sources_are_closed_by_default(make_service: MakeService, lake: Path) -> None:
+    answer = read(make_service().http, {"uri": f"file://{lake}/a.csv"})
+    assert answer.status_code == 422
+    assert "sources are closed" in answer.json()["detail"]
+
+
+def test_nothing_shows_a_credential(http: httpx.Client, capfd: pytest.CaptureFixture[str]) -> None:
+    answer = read(http, {"uri": "s3://lake/a.csv", "secret": "bucket"})
+    assert answer.status_code == 503
+    assert "s3://lake/a.csv" in answer.json()["detail"]
+    assert TOKEN not in answer.text + str(answer.headers)
+    logged = capfd.readouterr()
+    assert TOKEN not in logged.out + logged.err
+
+
+def test_a_name_is_required(http: httpx.Client) -> None:
+    answer = http.post("/datasets", content=b"x\n1\n", headers={"Content-Type": "text/csv"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "name"
+
+
+def test_a_request_with_an_idempotency_key_reads_once(http: httpx.Client, lake: Path) -> None:
+    body = {"name": "once", "source": {"uri": f"file://{lake}/a.csv"}}
+    headers = {"Idempotency-Key": "k1"}
+    first = http.post("/datasets", json=body, headers=headers)
+    (lake / "a.csv").write_text("x,y\n1,2\n")
+    second = http.post("/datasets", json=body, headers=headers)
+    assert second.headers["idempotency-replayed"] == "true"
+    assert second.json() == first.json()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]", b"1", b"{", b"", b'{"name": "a"}', b'{"name": 1, "source": {}}',
+        b'{"name": "a", "source": null}', b'{"name": "a", "source": []}',
+        b'{"name": "a", "source": "s3://lake/a"}', b'{"name": "a", "source": {"uri": NaN}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a", "uri": "s3://lake/b"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/\\u0000"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/\\ud800"}}',
+        b'{"name": "a", "source": {"uri": "https://a/b", "format": "delta"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a", "format": "pickle"}}',
+        b'{"name": "", "source": {"uri": "s3://lake/a"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a", "database": "shop"}}',
+        b'{"name": "a", "source": {"database": "shop", "query": "SELECT \\u0000"}}',
+        b'{"name": "a", "source": {"database": "shop", "query": "SELECT \\ud800"}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a"}, "options": {"delimiter": 5}}',
+        b'{"name": "a", "source": {"uri": "s3://lake/a"}, "other": 1}',
+    ],
+)  # fmt: skip
+def test_any_other_body_is_refused(http: httpx.Client, body: bytes) -> None:
+    answer = http.post("/datasets", content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text

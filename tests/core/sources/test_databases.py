@@ -1,0 +1,255 @@
+"""SQLite, DuckDB, PostgreSQL and MariaDB run one SELECT, and nothing else."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pymysql
+import pytest
+from pydantic import SecretStr
+
+from core.exceptions import CredenceError, Invalid, TooLarge, Unavailable
+from core.sources.budget import Budget
+from core.sources.databases import duckdb_file, mysql, postgresql, sqlite
+from core.sources.databases.rows import write_rows
+from core.sources.secrets import FileSecret, ServerSecret
+from tests.core.mariadb import running_mariadb
+from tests.core.postgresql import running_postgresql
+
+pytestmark = pytest.mark.process  # DuckDB runs in a child, PostgreSQL as a server
+
+Read = Callable[..., pa.Table]
+
+
+def table_of(read: Callable[..., int], secret: Any, folder: Path) -> Read:
+    def do(query: str, max_bytes: int = 10**7, seconds: float = 30) -> pa.Table:
+        to = folder / "result.arrow"
+        rows = read(secret, query, to, Budget(max_bytes, seconds))
+        with pa.ipc.open_file(to) as file:
+            table = file.read_all()
+        assert table.num_rows == rows
+        return table
+
+    return do
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Read:
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b TEXT, c REAL, d)")
+        rows = [(i, f"s{i}" if i % 2 else None, i / 2, i if i < 3 else "x") for i in range(5)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    return table_of(sqlite.read, FileSecret(kind="sqlite", path=path), tmp_path)
+
+
+@pytest.fixture
+def duck(tmp_path: Path) -> Read:
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS a, range * 1.5 AS c FROM range(5)")
+    return table_of(duckdb_file.read, FileSecret(kind="duckdb", path=path), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with running_postgresql() as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "CREATE TABLE t AS SELECT i AS a, i::numeric / 4 AS n, 's' || i AS s, i > 2 AS ok, "
+                "timestamptz '2024-01-01 12:00+02' + i * interval '1 day' AS at FROM "
+                "generate_series(1, 5) AS i"
+            )
+            connection.execute("CREATE SEQUENCE counter")
+        yield url
+
+
+@pytest.fixture
+def postgres(server: str, tmp_path: Path) -> Read:
+    secret = ServerSecret(kind="postgresql", url=SecretStr(server))
+    return table_of(postgresql.read, secret, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def maria_port() -> Iterator[int]:
+    with running_mariadb() as port:
+        given = {"host": "127.0.0.1", "port": port, "user": "root", "autocommit": True}
+        with pymysql.connect(**given) as admin, admin.cursor() as cursor:
+            cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
+            cursor.execute("CREATE TABLE shop.t (a INT, n DECIMAL(9, 2), s TEXT, at DATETIME)")
+            rows = [(i, i / 4, f"ś{i}", f"2024-01-0{i} 12:00:00") for i in range(1, 6)]
+            cursor.executemany("INSERT INTO shop.t VALUES (%s, %s, %s, %s)", rows)
+        yield port
+
+
+@pytest.fixture
+def maria(maria_port: int, tmp_path: Path) -> Read:
+    url = SecretStr(f"mysql://root@127.0.0.1:{maria_port}/shop")
+    return table_of(mysql.read, ServerSecret(kind="mysql", url=url), tmp_path)
+
+
+def test_mysql_gives_numbers_times_and_texts(maria: Read) -> None:
+    table = maria("SELECT * FROM t ORDER BY a DESC;")
+    types = [str(field.type) for field in table.schema]
+    assert types == ["int64", "double", "string", "timestamp[us]"]
+    assert table["n"].to_pylist() == [1.25, 1.0, 0.75, 0.5, 0.25]
+    assert table["s"][4].as_py() == "ś1"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM t",
+        "DROP TABLE t",
+        "SELECT 1; DROP TABLE t",
+        "SELECT a FROM t INTO OUTFILE '/tmp/credence-stolen'",
+        "SELECT 1) AS x INTO OUTFILE '/tmp/credence-stolen' -- ",
+        "SELECT a INTO @x FROM t",
+        "WITH x AS (SELECT 1 AS i) DELETE FROM t",
+        "COMMIT",
+        "SET SESSION TRANSACTION READ WRITE",
+        "KILL 1",
+        "SELECT none FROM t",
+        "SELECT a, a FROM t",
+        "SELECT a FROM t WHERE a > 99",
+    ],
+)
+def test_mysql_refuses_anything_but_one_select(maria: Read, query: str) -> None:
+    with pytest.raises(Invalid, match="/source/query"):
+        maria(query)
+    assert maria("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
+    assert not Path("/tmp/credence-stolen").exists()
+
+
+def test_mysql_is_stopped_when_the_time_is_over(maria: Read) -> None:
+    with pytest.raises(CredenceError, match=r"CREDENCE_SOURCE_SECONDS|too long|any more"):
+        maria("SELECT sleep(2) FROM t", seconds=0.5)
+
+
+def test_sqlite_gives_types_by_the_values(lite: Read) -> None:
+    table = lite("SELECT * FROM t ORDER BY a")
+    assert [str(field.type) for field in table.schema] == ["int64", "string", "double", "string"]
+    assert table["b"].to_pylist() == [None, "s1", None, "s3", None]
+    assert table["d"].to_pylist() == ["0", "1", "2", "x", "x"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM t",
+        "SELECT 1; DROP TABLE t",
+        "ATTACH '/etc/passwd' AS x",
+        "PRAGMA writable_schema = 1",
+        "SELECT load_extension('x')",
+        "CREATE TEMP TABLE x AS SELECT 1",
+        "VACUUM INTO '/tmp/stolen.db'",
+        "SELECT zeroblob(100000000)",
+        "SELECT a FROM none",
+        "SELECT a, a FROM t",
+        "SELECT a FROM t WHERE a > 99",
+        "",
+    ],
+)
+def test_sqlite_refuses_anything_but_one_select(lite: Read, query: str) -> None:
+    with pytest.raises(Invalid, match="/source/query"):
+        lite(query)
+    assert lite("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
+
+
+def test_sqlite_is_stopped_when_the_time_is_over(lite: Read) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n"
+    with pytest.raises(TooLarge, match="CREDENCE_SOURCE_SECONDS"):
+        lite(endless, seconds=0.3)
+
+
+def test_a_result_larger_than_the_limit_is_refused(lite: Read) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES"):
+        lite(many, max_bytes=10**5)
+
+
+def test_duckdb_keeps_its_types(duck: Read) -> None:
+    assert duck("SELECT a, c FROM t ORDER BY a")["c"].to_pylist() == [0.0, 1.5, 3.0, 4.5, 6.0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_csv('https://example.org/a.csv')",
+        "COPY t TO '/tmp/stolen.csv'",
+        "ATTACH '/tmp/x.duckdb' AS x",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SELECT 1; SELECT 2",
+        "CREATE TABLE x AS SELECT 1",
+        "SELECT none FROM t",
+    ],
+)
+def test_duckdb_refuses_anything_but_one_select_of_its_own(duck: Read, query: str) -> None:
+    with pytest.raises(Invalid, match="/source/query"):
+        duck(query)
+
+
+def test_duckdb_that_takes_too_much_is_ended(duck: Read) -> None:
+    with pytest.raises(CredenceError, match=r"takes|memory|Memory|more than"):
+        duck("SELECT random() AS r FROM range(1000000000)", max_bytes=10**6)
+
+
+def test_postgresql_gives_numbers_times_and_texts(postgres: Read) -> None:
+    table = postgres("SELECT * FROM t ORDER BY a;")
+    types = [str(field.type) for field in table.schema]
+    assert types == ["int64", "double", "string", "bool", "timestamp[us, tz=UTC]"]
+    assert table["n"].to_pylist() == [0.25, 0.5, 0.75, 1.0, 1.25]
+    assert table["at"][0].as_py().isoformat() == "2024-01-02T10:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM t",
+        "SELECT 1; DROP TABLE t",
+        "WITH gone AS (DELETE FROM t RETURNING a) SELECT * FROM gone",
+        "SELECT nextval('counter')",
+        "COPY t TO PROGRAM 'true'",
+        "COMMIT",
+        "SELECT none FROM t",
+    ],
+)
+def test_postgresql_refuses_anything_but_reading(postgres: Read, query: str) -> None:
+    with pytest.raises(Invalid, match="/source/query"):
+        postgres(query)
+    assert postgres("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
+
+
+def test_postgresql_is_stopped_even_if_the_query_lifts_the_limit(postgres: Read) -> None:
+    lifting = "SELECT set_config('statement_timeout', '0', false), pg_sleep(1) FROM t"
+    before = threading.active_count()
+    with pytest.raises(CredenceError, match=r"CREDENCE_SOURCE_SECONDS|too long"):
+        postgres(lifting, seconds=0.6)
+    assert threading.active_count() <= before + 1
+
+
+def test_a_server_that_does_not_answer_shows_no_credential(tmp_path: Path) -> None:
+    url = SecretStr("postgresql://reader:sesame@127.0.0.1:9/shop")
+    read = table_of(postgresql.read, ServerSecret(kind="postgresql", url=url), tmp_path)
+    with pytest.raises(Unavailable) as refused:
+        read("SELECT 1")
+    assert "sesame" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_types_follow_from_all_batches(tmp_path: Path) -> None:
+    rows = [(i, None) for i in range(10_000)] + [(0.5, "a"), (2**70, True)]
+    to = tmp_path / "rows.arrow"
+    write_rows(["a", "b"], rows, to, Budget(10**8, 60))
+    with pa.ipc.open_file(to) as file:
+        table = file.read_all()
+    assert [str(field.type) for field in table.schema] == ["string", "string"]
+    assert table["b"].to_pylist()[-2:] == ["a", "true"]

@@ -1,0 +1,1 @@
+"""Real engines: `make test-engines` installs them; elsewhere these tests are skipped."""

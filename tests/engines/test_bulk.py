@@ -1,0 +1,41 @@
+"""Files into a folder by tasks of Ray and Spark: the same files as those of one process."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from credence.bulk.runners import RUNNERS
+from credence.bulk.scoring import predict_files
+from credence.scoring.model import LoadedModel
+from tests.engines.conftest import OPTIONS, check
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
+
+@pytest.mark.parametrize("engine", ["local", "ray", "spark"])
+def test_parts_are_tasks(
+    engine: str, model: LoadedModel, rows: pa.Table, wanted: pa.Table, tmp_path: Path
+) -> None:
+    if engine != "local":
+        pytest.importorskip("pyspark" if engine == "spark" else "ray", reason="make test-engines")
+    if engine == "spark" and shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17: apt install openjdk-17-jre-headless")
+    for number, start in enumerate(range(0, 500, 125)):
+        pq.write_table(rows.slice(start, 125), tmp_path / f"{number}.parquet")
+    folder, seen = tmp_path / "to", list[int]()
+    runner, source = RUNNERS[engine], str(tmp_path / "*.parquet")
+    for _ in range(2):  # the second time two parts are missing
+        done = predict_files(
+            model, source, folder, OPTIONS, runner=runner, keep=["key"], show=seen.append
+        )
+        assert done == sum(seen) == 500
+        parts = sorted(folder.glob("part-*"))
+        found = pa.concat_tables(map(pq.read_table, parts))
+        assert found["key"].to_pylist() == list(range(500))
+        check(found.to_pylist(), wanted)
+        seen.clear()
+        for part in parts[:2]:
+            part.unlink()
