@@ -11,7 +11,11 @@ from tests.engines.conftest import OPTIONS, check
 
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.ray")
-pytestmark = [pytest.mark.process, pytest.mark.server]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.server,
+    pytest.mark.filterwarnings("ignore"),  # of Ray about what it uses itself
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
