@@ -28,8 +28,8 @@ from models.prediction.prediction import RowPrediction
 
 # The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs
 # it again after each one. With CPython's 5 ms it waits that long each time while the event loop is
-# busy; `wake_on_time` keeps Linux from doubling this time. With 2 µs the two threads took the lock
-# from each other so often that 400 single rows a second were too many (docs/benchmarks.md).
+# busy; `wake_on_time` keeps Linux from doubling this time. With 2 µs, six of nine runs with 400
+# single rows a second went under; why is not known (docs/benchmarks.md).
 SWITCH_SECONDS = 5e-5
 
 Outcome = tuple[Entry, Computed | Exception]
