@@ -189,14 +189,14 @@ def _lookup(context: Context) -> Lookup:
 
 
 # Kernels are read from their cache in half a second: loads right after the start wait for them.
-# Kernels that are not in the cache take longer to compile: meanwhile torch answers.
+# Kernels that are not in the cache are compiled by a child for longer: meanwhile torch answers.
 CACHED_SECONDS = 2.0
 
 
 def _loader(context: Context, throughput: Throughput) -> Callable[[Version], TrainedModel]:
     settings = context.settings
     device = service_device(settings)
-    compiler().start()
+    compiler().start(in_child=True)
     cached_by = perf_counter() + CACHED_SECONDS
 
     def load(version: Version) -> TrainedModel:

@@ -1,7 +1,7 @@
 """Compiles the kernels once per process, in the background.
 
 Importing numba and compiling take seconds. Until the kernels are ready, and where numba is missing
-or fails, predictions use torch.
+or fails, predictions use torch. A service has a child compile (`apart`), and reads what it cached.
 """
 
 import importlib
@@ -10,7 +10,7 @@ import threading
 from functools import cache
 from types import ModuleType
 
-from models.prediction.compiled import examples
+from models.prediction.compiled import apart, examples
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,17 @@ class Compiler:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Begin to compile, unless it has begun. Returns at once."""
+    def start(self, *, in_child: bool = False) -> None:
+        """Begin to compile, unless it has begun. Returns at once.
+
+        Args:
+            in_child: whether a child compiles what is not cached, so that other threads go on.
+        """
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._compile, name="compile kernels")
+                self._thread = threading.Thread(
+                    target=self._compile, args=[in_child], name="compile kernels"
+                )
                 self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -41,10 +47,12 @@ class Compiler:
         self._thread.join(seconds)
         return self.kernels is not None
 
-    def _compile(self) -> None:
+    def _compile(self, in_child: bool) -> None:
         """Call each kernel once. A process that ends waits for the one that is being compiled."""
         try:
             kernels = importlib.import_module("models.prediction.compiled.kernels")
+            if in_child and not apart.is_cached(kernels):
+                apart.fill_cache()
             for call in examples.calls(kernels):
                 if not threading.main_thread().is_alive():
                     return
