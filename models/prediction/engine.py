@@ -193,8 +193,7 @@ class Engine:
                 if plain is not None and (ready := self._packed(fitted, passed, options)):
                     found = plain.summarise(ready, groups)
                 if found is None:
-                    sampled = passed.sampled() if isinstance(passed, Outputs) else passed
-                    mixture = self._mixture(sampled, options.sampler)
+                    mixture = self._mixture(_as_sampled(passed), options.sampler)
                     found = summarise(mixture, options, score, calibration, groups)
             yield found
 
@@ -323,7 +322,7 @@ class Engine:
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled]]:
         for rows, passed in self._passes(fitted, x, sampler, seed, samples):
-            yield rows, passed.sampled() if isinstance(passed, Outputs) else passed
+            yield rows, _as_sampled(passed)
 
     def _packed(
         self, fitted: Fitted | FittedStack, passed: Sampled | Outputs, options: ResolvedOptions
@@ -477,6 +476,11 @@ class Engine:
         if not isinstance(self.target, NumberTarget):
             raise TypeError(f"a likelihood of numbers cannot predict {type(self.target).__name__}")
         return self.target
+
+
+def _as_sampled(passed: Sampled | Outputs) -> Sampled:
+    """Outputs of compiled kernels as tensors; those of torch as they are."""
+    return passed.sampled() if isinstance(passed, Outputs) else passed
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:

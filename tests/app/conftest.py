@@ -10,9 +10,12 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+import credence
 from core.context import open_context
 from core.settings import load_settings
 from core.telemetry.logging import configure_logging
+from credence.client import Client
+from credence.scoring.model import LoadedModel
 from models.prediction.compiled.compiler import compiler
 from tests.app.browser import BROWSERS, installed_browser
 from tests.app.cards import publish_all
@@ -58,6 +61,21 @@ def service(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     shutil.copytree(trained, data_dir)
     with serving(data_dir) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def archive(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of version 1 of `price`."""
+    path = tmp_path_factory.mktemp("archives") / "price.tar"
+    with Client(service.url) as client:
+        client.export_version("price", 1, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(archive: Path) -> LoadedModel:
+    """Version 1 of `price`, loaded without the service."""
+    return credence.load(archive)
 
 
 @pytest.fixture(scope="session")

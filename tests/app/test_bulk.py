@@ -14,32 +14,17 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import credence
 from core.exceptions import Conflict, Invalid, UnsupportedFormat
 from credence.bulk.manifest import MANIFEST, SUCCESS
 from credence.bulk.parts import find_files, plan
 from credence.bulk.runners import local
 from credence.bulk.scoring import ahead, predict_files
-from credence.client import Client
 from credence.scoring.model import LoadedModel
-from tests.app.running import Service, regression_columns
+from tests.app.running import regression_columns
 from tests.credence.running import CREDENCE, environment
 
 FILES, ROWS = 4, 300
 OPTIONS: dict[str, Any] = {"samples": 10, "seed": 2, "intervals": [0.8]}
-
-
-@pytest.fixture(scope="module")
-def archive(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("archives") / "price.tar"
-    with Client(service.url) as client:
-        client.export_version("price", 1, path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(archive: Path) -> LoadedModel:
-    return credence.load(archive)
 
 
 @pytest.fixture(scope="module")

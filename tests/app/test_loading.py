@@ -52,19 +52,6 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield
 
 
-@pytest.fixture(scope="module")
-def archive(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("archives") / "price.tar"
-    with Client(service.url) as client:
-        client.export_version("price", 1, path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(archive: Path) -> LoadedModel:
-    return credence.load(archive)
-
-
 def rows() -> dict[str, list[Any]]:
     """With missing values, levels that training did not have, and rows unlike training's."""
     columns = {n: v[:ROWS] for n, v in regression_columns().items() if n != "price"}
