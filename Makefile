@@ -4,18 +4,22 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz check format bench bench-compare bench-gpu overload bench-peers bench-tables bench-series quality verify-statistics stack stack-key stack-down stack-test test-engines lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test test-gpu chaos fuzz soak check format bench bench-compare bench-gpu overload hostile lifecycle bench-peers bench-tables bench-series quality verify-statistics stack release stack-key stack-down stack-test test-engines lock audit licences sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 install: $(INSTALLED)  ## Create .venv with the pinned versions
 
-$(INSTALLED): requirements.lock pyproject.toml credence/pyproject.toml credence/scoring/pyproject.toml
+$(INSTALLED): requirements.lock docker/build.lock pyproject.toml credence/pyproject.toml credence/scoring/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@# A build of torch in a folder that pip's settings name (find-links); else the index has one.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--no-index -r docker/torch.lock 2>/dev/null || true
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		-r docker/build.lock -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		--config-settings editable_mode=compat --editable ./credence/scoring --editable .
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
@@ -57,7 +61,11 @@ docs-test: $(INSTALLED)  ## Run every command and snippet of the guides on a rea
 
 chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES=20, SEED=0; tells what was lost
 	CHAOS_STRIDE=1 $(PYTEST) tests/chaos/test_publishing.py
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos --schedules 10000 --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos --schedules 10000 --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0) \
+		$(if $(LANES),--lanes $(LANES))
+
+soak: $(INSTALLED)  ## Mixed work on a real service for HOURS=2: fails if memory, threads, files, disk or latency grow
+	$(BIN)/python -m benchmarks.soak --hours $(or $(HOURS),2)
 
 fuzz: $(INSTALLED)  ## Send anything to a real service for MINUTES=20, SEED=0; tells what repeats a fault
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
@@ -87,8 +95,14 @@ bench-compare: $(INSTALLED)  ## Ratios of speed beside the last release's; fails
 bench-gpu: $(INSTALLED)  ## Ratios on a GPU: graphs, batches, mixed precision, a service; short on a processor
 	$(BIN)/python -m benchmarks.gpu
 
+lifecycle: $(INSTALLED)  ## Seconds to start, to stop, and to go on after a kill -9: some minutes
+	$(BIN)/python -m benchmarks.lifecycle
+
 overload: $(INSTALLED)  ## Ten times more than the service can: what it answers, refuses, and needs; 2 minutes
 	$(BIN)/python -m benchmarks.overload
+
+hostile: $(INSTALLED)  ## 200 hostile clients of unlike kinds beside a polite one: 2 minutes
+	$(BIN)/python -m benchmarks.hostile
 
 quality: $(INSTALLED)  ## DATA=folder: the standard tables and MNIST, hours; goes on where it was stopped
 	$(BIN)/python -m benchmarks.uci --data $(DATA) --networks published recipe --picture docs/images/uci.png
@@ -114,6 +128,9 @@ stack:  ## The compose stack: API, worker, Redis, PostgreSQL, S3, Prometheus, Gr
 	@echo "API http://127.0.0.1:$${API_PORT:-8000} · Grafana :$${GRAFANA_PORT:-3000} · Prometheus :$${PROMETHEUS_PORT:-9090}"
 	@echo "The key: make --silent stack-key"
 
+release:  ## Replace a running stack by this release, replica by replica: no request fails
+	deploy/release.sh
+
 stack-key:  ## The stack's first key, for CREDENCE_KEY
 	@docker compose exec -T api cat /run/secrets/admin/key; echo
 
@@ -128,11 +145,14 @@ TOOLS := .audit/bin
 
 $(TOOLS)/pip-audit: Makefile
 	$(PYTHON) -m venv .audit
-	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0 uv==0.13.9
 	@touch $@
 
 audit: $(INSTALLED) $(TOOLS)/pip-audit  ## Known vulnerabilities and licences; exit code 2 if nobody could be asked
 	@$(BIN)/python .ci/supply_chain.py audit $(TOOLS)
+
+licences: $(INSTALLED)  ## Each package that the service needs, with its licence
+	@$(BIN)/python .ci/supply_chain.py licences
 
 sbom: $(INSTALLED) $(TOOLS)/pip-audit  ## sbom.json: the runtime's packages, CycloneDX
 	@$(BIN)/python .ci/supply_chain.py sbom $(TOOLS) sbom.json
@@ -142,13 +162,16 @@ ENGINES := .venv-engines/bin
 
 .venv-engines/.installed: requirements.lock tests/engines/requirements.txt credence/pyproject.toml credence/scoring/pyproject.toml
 	$(PYTHON) -m venv .venv-engines
-	$(ENGINES)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+	$(PYTHON) -c 'print(*(line.split()[0] for line in open("requirements.lock") if line[0] not in "#- "), sep="\n")' \
+		> .venv-engines/pins.txt
+	$(ENGINES)/python -m pip install --quiet --disable-pip-version-check --constraint .venv-engines/pins.txt \
 		--requirement tests/engines/requirements.txt ./credence ./credence/scoring
 	$(ENGINES)/python -m pip uninstall --quiet --yes credence-client credence-models
+	rm -rf credence/build credence/scoring/build
 	@touch $@
 
 test-engines: .venv-engines/.installed  ## Spark, Ray, Dask, DuckDB and MLflow with loaded models: needs Java 17; 2 GB, minutes
-	OMP_NUM_THREADS=1 $(ENGINES)/python -m pytest --quiet tests/engines
+	OMP_NUM_THREADS=1 $(ENGINES)/python -m pytest --quiet tests/engines -rs
 
-lock:  ## Write requirements.lock from what .venv holds (after changing pyproject.toml)
-	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock
+lock: $(TOOLS)/pip-audit  ## Write the locks, with sums, from what .venv holds (after changing pyproject.toml)
+	$(BIN)/python .ci/lock.py $(TOOLS)/uv

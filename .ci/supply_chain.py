@@ -2,6 +2,8 @@
 
     python .ci/supply_chain.py audit TOOLS        exit code 1: found something; 2: nobody to ask
     python .ci/supply_chain.py sbom TOOLS FILE    CycloneDX 1.6, validated, of the runtime alone
+    python .ci/supply_chain.py licences           of each package that the service needs
+    python .ci/supply_chain.py pins               requirements.lock without sums, for constraints
 
 TOOLS is the folder with pip-audit and cyclonedx-py, which have an environment of their own: an
 auditor should not be among what it audits. Run with the Python whose packages are looked at.
@@ -12,7 +14,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -29,13 +31,14 @@ LICENCES = (
 
 def audit(tools: Path) -> int:
     """Both questions, whatever the first one's answer."""
-    return max(_vulnerabilities(tools), _licences())
+    codes = _vulnerabilities(tools), _licences()
+    return FOUND if FOUND in codes else max(codes)
 
 
 def sbom(tools: Path, file: Path) -> int:
     """Of what runs in production, with exactly the versions of requirements.lock."""
     pins = {canonicalize_name(Requirement(line).name): line for line in _lock()}
-    runtime = "\n".join(pins[name] for name in sorted(_closure()) if name in pins)
+    runtime = "\n".join(pins[name] for name in sorted(closure()) if name in pins)
     command = [tools / "cyclonedx-py", "requirements", "--pyproject", "pyproject.toml"]
     options = ["--spec-version", "1.6", "--output-format", "JSON", "--output-reproducible"]
     line = [*command, *options, "--validate", "--output-file", file, "-"]
@@ -65,10 +68,10 @@ def _vulnerabilities(tools: Path) -> int:
 
 
 def _licences() -> int:
-    strange = [(name, text) for name, text in _declared(_closure()) if not _is_allowed(text)]
+    strange = [(name, text) for name, text in _declared(closure()) if not _is_allowed(text)]
     for name, text in strange:
         print(f"{name}: licence {text[:80]!r}: read it, then add it to LICENCES or leave it out")
-    print(f"licences of {len(_closure())} packages looked at, {len(strange)} to be read")
+    print(f"licences of {len(closure())} packages looked at, {len(strange)} to be read")
     return FOUND if strange else 0
 
 
@@ -85,11 +88,14 @@ def _declared(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield name, about["License-Expression"] or "; ".join(classifiers) or free
 
 
-def _closure() -> set[str]:
-    """What the dependencies of pyproject.toml bring along here, with the extras they ask for."""
+def closure(without: Container[str] = ()) -> set[str]:
+    """What the dependencies of pyproject.toml bring along here, with the extras they ask for.
+
+    `without` names dependencies that are left out, with what only they bring along.
+    """
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     lines = map(Requirement, project["dependencies"])
-    waiting = [line for line in lines if _applies(line)]
+    waiting = [line for line in lines if _applies(line) and line.name not in without]
     seen = set[tuple[str, str]]()
     while waiting:
         requirement = waiting.pop()
@@ -109,11 +115,23 @@ def _applies(requirement: Requirement, extra: str = "") -> bool:
 
 
 def _lock() -> list[str]:
+    """`name==version` of each package; the lines with sums are indented."""
     lines = Path("requirements.lock").read_text().splitlines()
-    return [line for line in lines if line and not line.startswith(("#", "-"))]
+    return [line.removesuffix(" \\") for line in lines if line and line[0] not in "#- "]
+
+
+def licences() -> int:
+    """A line for each package: name, version and licence, separated by tabs."""
+    for name, text in _declared(closure()):
+        print(name, metadata.version(name), text[:80], sep="\t")
+    return 0
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "audit":
         sys.exit(audit(Path(sys.argv[2])))
+    if sys.argv[1] == "licences":
+        sys.exit(licences())
+    if sys.argv[1] == "pins":
+        sys.exit(print("\n".join(_lock())))
     sys.exit(sbom(Path(sys.argv[2]), Path(sys.argv[3])))

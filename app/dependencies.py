@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, TypeVar, cast
 
-import anyio
 from asgi_correlation_id import correlation_id
 from fastapi import Depends, Query, Request, Response, params
 from fastapi.dependencies.utils import get_flat_params
@@ -14,13 +14,21 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from app.health import Health
+from app.http.caller_threads import CallerThreads
 from app.http.event_streams import EventStreams
+from app.http.held_memory import held_by
+from app.http.large_work import LargeWork
+from app.http.middleware import client_of
 from app.metrics.metrics import Metrics
+from app.metrics.scrapes import Scrapes
+from app.rendered_cards import RenderedCards
 from app.schemas.common import Limit
 from app.serving.predictor import Predictor
 from core.access.callers import Caller
 from core.context import Context
 from core.exceptions import Invalid, NotFound
+from core.validation import MAX_ERRORS
+from models.nearest import nearest_name
 
 DEFAULT_LIMIT = 50
 PATIENCE_SECONDS = 0.1  # a watcher is a task, which takes longer than decoding a row
@@ -37,11 +45,15 @@ class Services:
 
     context: Context
     metrics: Metrics
+    scrapes: Scrapes
     predictor: Predictor
     health: Health
     event_streams: EventStreams
-    writers: anyio.CapacityLimiter  # threads of uploads, so that a slow disk blocks no others
-    readers: anyio.CapacityLimiter  # threads that read sources
+    cards: RenderedCards
+    writers: CallerThreads  # of uploads, so that a slow disk blocks no other requests
+    readers: CallerThreads  # of requests that read sources
+    plain: CallerThreads  # of routes that are plain functions (`app.plain_routes`)
+    large_work: LargeWork
 
 
 async def get_services(request: Request) -> Services:
@@ -52,7 +64,12 @@ async def get_services(request: Request) -> Services:
 def caller_of(request: Request) -> Caller:
     """The caller of a request, which `app.http.middleware.check_keys` has identified."""
     caller: Caller = request.state.caller
-    return caller.with_request(correlation_id.get(), getattr(request.state, "operation", None))
+    operation = getattr(request.state, "operation", None)
+
+    def hold(num_bytes: int) -> None:
+        held_by(request).stored(num_bytes)
+
+    return caller.with_request(correlation_id.get(), operation, client_of(request.scope), hold)
 
 
 async def get_context(
@@ -94,7 +111,8 @@ async def check_parameters(request: Request) -> None:
         return
     fields = get_flat_params(route.dependant)
     known = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
-    errors = [(name, _unknown(known)) for name in request.query_params if name not in known]
+    unknown = islice((name for name in request.query_params if name not in known), MAX_ERRORS)
+    errors = [(name, _unknown(name, known)) for name in unknown]
     names = [name for name, _ in request.query_params.multi_items()]
     errors += [(name, "is given twice") for name in known if names.count(name) > 1]
     if errors:
@@ -169,5 +187,7 @@ class DirectRoute(APIRoute):
         await response(scope, receive, send)
 
 
-def _unknown(known: set[str]) -> str:
-    return f"unknown parameter; known are {', '.join(sorted(known)) or 'none'}"
+def _unknown(name: str, known: set[str]) -> str:
+    near = nearest_name(name, known)
+    meant = "" if near is None else f" {name!r}: did you mean {near!r}?"
+    return f"unknown parameter{meant}; known are {', '.join(sorted(known)) or 'none'}"

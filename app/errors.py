@@ -73,6 +73,7 @@ STATUSES: Mapping[type[Exception], int] = {
     core.Conflict: 409,
     core.TooLarge: 413,
     core.UnsupportedFormat: 415,
+    core.WrongHost: 421,
     core.Invalid: 422,
     KeyReused: 422,
     core.LimitReached: 429,

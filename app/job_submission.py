@@ -1,23 +1,24 @@
 """Submits a job: writes its row, then sends the message that wakes a worker."""
 
-from functools import partial
+import re
+from collections.abc import Sequence
 
 import structlog
 from asgi_correlation_id import correlation_id
 
-from app.joint_training import resolve_targets
 from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
 from core.datasets.dataset import Dataset
-from core.datasets.findings.target_checks import check_target
-from core.datasets.findings.training_notes import notes_on_columns
+from core.datasets.resolution import notes_on_targets, resolve_targets
 from core.exceptions import Invalid, NotFound, Unavailable
+from core.jobs.backlog import read_backlog
 from core.jobs.jobs import Job, Origin
 from core.jobs.specs import AcquireSpec, EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
 from models.config import ModelConfig
-from models.training.task_choice import explain_task
+from models.tabular.streaming.limits import is_streamed
 
+CUDA = re.compile(r"cuda(:\d{1,3})?")  # which cards a worker has, only the worker knows
 log = structlog.stdlib.get_logger(__name__)
 
 
@@ -51,9 +52,10 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
         InvalidData: a column or setting cannot work; the error has its JSON pointer.
     """
     dataset = find_dataset(context, request)
-    each = resolve_targets(context, request, dataset)
-    notes = [note for given, config in each for note in notes_on(context, dataset, given, config)]
-    first, *others = (config for _, config in each)
+    given = given_configs(request, dataset)
+    _check_device(context, given[0].training.device)
+    first, *others = resolved = resolve_targets(context.datasets, dataset, given)
+    check_memory(context, dataset, resolved)
     return TrainSpec(
         model=request.model,
         dataset=dataset.id,
@@ -62,26 +64,37 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
         alias=request.alias,
         metadata=request.metadata,
         given=request.given(),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=notes_on_targets(context.datasets, dataset, given, resolved),
     )
 
 
-def notes_on(
-    context: Context, dataset: Dataset, config: ModelConfig, resolved: ModelConfig
-) -> tuple[str, ...]:
-    """What is decided about target and features of a training, for its job and version.
-
-    Args:
-        config: as the request has it.
-        resolved: the same with every default filled in.
-    """
-    load = partial(context.datasets.columns, dataset.id)
+def check_memory(
+    context: Context,
+    dataset: Dataset,
+    configs: Sequence[ModelConfig],
+    *,
+    compared: bool = False,
+) -> None:
+    """Raise `InvalidData` for a training that needs too much memory and cannot be streamed."""
     profiles = {profile.name: profile for profile in dataset.columns}
-    found = check_target(dataset, config.target, load)
-    return (
-        *explain_task(config, profiles, dataset.rows, load),
-        *notes_on_columns(dataset, resolved, found, chosen=config.features is not None),
-    )
+    memory = context.settings.training_memory_bytes
+    is_streamed(configs, profiles, dataset.rows, memory, compared=compared)
+
+
+def _check_device(context: Context, wanted: str) -> None:
+    """Raise `Invalid` for a device that no live worker has. Without live workers any may come."""
+    known = read_backlog(context.database).live_workers
+    has_cuda = any(device.startswith("cuda") for device in known)
+    is_there = wanted in ("auto", "cpu") or (CUDA.fullmatch(wanted) and (has_cuda or not known))
+    if not is_there:
+        there = ["auto", "cpu", *sorted({*known} - {"cpu"})]
+        message = f"no worker has {wanted!r}; there are {', '.join(there)}"
+        raise Invalid([("/training/device", message)])
+
+
+def given_configs(request: TrainRequest, dataset: Dataset) -> list[ModelConfig]:
+    """The configuration of each target as the request has it."""
+    return [one.config(dataset.columns, one.method) for one in request.each()]
 
 
 def enqueue(context: Context, spec: TrainSpec | EvaluateSpec | AcquireSpec) -> Job:

@@ -29,7 +29,9 @@ from app.schemas.predictions import (
     PredictResponse,
     TextPredictResponse,
 )
+from app.schemas.schedules import ScheduleRequest
 from app.schemas.training import TrainRequest
+from app.schemas.webhooks import WebhookRequest
 from core.access.keys import Scope
 
 REFERENCE = "#/components/schemas/{model}"
@@ -49,9 +51,11 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     BatchRequest,
     CompareRequest,
     FeedbackRequest,
+    ScheduleRequest,
     SharingRequest,
     ColumnsRequest,
     SourceRequest,
+    WebhookRequest,
 )
 RESPONSES: tuple[type[BaseModel], ...] = (
     Problem,

@@ -102,12 +102,15 @@ def table(cells: list[dict[str, Any]]) -> str:
             }
             cores = 1e9 / SECONDS_PER_DAY / max(rates.values())
             figures = [results.figure(rates.get(rows), 2) for rows in ROWS]
-            lines.append([network, samples, *figures, results.figure(cores, 2)])
+            seconds = 1e6 / max(rates.values())
+            last = [results.figure(cores, 2), results.figure(seconds, 2)]
+            lines.append([network, samples, *figures, *last])
     headers = [
         "network",
         "samples",
         *(f"{rows} at a time" for rows in ROWS),
         "cores for 10⁹ rows a day",
+        "core-seconds per 10⁶ rows",
     ]
     return results.markdown(headers, lines)
 

@@ -12,10 +12,10 @@ import statistics
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
@@ -26,10 +26,11 @@ from models.likelihoods import Categorical
 from models.networks import MLP
 from models.randomness import generator
 from models.tabular.task import RowTask
-from models.training.distributed import ALONE, Ranks
+from models.training.distributed import ALONE, Ranks, process_group
 from models.training.trainer import Trainer
 
 WIDTHS = (784, 400, 400, 10)
+TIMEOUT = timedelta(minutes=5)
 STEPS = 16  # of an epoch, for every batch size
 
 
@@ -56,14 +57,16 @@ def launch(processes: int, options: list[str]) -> None:
 
 def run_rank(batches: list[int], rounds: int) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    ranks = Ranks.current()
+    with process_group("gloo", TIMEOUT):
+        report(Ranks.current(), batches, rounds)
+
+
+def report(ranks: Ranks, batches: list[int], rounds: int) -> None:
     cells = [measure(ranks, batch, rounds) for batch in batches]
     if ranks.leads:
         settings = {"widths": WIDTHS, "steps": STEPS, "processes": ranks.size, "rounds": rounds}
         data = {"machine": results.machine(), "settings": settings, "cells": cells}
         print(table(cells, ranks.size), results.save("distributed", data), sep="\n\n")
-    dist.destroy_process_group()
 
 
 def measure(ranks: Ranks, batch: int, rounds: int) -> dict[str, Any]:

@@ -73,10 +73,12 @@ def resident_mib(server: Server) -> float:
 
 
 def table(found: dict[str, float]) -> str:
-    headers = ["models", "memory before, MiB", "with all loaded, MiB"]
+    headers = ["models", "memory before, MiB", "with all loaded, MiB", "each, MiB"]
     headers += ["first answer, ms", "second answer, ms", "difference: loading, ms"]
     loading = found["first_ms"] - found["again_ms"]
-    values = [found["mib_before"], found["mib"], found["first_ms"], found["again_ms"], loading]
+    each = (found["mib"] - found["mib_before"]) / found["models"]
+    values = [found["mib_before"], found["mib"], each]
+    values += [found["first_ms"], found["again_ms"], loading]
     return results.markdown(headers, [[found["models"], *map(results.figure, values)]])
 
 

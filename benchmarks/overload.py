@@ -45,14 +45,14 @@ RECOVERED = 2.0  # times the latency before the overload
 
 def run(seconds: float, times: float) -> dict[str, Any]:
     """Start a server and make all measurements, one after the other."""
-    with _serving() as server:
+    with serving() as server:
         return _measure(server, seconds, times)
 
 
 def serve() -> None:
     """Start only the server, and print how to load it with another generator."""
     body = results.RESULTS / f"{NAME}.json.body"
-    with _serving() as server:
+    with serving() as server:
         body.write_bytes(_request().partition(b"\r\n\r\n")[2])
         url = f"http://127.0.0.1:{server.port}/predict"
         print(f"hey -c 640 -z 8s -o csv -m POST -T application/json -D {body} {url}", flush=True)
@@ -60,7 +60,7 @@ def serve() -> None:
 
 
 @contextmanager
-def _serving() -> Iterator[Server]:
+def serving() -> Iterator[Server]:
     results.RESULTS.mkdir(exist_ok=True)
     log = results.RESULTS / f"{NAME}.log"
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
@@ -143,7 +143,7 @@ def _idle_connections(server: Server) -> dict[str, float]:
         before = _rss(server)
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(IDLE)]
         for reader, writer in opened:
-            writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await reader.readuntil(b"}")
         held, used, began = _rss(server), server.cpu_seconds(), time.perf_counter()
         await asyncio.sleep(3)  # uvicorn keeps an idle connection for 5 s

@@ -135,11 +135,12 @@ def table(cells: list[dict[str, Any]]) -> str:
             results.figure(cell["p99_ms"], 2),
             results.figure(cell["cpu"], 2),
             cell["failures"],
+            results.figure(1e6 * cell["cpu"] / (cell["rows"] * cell["requests_per_second"]), 2),
         ]
         for cell in cells
     ]
     headers = ["network", "rows per request", "requests/s", "rows/s", "p50 ms", "p99 ms"]
-    return results.markdown([*headers, "CPU, cores", "failed"], lines)
+    return results.markdown([*headers, "CPU, cores", "failed", "core-seconds per 10⁶ rows"], lines)
 
 
 if __name__ == "__main__":

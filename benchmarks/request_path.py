@@ -38,7 +38,8 @@ from benchmarks.shapes import Shape
 from core.process.long_lived import keep_present_objects
 from core.settings import load_settings
 from core.telemetry.logging import configure_logging
-from credence.serving.api_thread import ApiThread, listen
+from credence.serving.api_thread import ApiThread
+from credence.serving.listener import listen
 from models.prediction.compiled.compiler import compiler
 from models.tabular.model import TabularModel
 

@@ -17,11 +17,17 @@ from core.jobs.row_scores import RowScoreFiles
 from core.jobs.workers import Workers
 from core.predictions.feedback import Feedback
 from core.predictions.stored_predictions import StoredPredictions
+from core.process.memory_budget import MemoryBudget
 from core.process.scratch import Scratch
 from core.registry.registry import Registry
+from core.schedules.schedules import Schedules
+from core.schedules.starts import Starts
+from core.search import Search
 from core.settings import Settings
 from core.sources.reading import Sources
 from core.storage import ArtifactStore, open_store
+from core.webhooks.receivers import Rules, read_rules
+from core.webhooks.webhooks import Webhooks
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,13 @@ class Context:
     database: Database
     store: ArtifactStore
     queue: Queue
+    memory: MemoryBudget
     caller: Caller = SERVICE
 
     @cached_property
     def datasets(self) -> Datasets:
         max_bytes, folder = self.settings.max_dataset_bytes, self.scratch.path
-        return Datasets(self.database, self.store, max_bytes, folder, self.caller)
+        return Datasets(self.database, self.store, max_bytes, folder, self.caller, self.memory)
 
     @cached_property
     def sources(self) -> Sources:
@@ -51,6 +58,18 @@ class Context:
     @cached_property
     def registry(self) -> Registry:
         return Registry(self.database, self.store, self.caller)
+
+    @cached_property
+    def search(self) -> Search:
+        return Search(self.database, self.caller)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        return Schedules(self.database, self.caller)
+
+    @cached_property
+    def starts(self) -> Starts:
+        return Starts(self.database)
 
     @cached_property
     def results(self) -> Results:
@@ -79,6 +98,15 @@ class Context:
     @cached_property
     def shares(self) -> Shares:
         return Shares(self.database, self.caller)
+
+    @cached_property
+    def webhook_rules(self) -> Rules:
+        """The receivers that may be reached."""
+        return read_rules(self.settings.webhooks)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        return Webhooks(self.database, self.webhook_rules, self.caller)
 
     @cached_property
     def replies(self) -> Replies:
@@ -112,4 +140,5 @@ def open_context(settings: Settings) -> Context:
     store = open_store(settings)
     scratch = Scratch(settings.data_dir / "scratch")
     scratch.remove_leftovers()
-    return Context(settings, scratch, database, store, Queue(settings))
+    memory = MemoryBudget(settings.memory_bytes)
+    return Context(settings, scratch, database, store, Queue(settings), memory)

@@ -60,6 +60,16 @@ class QuotaExceeded(TooLarge):
     """The caller's quota of stored bytes is used up. The message gives the quota."""
 
 
+class WrongHost(CredenceError):
+    """A request calls the service by a name that is not its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"this service is not {name[:100]!r}: call it by its own name, or add this one to "
+            "CREDENCE_ALLOWED_HOSTS"
+        )
+
+
 class UnsupportedFormat(CredenceError):
     """An unknown format or encoding. The message lists the known ones."""
 

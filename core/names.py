@@ -1,7 +1,9 @@
 """Names that users give, identifiers that the service gives, and paths of settings."""
 
+import os
 import re
 import secrets
+import socket
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -19,6 +21,11 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 def new_id(prefix: str) -> str:
     """A new identifier: the prefix and 96 random bits."""
     return f"{prefix}_{secrets.token_hex(12)}"
+
+
+def new_worker_id() -> str:
+    """A name that no other worker has or had: where it was made, and 24 random bits."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def dotted_paths(
@@ -59,8 +66,16 @@ def check_identifier(kind: str, identifier: str) -> str:
 def check_model_name(name: str, path: str = "/model") -> str:
     """Return `name`, or raise `Invalid` when it does not match the contract's pattern."""
     if not _MODEL_NAME.fullmatch(name):
-        raise Invalid([(path, f"{name[:80]!r} is not a model name: it must match {MODEL_NAME}")])
+        raise Invalid([(path, name_advice(name))])
     return name
+
+
+def name_advice(name: str) -> str:
+    """What a name that is no model's or alias's would have to be, with one that is like it."""
+    near = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("._-")[:63] or "model"
+    return f"{name[:80]!r}: use lower-case letters, digits, '.', '_' and '-', such as {near!r}" + (
+        " (at most 63 characters)" if len(name) > len(near) == 63 else ""
+    )
 
 
 def model_name_of(data_name: str) -> str:
@@ -72,7 +87,7 @@ def model_name_of(data_name: str) -> str:
 def check_alias(alias: str, path: str = "/alias") -> str:
     """Return `alias`, or raise `Invalid`. A number is not an alias: `3` means version 3."""
     if not _MODEL_NAME.fullmatch(alias):
-        raise Invalid([(path, f"{alias[:80]!r} is not an alias: it must match {MODEL_NAME}")])
+        raise Invalid([(path, name_advice(alias))])
     if alias.isdecimal():
         raise Invalid([(path, f"the alias {alias!r} would read as a version number: add a letter")])
     return alias

@@ -9,21 +9,27 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from core.access.claims import check_rules
+from core.access.hosts import check_names
+from core.access.proxies import check_proxies
 from core.exceptions import InvalidSetting
 from core.process.resources import available_bytes, available_cores
-from core.sources.rules import read_rules
+from core.sources.rules import read_folders, read_rules
 from core.sources.secrets import read_secrets
 from core.telemetry import otel_variables
 from core.urls import (
     check_artifact_url,
     check_broker_url,
     check_database_url,
+    check_docs_url,
+    check_issuer,
     mask,
     to_bucket,
     to_directory,
     with_driver,
     with_password,
 )
+from core.webhooks import receivers
 
 PREFIX = "CREDENCE_"
 CLIENT_VARIABLES = {"CREDENCE_URL", "CREDENCE_KEY"}  # read by the command line, not by a server
@@ -42,8 +48,22 @@ def _most_memory() -> int:
     return available_bytes() * 9 // 10
 
 
+def _half_the_memory() -> int:
+    return available_bytes() // 2
+
+
 def _check_sources(text: str) -> str:
     read_rules(text)
+    return text
+
+
+def _check_webhooks(text: str) -> str:
+    receivers.read_rules(text)
+    return text
+
+
+def _check_destinations(text: str) -> str:
+    read_folders(text)
     return text
 
 
@@ -96,6 +116,9 @@ class Settings(BaseSettings):
         30, description="time to receive one body, plus a second per 8192 bytes of it"
     )
     max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="size of one data set, decoded")
+    training_memory_bytes: Bytes = Field(
+        2 * GIBIBYTE, description="encoded columns of a training that are kept in memory"
+    )
     sources: Annotated[str, AfterValidator(_check_sources)] = Field(
         "",
         description="what data sets may be read from: folders (s3://bucket/folder/, https://host/, "
@@ -108,12 +131,30 @@ class Settings(BaseSettings):
     source_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         240, description="time to read one source"
     )
+    webhooks: Annotated[str, AfterValidator(_check_webhooks)] = Field(
+        "",
+        description="hosts that webhooks may reach (hooks.example.org, *.example.org, "
+        "private+http://host:port), separated by commas; none by default",
+    )
+    destinations: Annotated[str, AfterValidator(_check_destinations)] = Field(
+        "",
+        description="where offline predictions may be written: folders (s3://bucket/folder/, "
+        "file:///folder/), separated by commas; none by default",
+    )
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")
-    max_queued_work: Work = Field(40_000_000, description="rows × samples of all queued requests")
-    max_queued_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
-        2, description="estimated time of all queued predictions, without slices of large ones"
+    max_queued_work: Work = Field(
+        40_000_000, description="rows × samples of the queued requests of a caller"
     )
+    max_queued_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        2, description="estimated time of the queued predictions of a caller; of all, twice as long"
+    )
+    max_whole_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        10,
+        description="estimated time of a prediction that is computed in one piece: a forecast of a "
+        "series, a text, draws of dependent rows",
+    )
+    max_answer_bytes: Bytes = Field(2**26, description="estimated size of one answer as text")
     max_stored_bytes: Bytes = Field(2**20, description="size of the rows of one stored prediction")
     stored_days: Annotated[float, Field(gt=0, le=3650)] = Field(
         30, description="how long a stored prediction is kept"
@@ -127,10 +168,31 @@ class Settings(BaseSettings):
     feedback_rows: Annotated[int, Field(ge=100, le=100_000)] = Field(
         1000, description="newest labelled rows of a version that its rolling metrics cover"
     )
-    model_cache_bytes: Bytes = Field(2 * GIBIBYTE, description="memory for loaded models")
+    model_cache_bytes: Bytes = Field(
+        2 * GIBIBYTE,
+        description="memory for loaded models, at most a quarter of CREDENCE_MEMORY_BYTES",
+    )
+    memory_bytes: Annotated[int, Field(ge=2**26, le=2**50)] = Field(
+        default_factory=_half_the_memory,
+        description="memory that uploads, imports, loaded models and results of one process may "
+        "hold together",
+    )
+    allowed_hosts: Annotated[str, AfterValidator(check_names)] = Field(
+        "",
+        description="names by which clients may call the service, separated by commas; besides "
+        "those of the address on which it listens",
+    )
+    trusted_proxies: Annotated[str, AfterValidator(check_proxies)] = Field(
+        "127.0.0.1,::1",
+        description="addresses and networks of proxies whose X-Forwarded-For and "
+        "X-Forwarded-Proto are believed, separated by commas",
+    )
+    worker_metrics_host: Annotated[str, Field(min_length=1)] = Field(
+        "127.0.0.1", description="address on which the worker's metrics are served"
+    )
     worker_metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 9101
     lease_seconds: Annotated[int, Field(ge=2, le=3600)] = Field(
-        60, description="a job is given to another worker after this time without a renewal"
+        15, description="a job is given to another worker after this time without a renewal"
     )
     max_attempts: Annotated[int, Field(ge=1, le=100)] = Field(
         3, description="a job fails after it has lost this many workers"
@@ -142,7 +204,30 @@ class Settings(BaseSettings):
         default_factory=_most_memory, description="memory of a worker that runs a job"
     )
     checkpoint_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        60, description="time between two checkpoints of a training"
+        300, description="longest time between two checkpoints of a training"
+    )
+    docs_url: Annotated[str, AfterValidator(check_docs_url)] | None = Field(
+        None, description="where the pages of `make docs` are served, for links of the dashboard"
+    )
+    oidc_issuer: Annotated[str, AfterValidator(check_issuer)] | None = Field(
+        None, description="URL of an OpenID Connect provider whose tokens are accepted beside keys"
+    )
+    oidc_audience: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        None, description="what a token must be for: `aud`"
+    )
+    oidc_scopes: Annotated[str, AfterValidator(check_rules)] = Field(
+        "",
+        description="which claims give which scope: claim=value:scope, such as "
+        "groups=data-science:train, separated by commas",
+    )
+    oidc_owner: Annotated[str, Field(min_length=1, max_length=256)] = Field(
+        "sub", description="the claim that names the owner of what a token's holder makes"
+    )
+    oidc_client_id: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        None, description="the dashboard's client at the provider; without it people sign in by key"
+    )
+    oidc_client_secret_file: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, description="a file with the secret of that client; none for a public client"
     )
     auth: Annotated[Literal["auto", "off"], BeforeValidator(_lower_case)] = "auto"
     admin_key_file: Path | None = None
@@ -166,6 +251,22 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _sign_on_is_whole(self) -> "Settings":
+        given = {
+            name: value
+            for name, value in self
+            if name.startswith("oidc_") and value != type(self).model_fields[name].default
+        }
+        for name in ("oidc_issuer", "oidc_audience", "oidc_scopes") if given else ():
+            if name not in given:
+                raise ValueError(
+                    f"CREDENCE_{name.upper()} is missing, which "
+                    f"CREDENCE_{next(iter(given)).upper()} needs: give "
+                    f"{type(self).model_fields[name].description}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _sources_hold_no_secrets(self) -> "Settings":
         """No folder that may be read has the service's own data, or a secret."""
         for entry in read_rules(self.sources).uris:
@@ -175,6 +276,16 @@ class Settings(BaseSettings):
                     raise ValueError(
                         f"CREDENCE_SOURCES={entry}: has {path}, which no data set may be read "
                         "from: give a folder beside it"
+                    )
+        for entry in read_folders(self.destinations):
+            folder = Path("/", *entry.segments[:-1]).resolve()
+            for path in (self.data_dir, self.source_secrets_file, self.admin_key_file):
+                if entry.scheme != "file" or path is None:
+                    continue
+                if path.resolve().is_relative_to(folder) or folder.is_relative_to(path.resolve()):
+                    raise ValueError(
+                        f"CREDENCE_DESTINATIONS={entry}: {path} is there, where no prediction may "
+                        "be written: give a folder beside it"
                     )
         try:
             read_secrets(self.source_secrets_file)

@@ -12,6 +12,8 @@ BROKERS = ("filesystem", "redis", "rediss", "redis+socket")
 
 DATABASE_EXAMPLE = "sqlite:////path/to/file.db or postgresql://user:password@host:5432/name"
 BROKER_EXAMPLE = "filesystem:// or redis://host:6379/0"
+ISSUER_EXAMPLE = "https://login.example.com/realm"
+DOCS_EXAMPLE = "https://docs.example.org/credence/"
 STORE_EXAMPLE = "file:///path/to/directory or s3://bucket/prefix"
 
 _URL = re.compile(r"(?P<scheme>[^:/]+://)(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
@@ -90,6 +92,35 @@ def to_bucket(artifact_url: str) -> tuple[str, str]:
 def to_directory(artifact_url: str) -> Path:
     """The directory of a `file://` URL."""
     return Path(unquote(urlsplit(artifact_url).path)).resolve()
+
+
+def check_issuer(url: str) -> str:
+    """The URL of a sign-on provider. Over plain HTTP it must be on this machine: keys come from it.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    parts, scheme = urlsplit(url), _scheme(url, ISSUER_EXAMPLE)
+    is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if not parts.hostname or scheme not in (("http", "https") if is_local else ("https",)):
+        raise ValueError(f"give {ISSUER_EXAMPLE}")
+    if "@" in parts.netloc or parts.fragment:
+        raise ValueError(f"has a user name or a fragment: give {ISSUER_EXAMPLE}")
+    return url
+
+
+def check_docs_url(url: str) -> str:
+    """The folder of the documentation's pages, with a final slash.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    parts, scheme = urlsplit(url), _scheme(url, DOCS_EXAMPLE)
+    if not parts.hostname or scheme not in ("http", "https"):
+        raise ValueError(f"give {DOCS_EXAMPLE}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(f"has a user name, a query or a fragment: give {DOCS_EXAMPLE}")
+    return url.rstrip("/") + "/"
 
 
 def mask(value: str) -> str:

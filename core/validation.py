@@ -6,6 +6,7 @@ reports errors of every branch. This module removes the names, and the errors of
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -14,14 +15,18 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from core.exceptions import Invalid, TooLarge
+from core.known_fields import DISCRIMINATOR, meant_field
+from core.names import MODEL_NAME, name_advice
+from models.nearest import nearest_name
 
 Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
-DISCRIMINATOR = "kind"
 MAX_ERRORS = 100  # in one response
+MAX_COUNTED = 2000  # more errors are not looked at: pydantic makes objects of all of them
 MAX_VALUES = 2**18  # in a document: pydantic needs a kilobyte per wrong value
 MAX_KNOWN, MAX_KNOWN_LENGTH = 256, 2048  # documents that are validated once, and their length
+MAX_NAME_LENGTH = 64  # of a name that is compared with known ones: no field's is longer
 MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
@@ -35,7 +40,9 @@ OBJECT_TYPES = {
     "dict_type",
     "union_tag_not_found",
 }
-NAMES_A_FIELD = {"missing", "extra_forbidden", "unexpected_keyword_argument"}
+UNKNOWN_FIELD = {"extra_forbidden", "unexpected_keyword_argument"}
+NAMES_A_FIELD = {"missing", *UNKNOWN_FIELD}
+QUOTED = re.compile("'([^']*)'")  # a name in pydantic's list of those that it expects
 
 
 def validate(model: type[Model], document: dict[str, Any]) -> Model:
@@ -72,8 +79,12 @@ def _validated(model: type[Model], text: str, document: dict[str, Any]) -> Model
     try:
         return model.model_validate_json(text, strict=True, context=document)
     except ValidationError as error:
+        if (count := error.error_count()) > MAX_COUNTED:
+            raise Invalid(
+                [("", f"{count} of its values are wrong: try one of them alone")]
+            ) from None
         first = error.errors(include_url=False)[:MAX_ERRORS]
-        raise Invalid(field_errors(first, document)) from None
+        raise Invalid(field_errors(first, document, model)) from None
 
 
 def _num_values(value: object) -> int:
@@ -91,14 +102,42 @@ def _num_values(value: object) -> int:
     return 1
 
 
-def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:
-    """Pointer and message per field; several messages about one field are joined by "or"."""
+def field_errors(
+    errors: Sequence[ErrorDetails], document: object, model: type[BaseModel]
+) -> list[tuple[str, str]]:
+    """Pointer and message per field; several messages about one field are joined by "or".
+
+    The field, or the value, that was probably meant follows.
+    """
     messages: dict[str, list[str]] = {}
+    meant: dict[str, str] = {}
     for path, error in _of_deepest_branches(_of_matching_kinds(errors, document), document):
         message = describe(error)
         if message not in messages.setdefault(path, []):
             messages[path].append(message)
-    return [(path, _either(alternatives)) for path, alternatives in messages.items()]
+        if near := _meant(error, document, model):
+            meant[path] = near
+    return [(path, _either(each) + meant.get(path, "")) for path, each in messages.items()]
+
+
+def _meant(error: ErrorDetails, document: object, model: type[BaseModel]) -> str:
+    """What follows a message about an unknown name: the nearest known one, if any is near."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in UNKNOWN_FIELD:
+        name: object = error["loc"][-1]
+    elif kind == "literal_error":
+        name, known = error["input"], context["expected"]
+    elif kind == "union_tag_invalid":
+        name, known = context["tag"], context["expected_tags"]
+    else:
+        return ""
+    if not isinstance(name, str) or len(name) > MAX_NAME_LENGTH:
+        return ""
+    if kind in UNKNOWN_FIELD:
+        near = meant_field(model, _known(error, document), document)
+        return f" {name!r}: did you mean {near!r}?" if near else ""
+    near = nearest_name(name, QUOTED.findall(known))
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def pointer(location: Iterable[int | str]) -> str:
@@ -166,7 +205,7 @@ def _is_other_kind(error: ErrorDetails, document: object) -> bool:
 
 
 def describe(error: ErrorDetails) -> str:
-    """The message of an error, without the value that was sent."""
+    """The message of an error, without the value that was sent unless it is a name."""
     kind = error["type"]
     if kind in MESSAGES:
         return MESSAGES[kind]
@@ -174,6 +213,8 @@ def describe(error: ErrorDetails) -> str:
         return "must be an object"
     if kind == "union_tag_invalid":
         return f"must be one of {error['ctx']['expected_tags']}"
+    if kind == "string_pattern_mismatch" and error["ctx"]["pattern"] == f"^{MODEL_NAME}$":
+        return name_advice(error["input"])
     return error["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from credence import __version__
+from credence.agents import command as agents
 from credence.commands import (
     acquire,
     audit,
@@ -20,10 +21,15 @@ from credence.commands import (
     feedback,
     jobs,
     models,
+    open_page,
     predict,
+    schedules,
     train,
+    webhooks,
 )
+from credence.commands.near import SuggestingGroup
 from credence.rendering import fail
+from credence.safe_path import keep_children_out
 
 TRAIN, SERVE, MANAGE = "Train and predict", "Run the service", "Inspect and manage"
 SERVICE_COMMANDS = ("serve", "api", "worker", "migrate", "doctor", "backup", "restore", "keys")
@@ -31,6 +37,7 @@ EXIT_NOT_INSTALLED = 2
 
 app = typer.Typer(
     name="credence",
+    cls=SuggestingGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -62,7 +69,7 @@ def _not_installed(context: typer.Context) -> None:
     """End a command that needs the service, which is not installed."""
     fail(
         f"`credence {context.info_name}` needs the service, only the client is installed: "
-        "pip install credence-server",
+        "in a clone, pip install ./credence ./credence/scoring .",
         EXIT_NOT_INSTALLED,
     )
 
@@ -85,11 +92,21 @@ else:
     ANY_ARGUMENTS = {"ignore_unknown_options": True, "allow_extra_args": True}
     for name in SERVICE_COMMANDS:
         app.command(name, hidden=True, context_settings=ANY_ARGUMENTS)(_not_installed)
+app.command(rich_help_panel=TRAIN)(agents.mcp)
+app.command("open", rich_help_panel=MANAGE)(open_page.open_page)
 app.command(rich_help_panel=MANAGE)(audit.audit)
-for name, group in {"models": models.app, "datasets": datasets.app, "jobs": jobs.app}.items():
+GROUPS = {
+    "models": models.app,
+    "datasets": datasets.app,
+    "jobs": jobs.app,
+    "schedules": schedules.app,
+    "webhooks": webhooks.app,
+}
+for name, group in GROUPS.items():
     app.add_typer(group, name=name, rich_help_panel=MANAGE)
 
 
 def main() -> None:
     """Entry point of the `credence` command."""
+    keep_children_out()
     app(prog_name="credence")

@@ -1,13 +1,15 @@
 """Progress bars, on standard error or in a notebook.
 
-Standard output is not redirected. By default rich would send it to the bar's console, which is
-standard error.
+In a notebook a bar is HTML that is replaced in place, which needs no package of widgets. Standard
+is not redirected. By default rich would send it to the bar's console, which is standard error.
 """
 
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -30,10 +32,36 @@ STAGES = {
 
 
 def is_interactive() -> bool:
-    """Whether standard error is a terminal, or this is a notebook that can show bars."""
-    if Console(stderr=True).is_jupyter:
-        return importlib.util.find_spec("ipywidgets") is not None
-    return sys.stderr.isatty()
+    """Whether standard error is a terminal, or this is a notebook."""
+    return is_notebook() or sys.stderr.isatty()
+
+
+def is_notebook() -> bool:
+    """Whether this is the process of a notebook."""
+    return Console(stderr=True).is_jupyter
+
+
+class NotebookBar:
+    """A bar in the output of a cell, which each call replaces."""
+
+    def __init__(self) -> None:
+        self._display: Any = import_module("IPython.display")
+        self._handle: Any = None
+
+    def __call__(self, fraction: float | None, text: str) -> None:
+        """Show the bar, without an end if the fraction is not known."""
+        page = self._display.HTML(bar_html(fraction, text))
+        if self._handle is None:
+            self._handle = self._display.display(page, display_id=True)
+        else:
+            self._handle.update(page)
+
+
+def bar_html(fraction: float | None, text: str) -> str:
+    """A bar, and its fraction and a text beside it."""
+    value = "" if fraction is None else f" value='{fraction:.4f}'"
+    done = "" if fraction is None else f" {fraction:.0%}"
+    return f"<div><progress{value} max='1'></progress>{done} {escape(text)}</div>"
 
 
 @contextmanager
@@ -41,6 +69,10 @@ def job_bar(
     console: Console | None = None, *, visible: bool = True
 ) -> Iterator[Callable[[Job], None]]:
     """A progress bar for a job; yields a function to call with each state of the job."""
+    if visible and console is None and is_notebook():
+        cell = NotebookBar()
+        yield lambda job: cell(fraction_of(job), f"{job['status']} · {note_on(job)}".rstrip(" ·"))
+        return
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -55,8 +87,8 @@ def job_bar(
         task = bar.add_task("waiting", total=1.0, note="")
 
         def show(job: Job) -> None:
-            fraction = job["progress"]["fraction"] if job["progress"] else 0.0
-            bar.update(task, description=job["status"], completed=fraction, note=note_on(job))
+            status, done = job["status"], fraction_of(job)
+            bar.update(task, description=status, completed=done, note=note_on(job))
 
         yield show
 
@@ -68,6 +100,9 @@ def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[in
     Args:
         rows: the number of all rows; None if it is not known.
     """
+    if visible and is_notebook():
+        yield _rows_in_notebook(rows)
+        return
     bar = Progress(
         TextColumn("predicting"),
         BarColumn(),
@@ -89,6 +124,24 @@ def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[in
         yield show
 
 
+def _rows_in_notebook(rows: int | None) -> Callable[[int], None]:
+    cell, total = NotebookBar(), 0
+
+    def show(done: int) -> None:
+        nonlocal total
+        total += done
+        cell(total / rows if rows else None, f"predicting · {_count(total, rows)}")
+
+    return show
+
+
+def fraction_of(job: Job) -> float:
+    """How much of a job is done."""
+    if job["status"] == "succeeded":
+        return 1.0
+    return job["progress"]["fraction"] if job["progress"] else 0.0
+
+
 def _count(done: int, rows: int | None) -> str:
     return f"{done:,} rows" if rows is None else f"{done:,} of {rows:,} rows"
 
@@ -105,11 +158,17 @@ def note_on(job: Job) -> str:
     parts = [f"{stage}{unit} {progress.get(unit)}/{progress.get(f'{unit}s')}"]
     if "nelbo" in job["metrics"]:
         parts.append(f"nelbo {job['metrics']['nelbo']:.4g}")
-    eta_seconds = progress["eta_seconds"]
-    is_reliable = job["status"] == "running" and progress["fraction"] >= ETA_FROM
-    if eta_seconds is not None and is_reliable:
-        parts.append(f"about {_duration(eta_seconds)} left")
+    if (left := seconds_left(job)) is not None:
+        parts.append(f"about {_duration(left)} left")
     return " · ".join(parts)
+
+
+def seconds_left(job: Job) -> float | None:
+    """The estimate of a running job once enough is done for it to mean something."""
+    progress = job["progress"]
+    if progress is None or job["status"] != "running" or progress["fraction"] < ETA_FROM:
+        return None
+    return progress["eta_seconds"]
 
 
 def _stage(name: str) -> str:

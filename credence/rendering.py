@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from credence.digits import digits
 from credence.types import Card, Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
 SCORES = {  # and their headers, so short that the scores of one task fit into 80 characters
@@ -29,13 +30,15 @@ SCORES = {  # and their headers, so short that the scores of one task fit into 8
 CLASSICS = {"auto_ets": "AutoETS", "auto_theta": "AutoTheta", "auto_arima": "AutoARIMA"}
 VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": ""}
 PAIRED = ("compared_rows", "verdict", "difference", "difference_error", "optimism")
-NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
-SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
+NUMBER = r"-?\d[\d.,]*(e[+-]\d+)?%?"
+# Cells that must not be broken into two lines: numbers, spans, and strips (`credence.strips`).
+SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|[ ─●‹›]*")
 MAX_LEVELS = 6  # of a category that are shown, each with so many characters:
 MAX_LEVEL_LENGTH = 40
 MOST_CONFUSED = 10  # classes of a confusion table
 MIN_TEXT_WIDTH = 8  # characters of a column whose cells may be broken into lines
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # always in UTC
+GAP = 2  # characters between the columns of a table
 PIPED_WIDTH = 160  # characters of a table that is not printed on a terminal
 
 errors = Console(stderr=True, width=None if sys.stderr.isatty() else PIPED_WIDTH)
@@ -88,6 +91,15 @@ def print_table(
     for row, style in zip(cells, styles or [""] * len(cells), strict=True):
         table.add_row(*row, style=style)
     to.print(table, markup=False, highlight=False, crop=False)
+
+
+def table_width(columns: Mapping[str, Sequence[Any]]) -> int:
+    """The width of a table whose lines are not broken, by its headers and cells."""
+    widths = (
+        max(map(len, [*header.split("\n"), *(_cell(value) for value in values)]))
+        for header, values in columns.items()
+    )
+    return sum(widths) + GAP * (len(columns) - 1)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
@@ -315,9 +327,9 @@ def _classic_verdict(label: str, theirs: Mapping[str, Any]) -> str:
     found = theirs.get("verdict")
     if found is None:
         return ""
-    by = f"{abs(theirs['advantage']):.3g}"
+    by = digits(abs(theirs["advantage"]), 3)
     if theirs["advantage_error"] is not None:
-        by += f" ± {theirs['advantage_error']:.2g}"
+        by += f" ± {digits(theirs['advantage_error'], 2)}"
     better = {"better": f"this model by {by}", "worse": f"{label} by {by}"}
     return better.get(found, f"neither, {by}")
 
@@ -354,9 +366,11 @@ def print_card(card: Card) -> None:
     if requested:
         output.print("Requested settings", style="bold")
         print_fields({setting["setting"]: setting["value"] for setting in requested})
-    output.print("Known limits", style="bold")
-    for limit in card["limits"]:
-        output.print(f"- {limit}", markup=False, highlight=False)
+    for title, texts in (("Known limits", card["limits"]), ("Notes", card["notes"])):
+        if texts:
+            output.print(title, style="bold")
+        for text in texts:
+            output.print(f"- {text}", markup=False, highlight=False)
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Json:
@@ -398,7 +412,7 @@ def _cell(value: Any) -> str:
         case None:
             return ""
         case float():
-            return f"{value:.4g}"
+            return digits(value)
         case str() if TIMESTAMP.fullmatch(value):
             return value[:19].replace("T", " ")
         case _:

@@ -36,6 +36,12 @@ class ReadingOptions(TypedDict, total=False):
     sheet: str
 
 
+class DatasetOptions(ReadingOptions, total=False):
+    """How a data set is made from a file; `unique_rows` leaves out copies of earlier rows."""
+
+    unique_rows: bool
+
+
 class ColumnFix(TypedDict, total=False):
     """How to read one column; what is not given stays as it was found out."""
 
@@ -44,6 +50,7 @@ class ColumnFix(TypedDict, total=False):
     format: str
     missing: Sequence[str]
     use: bool
+    levels: Mapping[str, str]
 
 
 class ColumnReading(TypedDict):
@@ -51,6 +58,7 @@ class ColumnReading(TypedDict):
 
     format: str | None
     missing: list[str]
+    levels: NotRequired[dict[str, str]]
 
 
 class Column(TypedDict):
@@ -83,7 +91,7 @@ class Example(TypedDict):
 class Finding(TypedDict):
     """Something about a file or a column that its owner should know before a training.
 
-    `fix` is a body for `POST /datasets/{id}/columns`.
+    `fix` is a body for `POST /datasets/{id}/columns`. Those that are `advised` fit together.
     """
 
     code: str
@@ -93,6 +101,7 @@ class Finding(TypedDict):
     rows: int
     examples: list[Example]
     fix: Json | None
+    advised: bool
 
 
 class Dataset(TypedDict):
@@ -103,6 +112,7 @@ class Dataset(TypedDict):
     format: str
     rows: int
     columns: list[Column]
+    num_columns: NotRequired[int]
     bytes: int
     sha256: str
     created_at: str
@@ -158,6 +168,38 @@ class Job(TypedDict):
     created_at: str
     started_at: str | None
     finished_at: str | None
+
+
+class ScheduleRun(TypedDict):
+    """A run of a schedule; `outcome` is what its gate measured and decided, and the `reason`."""
+
+    number: int
+    reason: Literal["cron", "refresh", "manual"]
+    due_at: str
+    missed: int
+    job: str | None
+    status: str
+    version: int | None
+    outcome: Json | None
+    created_at: str
+
+
+class Schedule(TypedDict):
+    """A training that is repeated; `runs` are the newest ten."""
+
+    name: str
+    owner: NotRequired[str]
+    model: str
+    alias: str
+    train: Json
+    dataset: str
+    cron: str | None
+    time_zone: str
+    on: Literal["refresh"] | None
+    gate: Json
+    next_due: str | None
+    created_at: str
+    runs: list[ScheduleRun]
 
 
 class ComparedMethod(TypedDict):
@@ -343,6 +385,7 @@ class Card(TypedDict):
     importance: Importance
     signal_to_noise: Json | None
     out_of_distribution: list[Json]
+    notes: list[str]
     limits: list[str]
 
 
@@ -561,7 +604,10 @@ class TotalsOptions(TypedDict, total=False):
 
 
 class PredictSettings(ReadingOptions, total=False):
-    """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
+    """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`.
+
+    Of a file, `keep` names columns to copy before the predictions; "*" is all of them.
+    """
 
     samples: int
     seed: int
@@ -584,6 +630,7 @@ class PredictSettings(ReadingOptions, total=False):
     horizon: int
     anomalies: int
     store: bool
+    keep: Sequence[str]
 
 
 class Seen(TypedDict):
@@ -686,6 +733,7 @@ class PredictionAnswer(TypedDict):
     reading: NotRequired[Json]
     ignored: NotRequired[list[str]]
     notes: NotRequired[list[str]]
+    kept: NotRequired[dict[str, list[Any]]]
 
 
 class NextToken(TypedDict):
@@ -733,3 +781,64 @@ class Feedback(TypedDict):
     rows: int
     metrics: Json
     rolling: RollingFeedback
+    reading: NotRequired[Json]  # of a file
+    ignored: NotRequired[list[str]]
+    notes: NotRequired[list[str]]
+
+
+WebhookEvent = Literal[
+    "job.succeeded",
+    "job.failed",
+    "job.cancelled",
+    "alias.moved",
+    "alias.removed",
+    "gate.passed",
+    "gate.refused",
+    "drift.found",
+    "coverage.left",
+    "coverage.back",
+]
+
+
+class Webhook(TypedDict):
+    """A receiver of events; a disabled one is told nothing until it is enabled."""
+
+    id: str
+    owner: NotRequired[str]
+    url: str
+    events: list[WebhookEvent]
+    created_at: str
+    failing_since: str | None
+    disabled_at: str | None
+    disabled_reason: str | None
+
+
+class NewWebhook(Webhook):
+    """A new webhook, with the secret that verifies its deliveries."""
+
+    secret: str
+
+
+class DeliveryTry(TypedDict):
+    """One try to send a delivery; without a response, `response_status` is None."""
+
+    time: str
+    response_status: int | None
+    error: str | None
+    seconds: float
+
+
+class Delivery(TypedDict):
+    """An event that a webhook is told of; `id` is the same for all tries and replays."""
+
+    id: str
+    webhook: str
+    event: WebhookEvent
+    subject: str
+    status: Literal["pending", "delivered", "failed"]
+    attempts: int
+    next_attempt_at: str | None
+    tries: list[DeliveryTry]
+    body: Json
+    created_at: str
+    finished_at: str | None

@@ -10,25 +10,29 @@ ARG TORCH=cpu
 # To install from another place: the URL of a folder of wheels, and its host.
 ARG PIP_FIND_LINKS=
 ARG PIP_TRUSTED_HOST=
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_CONSTRAINT=/src/requirements.lock
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 RUN python3 -m venv --without-pip /opt/credence
-COPY pyproject.toml requirements.lock ./
-COPY credence/pyproject.toml credence/
-COPY credence/scoring/pyproject.toml credence/scoring/
-# Dependencies first, so that a change of the source does not install them again.
+COPY docker/requirements.lock docker/torch.lock docker/cuda.lock docker/build.lock ./
+# Dependencies first, so that a change of the source does not install them again. Each file must have
+# a sum in the locks. PyTorch's page has only torch's CPU build, and nothing else is looked for there.
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python3 -c 'import tomllib; print(*(name for file in ("pyproject.toml", "credence/pyproject.toml", "credence/scoring/pyproject.toml") for name in tomllib.load(open(file, "rb"))["project"]["dependencies"] if not name.startswith("credence-")), sep="\n")' \
-        > dependencies.txt \
-    && if [ "$TORCH" = cpu ] && [ -z "$PIP_FIND_LINKS" ]; then \
-           export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu; fi \
-    && python3 -m pip --python /opt/credence/bin/python install --quiet -r dependencies.txt \
-    && cd /opt/credence/lib/python3.11/site-packages \
-    && rm -rf torch/include torch/share torch/test torch/lib/*test.so pyarrow/include pyarrow/tests pyarrow/src \
-    && find . -type d -name tests -path './numpy/*' -prune -exec rm -rf {} +
+    install() { python3 -m pip --python /opt/credence/bin/python install --quiet --no-compile --require-hashes --no-deps "$@"; } \
+    && if [ "$TORCH" = cpu ]; then \
+           install --no-index --find-links "${PIP_FIND_LINKS:-https://download.pytorch.org/whl/cpu/torch/}" -r torch.lock; \
+       else install -r cuda.lock; fi \
+    && install -r requirements.lock -r build.lock
+# Then what nobody needs here goes: headers, tests, torch's build tools, Arrow's RPC, plotly's Python
+# (pages use its script). The rest is compiled, since the root file system is read-only.
+RUN cd /opt/credence/lib/python3.11/site-packages \
+    && rm -rf torch/include torch/share torch/test torch/lib/*test.so pyarrow/include pyarrow/src pyarrow/*flight* \
+    && find torch/bin -type f ! -name torch_shm_manager -delete \
+    && find plotly -mindepth 1 -maxdepth 1 ! -name __init__.py ! -name package_data -exec rm -rf {} + \
+    && find . -type d -name tests -prune -exec rm -rf {} + \
+    && (/opt/credence/bin/python -m compileall -qq -j 0 . || true)   # some packages hold templates
 COPY . .
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps ./credence ./credence/scoring . \
+    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps --no-build-isolation ./credence ./credence/scoring . \
     && cd / && /opt/credence/bin/python -c 'import app.main, boto3, credence.cli, kombu.transport.redis, psycopg, torch.distributed.run, worker.main'
 
 # ---- the image ----
@@ -38,13 +42,13 @@ RUN useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/creden
 COPY --from=environment /opt/credence /opt/credence
 COPY docker/healthcheck.py /opt/healthcheck.py
 ENV PATH=/opt/credence/bin:$PATH \
-    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PYTHONSAFEPATH=1 \
     CREDENCE_DATA_DIR=/var/lib/credence CREDENCE_LOG_FORMAT=json
 USER credence
 WORKDIR /var/lib/credence
 VOLUME /var/lib/credence
 EXPOSE 8000
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --retries=6 \
-    CMD ["python", "/opt/healthcheck.py", "api"]
+    CMD ["python", "-P", "/opt/healthcheck.py", "api"]
 ENTRYPOINT ["credence"]
 CMD ["api", "--host", "0.0.0.0"]

@@ -16,6 +16,8 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "mathml",
+    "markdown_pages",
+    "openapi",
 ]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 4  # links to headings, as on GitHub

@@ -1,6 +1,7 @@
 """The dashboard's pictures in these pages, of a service that has the example's model:
 
 credence train app/ui/static/examples/bike-hires.csv --target hires --alias champion
+credence train app/ui/static/examples/bike-hires.csv --target hires --method ensemble
 python docs/screenshots.py http://127.0.0.1:8000 docs/images
 """
 
@@ -35,8 +36,9 @@ def go(page: Page, address: str) -> None:
 
 def take(browser: Browser, url: str, folder: Path) -> None:
     """All of them."""
-    with page_of(browser, 1200, 1130) as page:
-        go(page, f"{url}/ui/predict?model=bike-hires")
+    predict = f"{url}/ui/predict?model=bike-hires&version=champion"
+    with page_of(browser, 1200, 1104) as page:
+        go(page, predict)
         for name, value in ROW.items():
             page.get_by_label(name, exact=True).fill(value)
         page.get_by_role("button", name="Predict").click()
@@ -45,14 +47,20 @@ def take(browser: Browser, url: str, folder: Path) -> None:
     with page_of(browser, 1200, 1000) as page:
         go(page, f"{url}/ui/models/bike-hires/versions/1")
         page.screenshot(path=folder / "dashboard-model.png")
+    with page_of(browser, 1200, 1130) as page:
+        go(page, f"{url}/ui/compare")
+        for row in page.locator("#choice input").all()[:2]:
+            row.check()
+        page.wait_for_timeout(1500)
+        page.screenshot(path=folder / "dashboard-compare.png")
     with page_of(browser, 1200, 900) as page:
         go(page, f"{url}/ui/jobs")
-        page.locator("main table a").first.click()
+        page.locator("main table a[href^='/ui/jobs/']").last.click()
         page.locator("#losses .main-svg").first.wait_for()
         page.wait_for_timeout(1000)
         page.screenshot(path=folder / "dashboard-job.png")
     with page_of(browser, 390, 800, "dark") as page:
-        go(page, f"{url}/ui/predict?model=bike-hires")
+        go(page, predict)
         page.screenshot(path=folder / "dashboard-phone.png")
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/concepts.md: noise and ignorance, and how both change with more rows.
+"""The pictures of docs/concepts.md: both uncertainties, and how they change with more rows.
 
     python -m examples.concepts docs/images
 
@@ -48,12 +48,12 @@ def fit(rows: int, *hidden: int) -> BayesianRegressor:
 
 
 def draw_band(axes: Axes, model: BayesianRegressor, rows: int) -> None:
-    """The mean, the noise around it, and ignorance around both."""
+    """The mean, the noise around it, and the total around both."""
     x, y = measure(rows)
     predicted = model.predict(GRID[:, None])
     found = model.predict_uncertainty(GRID[:, None])
     for variance, colour, label in (
-        (found.total, ORANGE, "noise and ignorance (total)"),
+        (found.total, ORANGE, "total: noise and epistemic"),
         (found.aleatoric, BLUE, "noise (aleatoric)"),
     ):
         half = 1.645 * np.sqrt(variance)  # 90 %
@@ -73,14 +73,14 @@ def shade_unmeasured(axes: Axes) -> None:
 
 
 def bands(path: Path, models: dict[int, BayesianRegressor]) -> None:
-    """Few rows and many: noise stays, ignorance shrinks."""
+    """Few rows and many: noise stays, epistemic uncertainty shrinks."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
         for place, (rows, model) in zip(axes, models.items(), strict=True):
             draw_band(place, model, rows)
             shade_unmeasured(place)
             for middle in (-4.5, 4.5):
-                place.text(middle, -3, "nobody measured", ha="center", color=GREY, size="small")
+                place.text(middle, -3, "no rows", ha="center", color=GREY, size="small")
         axes[0].set_ylabel("y")
         axes[1].legend(loc="upper right", bbox_to_anchor=(0.8, 1))
         figure.savefig(path, dpi=110)
@@ -104,7 +104,7 @@ def classes(path: Path) -> None:
     )
     x, y = np.meshgrid(np.linspace(-3.5, 4.5, 90), np.linspace(-3.2, 3.6, 90))
     found = model.predict_uncertainty(np.column_stack([x.ravel(), y.ravel()]))
-    titles = ("noise: the classes overlap (aleatoric)", "ignorance: nothing was seen (epistemic)")
+    titles = ("noise: the classes overlap (aleatoric)", "no rows here (epistemic)")
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
         for place, title, nats in zip(axes, titles, found[:2], strict=True):

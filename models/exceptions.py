@@ -23,7 +23,14 @@ class UnknownVariant(InvalidInput):
 
 
 class Diverged(ModelError):
-    """Training produced a number that is not finite; the message says which and what to change."""
+    """Training produced a number that is not finite; the message says which and what to change.
+
+    `what` is only the first sentence, without advice.
+    """
+
+    @property
+    def what(self) -> str:
+        return self.message.split(". ")[0]
 
 
 class CorruptArtifact(ModelError):

@@ -5,7 +5,7 @@ Training makes a `TrainedModel`, `models.artifact` stores it, and the service pr
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -37,6 +37,7 @@ from models.prediction.options import (
     Sampler,
 )
 from models.prediction.prediction import ClassName
+from models.prediction.work import values_per_row
 
 Encoded = Any
 """Encoded inputs of a kind of model; a tensor of rows if rows are independent."""
@@ -240,6 +241,10 @@ class TrainedModel(ABC):
         """The same model with other posteriors."""
         return replace(self, variants_by_prune=variants)
 
+    def without_records(self: M) -> M:
+        """The same model without what only its files and its card need."""
+        return replace(self, history=(), card={}, selection={})
+
     # What it can do
 
     @property
@@ -417,6 +422,10 @@ class TrainedModel(ABC):
         """
         return 1
 
+    def values_per_row(self, options: ResolvedOptions) -> int:
+        """How many numbers the answer has for a row (`models.prediction.work`)."""
+        return values_per_row(options, len(self.classes or ()))
+
     def size(self, x: Encoded) -> int:
         """The amount of work of encoded inputs, by which prediction times are estimated."""
         return len(x)
@@ -443,11 +452,21 @@ class TrainedModel(ABC):
             InvalidData: if there is nothing to compare with.
         """
 
-    def row_scores(self, x: Encoded, truth: np.ndarray, options: PredictOptions) -> PerRowScores:
+    def evaluate_blocks(self, blocks: Iterable[Columns], *, prune: float = 0.0) -> Json:
+        """`evaluate` for the blocks of a table; by default all of them are joined in memory."""
+        parts = list(blocks)
+        names = parts[0]
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        return self.evaluate(joined, prune=prune)
+
+    def row_scores(
+        self, x: Encoded, truth: np.ndarray, options: PredictOptions, *, by_class: bool = False
+    ) -> PerRowScores:
         """The scores of each row whose truth is known, in the order of the rows.
 
         Args:
             truth: a target per row in the caller's units; NaN or None where it is unknown.
+            by_class: whether to add those of sets of classes.
 
         Raises:
             InvalidInput: for a model that does not take labels.

@@ -1,13 +1,31 @@
-"""Copies of frozen records that hold tensors."""
+"""Copies of frozen records that hold tensors, and tensors that never change."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Numbers that many steps need as a tensor, which is made once for each dtype and device."""
+
+    values: tuple[float, ...]
+    _made: dict[tuple[torch.dtype, torch.device], Tensor] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @torch.inference_mode(mode=False)  # a training could not use an inference tensor
+    def like(self, tensor: Tensor) -> Tensor:
+        """The numbers in the dtype and on the device of `tensor`. Must not be written to."""
+        key = tensor.dtype, tensor.device
+        if key not in self._made:
+            self._made[key] = torch.tensor(self.values, dtype=key[0], device=key[1])
+        return self._made[key]
 
 
 class TensorRecord:

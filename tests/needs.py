@@ -23,6 +23,7 @@ STARTERS = {
     "start_server": "server",
     "uvicorn": "server",
     "credence.serving.api_thread": "server",
+    "credence.serving.listener": "server",
     "multiprocessing": "process",
     "subprocess": "process",
     "credence.estimators": "training",

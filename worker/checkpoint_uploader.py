@@ -11,26 +11,28 @@ from core.context import Context
 from core.exceptions import Unavailable
 from core.jobs.checkpoints import Checkpoints
 from core.jobs.jobs import Claim
+from models.training.checkpoint_spacing import CheckpointSpacing
 
 log = structlog.get_logger()
 
 
 class CheckpointUploader:
-    """Uploads the folder to which a training writes its checkpoints, once per interval.
+    """Uploads the folder to which a training writes its checkpoints, as soon as there is a new one.
 
-    At most two intervals of work are lost: one since the last checkpoint, one since its upload.
+    Uploads are spaced like checkpoints: stages that end one after the other share an upload.
     """
 
     def __init__(
-        self, checkpoints: Checkpoints, claim: Claim, folder: Path, seconds: float
+        self, checkpoints: Checkpoints, claim: Claim, folder: Path, spacing: CheckpointSpacing
     ) -> None:
         self._checkpoints, self._claim, self._folder = checkpoints, claim, folder
-        self._seconds = seconds
-        self._uploaded, self._uploaded_at = self._files(), time.monotonic()
+        self._spacing = spacing
+        self._uploaded, self._seen = self._files(), self._changed()
 
     def upload_if_due(self) -> None:
-        """Upload the folder if the interval has passed; otherwise cheap."""
-        if time.monotonic() - self._uploaded_at >= self._seconds:
+        """Upload the folder if it has changed and the spacing allows; otherwise cheap."""
+        if self._spacing.is_due() and (now := self._changed()) != self._seen:
+            self._seen = now
             self.upload()
 
     def upload(self) -> None:
@@ -42,14 +44,22 @@ class CheckpointUploader:
         files = self._files()
         if files == self._uploaded:
             return
-        started = self._uploaded_at = time.monotonic()
+        started = time.monotonic()
+        with self._spacing.measured():
+            try:
+                self._checkpoints.save(self._claim, self._folder)
+            except Unavailable as error:
+                log.warning("checkpoint not uploaded; the next one will be", error=str(error))
+                return
+        self._uploaded = files
+        log.debug("checkpoint uploaded", seconds=round(time.monotonic() - started, 3))
+
+    def _changed(self) -> int:
+        """When a file of the folder was created or replaced last; 0 without a folder."""
         try:
-            self._checkpoints.save(self._claim, self._folder)
-        except Unavailable as error:
-            log.warning("checkpoint not uploaded; the next one will be", error=str(error))
-            return
-        self._uploaded, self._uploaded_at = files, time.monotonic()
-        log.debug("checkpoint uploaded", seconds=round(self._uploaded_at - started, 3))
+            return self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def _files(self) -> set[tuple[str, int]]:
         """The names of the files and their times of change."""
@@ -68,8 +78,8 @@ def uploading(
     """
     if context.checkpoints.fetch(claim.job_id, folder):
         context.jobs.event(claim, "log", {"message": "continues from a checkpoint"})
-    seconds = context.settings.checkpoint_seconds
-    uploader = CheckpointUploader(context.checkpoints, claim, folder, seconds)
+    spacing = CheckpointSpacing(context.settings.checkpoint_seconds)
+    uploader = CheckpointUploader(context.checkpoints, claim, folder, spacing)
 
     def upload_or_stop() -> bool:
         uploader.upload_if_due()

@@ -8,6 +8,7 @@ from core.context import Context
 from core.process.periodic import Periodic
 from core.process.watch import Watch
 from core.storage.orphans import Orphans
+from core.webhooks.webhooks import KEPT_DAYS
 
 log = structlog.get_logger()
 
@@ -16,10 +17,11 @@ ARRIVAL_SECONDS = 3600.0  # a file without a row for longer is an orphan: a row 
 
 
 def remove_expired(context: Context) -> None:
-    """Remove expired stored predictions, stored responses and entries of the audit log."""
+    """Remove expired stored predictions, responses, deliveries and entries of the audit log."""
     settings, now = context.settings, datetime.now(UTC)
     context.stored_predictions.sweep(now - timedelta(days=settings.stored_days))
     context.replies.sweep(now - timedelta(hours=settings.idempotency_hours))
+    context.webhooks.sweep(now - timedelta(days=KEPT_DAYS))
     context.audit.sweep(now - timedelta(days=settings.audit_days))
 
 

@@ -8,6 +8,8 @@ from models.artifact.files import read_model
 from models.config import Json
 from models.exceptions import InvalidData
 
+BLOCK_ROWS = 2**16
+
 
 def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     """The metrics of a version on the rows of a data set, weighted as in training if they can be.
@@ -23,5 +25,11 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     if missing := [target for target in model.targets if target not in profiles]:
         raise InvalidData(f"the data set has no column {missing[0]!r}, the target")
     also = [weight] if weight in profiles and profiles[weight].type == "number" else []
-    columns = labelled_columns(context.datasets, spec.dataset, model, also=also)
-    return model.evaluate(columns, prune=spec.prune)
+    rows = context.datasets.get(spec.dataset).rows
+    blocks = (
+        labelled_columns(
+            context.datasets, spec.dataset, model, slice(start, start + BLOCK_ROWS), also
+        )
+        for start in range(0, rows, BLOCK_ROWS)
+    )
+    return model.evaluate_blocks(blocks, prune=spec.prune)

@@ -1,11 +1,8 @@
 """The worker process. It runs one job at a time, in the main thread, until it is stopped."""
 
 import logging
-import os
-import socket
 import threading
 import warnings
-from uuid import uuid4
 
 import structlog
 import torch
@@ -15,6 +12,7 @@ from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
 from core.jobs.queue import RUN_JOB, celery_options
+from core.names import new_worker_id
 from core.process.devices import service_device
 from core.process.freed_memory import keep_freed_memory
 from core.settings import Settings
@@ -25,13 +23,18 @@ from worker.cleaner import Cleaner
 from worker.metrics import WorkerMetrics, serve_metrics
 from worker.preparation import preparing
 from worker.runner import JobRunner
+from worker.schedules.scheduler import Scheduler
 from worker.sweeper import Sweeper
+from worker.webhook_sender import WebhookSender
 
 log = structlog.get_logger()
 
 
-def run_worker(settings: Settings) -> None:
+def run_worker(settings: Settings, worker_id: str | None = None) -> None:
     """Run until SIGTERM or SIGINT. A running job then returns to the queue with its checkpoint.
+
+    Args:
+        worker_id: the name under which it claims jobs; a new one if None.
 
     Raises:
         InvalidSetting: a setting does not work on this machine.
@@ -46,17 +49,22 @@ def run_worker(settings: Settings) -> None:
     register_process(metrics.registry, settings.data_dir)
     port = serve_metrics(metrics, settings)
     context = open_context(settings)
-    worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
-    runner = JobRunner(context, worker_id, metrics, stopping.is_set)
+    runner = JobRunner(context, worker_id or new_worker_id(), metrics, stopping.is_set)
     sweeper, cleaner = Sweeper(context, runner, metrics, device), Cleaner(context)
+    webhooks = WebhookSender(context, metrics)
+    scheduler = Scheduler(context, metrics)
     log.info("worker ready", worker=runner.worker_id, device=device, metrics_port=port)
     try:
         sweeper.start()
         cleaner.start()
+        webhooks.start()
+        scheduler.start()
         with preparing():
             _consume(settings, runner, stopping)
     finally:
         stopping.set()
+        webhooks.stop()
+        scheduler.stop()
         cleaner.stop()
         sweeper.stop()
         context.close()
@@ -90,8 +98,9 @@ def _celery(settings: Settings, runner: JobRunner) -> Celery:
     app.conf.update(celery_options(settings))
 
     @app.task(name=RUN_JOB)  # type: ignore[untyped-decorator]
-    def run_job(job_id: str) -> None:
-        runner.run(job_id)
+    def run_job(_: str) -> None:
+        """A message has the id of a job, but the database tells whose turn it is."""
+        runner.wake()
 
     return app
 

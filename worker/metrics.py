@@ -1,10 +1,16 @@
 """The worker's metrics for Prometheus, on their own port."""
 
-import structlog
-from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
+import errno
+import socket
 
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from core.access.hosts import AllowedHosts, split
 from core.exceptions import InvalidSetting
 from core.settings import Settings
+from core.webhooks.deliveries import Outcome
+from worker.metrics_server import MetricsServer
 
 log = structlog.get_logger()
 
@@ -41,12 +47,38 @@ class WorkerMetrics:
             ["model"],
             registry=registry,
         )
+        self.webhook_deliveries = Counter(
+            "credence_webhook_deliveries",
+            "Tries to deliver an event to a webhook, by how they ended",
+            ["outcome"],
+            registry=registry,
+        )
+        for outcome in Outcome:  # so that the first failure is an increase
+            self.webhook_deliveries.labels(outcome.value)
+        self.schedule_runs = Counter(
+            "credence_schedule_runs",
+            "Runs of schedules by outcome",
+            ["outcome"],
+            registry=registry,
+        )
+        for decision in ("passed", "refused", "unchanged", "failed", "cancelled"):
+            self.schedule_runs.labels(decision)
         self._heartbeat = Gauge(
             "credence_worker_heartbeat_timestamp_seconds",
             "Time of the worker's last heartbeat",
             registry=registry,
         )
         self.beat = self._heartbeat.set_to_current_time
+
+    def models(self) -> set[str]:
+        """The models with an epoch since this worker's start."""
+        families = self.epoch_seconds.collect()
+        return {sample.labels["model"] for family in families for sample in family.samples}
+
+    def forget(self, model: str) -> None:
+        """Remove all metrics of a model that was deleted."""
+        self.remove(model)
+        self.epoch_seconds.remove_by_labels({"model": model})
 
     def remove(self, model: str) -> None:
         """Remove the gauges of a job that ended, because they are only for running jobs."""
@@ -60,17 +92,31 @@ def serve_metrics(metrics: WorkerMetrics, settings: Settings) -> int:
     If the default port is in use, log a warning and take a free one.
 
     Raises:
-        InvalidSetting: the port was set explicitly and is in use.
+        InvalidSetting: the address is not of this machine, or the port was set explicitly and is
+            in use.
     """
-    wanted = settings.worker_metrics_port
+    host, wanted = settings.worker_metrics_host, settings.worker_metrics_port
     try:
-        server, _ = start_http_server(wanted, registry=metrics.registry)
+        listener = _listen(host, wanted)
     except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise InvalidSetting(
+                f"CREDENCE_WORKER_METRICS_HOST={host}: {error.strerror}: give an address of this "
+                "machine, such as 127.0.0.1, or 0.0.0.0 for all"
+            ) from error
         if "worker_metrics_port" in settings.model_fields_set:
             raise InvalidSetting(
                 f"CREDENCE_WORKER_METRICS_PORT={wanted} is in use ({error.strerror}): "
                 "give a free port, or 0 to take any"
             ) from error
-        server, _ = start_http_server(0, registry=metrics.registry)
-        log.warning("metrics port in use", wanted=wanted, taken=server.server_port)
-    return int(server.server_port)
+        listener = _listen(host, 0)
+        log.warning("metrics port in use", wanted=wanted, taken=listener.getsockname()[1])
+    hosts = AllowedHosts(split(settings.allowed_hosts), host)
+    server = MetricsServer(listener, metrics.registry, hosts)
+    server.start()
+    return server.port
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family)

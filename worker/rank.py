@@ -4,7 +4,6 @@ All ranks read the same folder (`worker.shared_folder`); only rank 0 writes to i
 """
 
 import argparse
-from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -14,12 +13,11 @@ from core.process.freed_memory import keep_freed_memory
 from core.process.parent import stop_with_stdin
 from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
+from models.features.columns import Columns
+from models.model import TrainedModel
+from models.training.process_group import joined
 from models.training.train import train
-from worker.shared_folder import SharedFolder
-
-# If a rank ends, its connections close and the others fail at once. The timeout is for a rank whose
-# machine disappears. It must exceed the longest wait, which is for a checkpoint.
-_TIMEOUT = timedelta(minutes=5)
+from worker.shared_folder import SharedFolder, Training
 
 
 def main() -> None:
@@ -36,8 +34,18 @@ def run_rank(folder: SharedFolder) -> None:
     """Train with the other ranks. Rank 0 writes the model, or the error that all ranks have."""
     keep_freed_memory()
     training, columns = folder.read_training()
-    device = _join(training.device)
-    model, error = None, None
+    with joined(training.device) as device:
+        model, error = _fit(folder, training, columns, device)
+        if dist.get_rank() == 0:
+            if model is not None:
+                write_model(model, folder.model)
+            folder.write_outcome(error)
+
+
+def _fit(
+    folder: SharedFolder, training: Training, columns: Columns, device: str
+) -> tuple[TrainedModel | None, ModelError | Stopped | None]:
+    """The model, or the error that all ranks have."""
     try:
         model = train(
             columns,
@@ -49,27 +57,12 @@ def run_rank(folder: SharedFolder) -> None:
             checkpoint_dir=folder.checkpoints,
             checkpoint_seconds=training.checkpoint_seconds,
         )
-    except (ModelError, Stopped) as reason:
-        error = reason
+    except (ModelError, Stopped) as error:
+        return None, error
     except (MemoryError, torch.OutOfMemoryError):
         folder.mark_out_of_memory()
         raise
-    if dist.get_rank() == 0:
-        if model is not None:
-            write_model(model, folder.model)
-        folder.write_outcome(error)
-    dist.destroy_process_group()
-
-
-def _join(device: str) -> str:
-    """Join the process group and return this rank's device. On CUDA each rank has a card."""
-    if device == "cpu":
-        dist.init_process_group("gloo", timeout=_TIMEOUT)
-        return device
-    card = torch.device("cuda", dist.get_node_local_rank())
-    torch.cuda.set_device(card)
-    dist.init_process_group("cpu:gloo,cuda:nccl", timeout=_TIMEOUT, device_id=card)
-    return str(card)
+    return model, None
 
 
 if __name__ == "__main__":

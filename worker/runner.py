@@ -12,6 +12,7 @@ import torch
 from core.context import Context
 from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
 from core.jobs.jobs import (
+    FINAL,
     AcquireSpec,
     ChunkSpec,
     Claim,
@@ -23,6 +24,7 @@ from core.jobs.jobs import (
 )
 from core.process.disks import on_disk
 from core.process.freed_memory import return_freed_memory
+from core.schedules.runs import Runs
 from core.telemetry import tracing
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.acquisition import run_acquisition
@@ -31,6 +33,7 @@ from worker.lease import Lease
 from worker.limits import OverLimit
 from worker.metrics import WorkerMetrics
 from worker.prediction import run_chunk
+from worker.schedules.run import run_scheduled
 from worker.torchrun import ProcessLost
 from worker.training import run_training
 
@@ -62,18 +65,19 @@ class JobRunner:
     busy: bool = field(default=False, init=False)
     wake_ups: int = field(default=0, init=False)
 
-    def run(self, job_id: str) -> None:
-        """Claim and run a job. Do nothing if another worker has it, or it has ended.
+    def wake(self) -> None:
+        """Claim and run the job whose turn it is. Do nothing if no job waits.
 
-        A wake-up may come twice, late, or for a deleted job: only the job's row decides.
+        A wake-up may come twice, late, or for a deleted job: only the jobs' rows decide.
         """
         self.wake_ups += 1
         if self.should_stop():
             return
-        claim = self.context.jobs.claim(job_id, self.worker_id, self.context.settings.lease_seconds)
+        lease_seconds = self.context.settings.lease_seconds
+        claim = self.context.jobs.claim_next(self.worker_id, lease_seconds)
         if claim is None:
             return
-        self.busy, started = True, time.monotonic()
+        self.busy, started, job_id = True, time.monotonic(), claim.job_id
         with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt):
             try:
                 self._run_claimed(claim)
@@ -106,16 +110,19 @@ class JobRunner:
                 self._fail(claim, error)
             finally:
                 self.metrics.remove(job.model)
-                gc.collect()  # frees cycles of a failed job, which would count as the next job's
-                return_freed_memory()
+                if not self.should_stop():  # a process that ends frees all at once
+                    gc.collect()  # frees cycles of a failed job, which would count as the next's
+                    return_freed_memory()
 
     def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
         if job.kind == "train":
             kind = TrainSpec if job.parent is None else MethodSpec
             spec = kind.model_validate(job.spec)
-            run_training(self.context, claim, spec, self.metrics, should_stop)
+            run = run_training if spec.scheduled is None else run_scheduled
+            run(self.context, claim, spec, self.metrics, should_stop)
         elif job.kind == "chunk":
-            run_chunk(self.context, claim, ChunkSpec.model_validate(job.spec), should_stop)
+            chunk = ChunkSpec.model_validate(job.spec)
+            run_chunk(self.context, claim, chunk, job.owner, should_stop)
         elif job.kind == "acquire":
             acquire = AcquireSpec.model_validate(job.spec)
             found = run_acquisition(self.context, acquire, should_stop)
@@ -190,6 +197,9 @@ class JobRunner:
     def _observe(self, job_id: str, seconds: float) -> None:
         try:
             job = self.context.jobs.get(job_id)
+            if job.spec.get("scheduled") and job.status in FINAL:
+                decision = Runs(self.context.database).decision(job_id)
+                self.metrics.schedule_runs.labels(decision or str(job.status)).inc()
         except Unavailable:  # do not wait for a metric
             return
         self.metrics.job_seconds.labels(job.kind, str(job.status)).observe(seconds)

@@ -31,7 +31,7 @@ class Training:
     Args:
         types: the stored type of each column that is read.
         device: `cpu`, or `cuda` with one card per rank.
-        checkpoint_seconds: between two checkpoints.
+        checkpoint_seconds: at most, between two checkpoints.
     """
 
     config: ModelConfig

@@ -19,10 +19,11 @@ from worker.runner import JobRunner
 
 log = structlog.get_logger()
 
-_BEAT_SECONDS = 2.0
+_BEAT_SECONDS = 1.0
+_HEARTBEAT_EVERY = 2  # beats
 _SWEEP_EVERY = 5  # beats
 _MOST_SENT = 100  # wake-ups in one sweep: a job may have a thousand chunks
-_MAX_UNDELIVERED = 6  # sweeps in a row: Celery reconnects to a broker within half a minute
+_MAX_UNDELIVERED = 12  # sweeps in a row: Celery reconnects to a broker within half a minute
 _STOP_SECONDS = 10.0
 
 
@@ -53,13 +54,16 @@ class Sweeper:
             self._context.workers.leave(self._runner.worker_id)
 
     def _run(self) -> None:
+        is_heartbeat = self._beats % _HEARTBEAT_EVERY == 0
         is_sweep = self._beats % _SWEEP_EVERY == 0
         self._beats += 1
         self._metrics.beat()
-        self._context.workers.beat(self._runner.worker_id, self._device, self._started_at)
+        if is_heartbeat:
+            self._context.workers.beat(self._runner.worker_id, self._device, self._started_at)
         self._take_back_lost_jobs()
         if is_sweep and not self._runner.busy:
             self._resend_wake_ups()
+            self._forget_deleted_models()
 
     def _take_back_lost_jobs(self) -> None:
         """Requeue the jobs whose lease was not renewed for `lease_seconds` of this process's clock.
@@ -74,12 +78,19 @@ class Sweeper:
         except Exception:
             self._claims.forget()
             raise
-        for job_id in taken:  # written here, because the lost worker cannot
+        for job_id in taken:  # logged here, because the lost worker cannot
             origin, about = jobs.get(job_id).origin, {"credence.job.id": job_id}
             with tracing.continued("worker lost", origin.traceparent, **about):
                 log.warning(
                     "worker lost, job taken back", job_id=job_id, request_id=origin.request_id
                 )
+            self._context.queue.send(job_id)  # an idle worker need not wait for a sweep
+
+    def _forget_deleted_models(self) -> None:
+        if names := self._metrics.models():
+            there = {model for model, _ in self._context.registry.existing(names)}
+            for name in names - there:
+                self._metrics.forget(name)
 
     def _resend_wake_ups(self) -> None:
         waiting = self._context.jobs.queued_ids()[:_MOST_SENT]

@@ -20,7 +20,10 @@ from worker.shared_folder import SharedFolder
 
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 6.0  # the service gives a worker 10 s to stop
-_LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+ENVIRONMENT = {
+    "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
+    "PYTHONSAFEPATH": "1",  # as -P, for the processes that torchrun starts
+}
 
 
 class ProcessLost(Exception):
@@ -101,7 +104,7 @@ def _launched(
     """
     process = subprocess.Popen(  # noqa: S603 – our own command
         _command(folder, processes),
-        env=os.environ | {"OMP_NUM_THREADS": str(threads), "GLOO_SOCKET_IFNAME": _LOOPBACK},
+        env=os.environ | ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)},
         stdin=subprocess.PIPE,
         process_group=0,
     )
@@ -118,6 +121,6 @@ def _launched(
 
 
 def _command(folder: SharedFolder, processes: int) -> list[str]:
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launcher = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone"]
     options = ["--nproc-per-node", str(processes), "--log-dir", str(folder.path / "logs")]
     return [*launcher, *options, "-m", "worker.rank", str(folder.path), "--stop-with-stdin"]

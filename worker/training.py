@@ -2,7 +2,8 @@
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
@@ -17,10 +18,12 @@ from core.datasets.inputs import target_type
 from core.exceptions import Unavailable
 from core.jobs.jobs import Claim, MethodSpec, TrainSpec
 from core.process.devices import job_device
-from core.registry.registry import Version
+from core.registry.registry import AlsoPublished, Version
+from core.schedules.runs import settling
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
-from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.config import ChainConfig
+from models.exceptions import Diverged
 from models.features.columns import Columns
 from models.features.readings import readings_of
 from models.joint.model import JointModel, complete
@@ -28,14 +31,19 @@ from models.joint.training import train_joint
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
+from models.training.columns_needed import columns_needed
 from models.training.progress import Progress
 from models.training.train import TrainingRun, train_problem
 from worker.baselines.adding import with_baselines
 from worker.checkpoint_uploader import uploading
 from worker.measurement import measure
 from worker.metrics import WorkerMetrics
+from worker.schedules.gate import decide
 from worker.shared_folder import SharedFolder, Training
+from worker.streaming import must_stream, train_from_disk
 from worker.torchrun import processes_for, train_in_processes
+
+FAR = ("extreme", "sentinel")  # findings of values that lie far from all others
 
 log = structlog.get_logger()
 
@@ -54,19 +62,54 @@ def run_training(
         with uploading(context, claim, folder.checkpoints, should_stop) as upload_or_stop:
             dataset = context.datasets.get(spec.dataset)
             training = _training(context, spec, dataset)
-            model = _train(context, dataset, training, folder, reporter, upload_or_stop)
+            compared = isinstance(spec, MethodSpec)
+            with _naming_extremes(dataset, training):
+                model = _train(
+                    context, dataset, training, folder, reporter, upload_or_stop, compared=compared
+                )
             model = write_model(_described(model, spec, dataset), folder.model)
             if isinstance(spec, MethodSpec):
                 _measure(context, claim, spec, training, folder, upload_or_stop)
+            gate = _gate(context, claim, spec, training, folder, upload_or_stop)
+            alias = spec.alias if gate is None else None
             with tracing.span("publish"):
                 version = context.registry.publish(
-                    claim, spec.model, folder.model, model.description, spec.dataset, spec.alias
+                    claim, spec.model, folder.model, model.description, spec.dataset, alias, gate
                 )
     try:
         context.checkpoints.drop(claim.job_id)
     except Unavailable as error:
         log.warning("checkpoints of a finished job are still stored", error=str(error))
     return version
+
+
+@contextmanager
+def _naming_extremes(dataset: Dataset, training: Training) -> Iterator[None]:
+    """Add the extreme values of the columns to what a diverged training says."""
+    try:
+        yield
+    except Diverged as error:
+        found = [
+            one.message
+            for one in dataset.findings
+            if one.code in FAR and one.column in training.types
+        ]
+        raise Diverged("; ".join([error.message, *found]), error.path) from error
+
+
+def _gate(  # noqa: PLR0917 - a training, where it runs, and when to stop
+    context: Context,
+    claim: Claim,
+    spec: TrainSpec,
+    training: Training,
+    folder: SharedFolder,
+    should_stop: Callable[[], bool],
+) -> AlsoPublished | None:
+    """What the gate of a schedule does when the version is published; None without a schedule."""
+    if spec.scheduled is None:
+        return None
+    decision = decide(context, spec, training.types, folder.model, should_stop)
+    return settling(claim, spec, decision)
 
 
 def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
@@ -106,9 +149,16 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
     folder: SharedFolder,
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
+    *,
+    compared: bool,
 ) -> TrainedModel:
-    """Train in this process or in several others."""
+    """Train in this process or in several others, from memory or from disk."""
     config, names = training.config, list(training.types)
+    run = TrainingRun(on_progress, should_stop, folder.checkpoints, training.checkpoint_seconds)
+    if must_stream(context, dataset, training, compared=compared):
+        with tracing.span("train", streamed=True):
+            torch.set_num_threads(training_threads(config, context.settings.threads, 1))
+            return train_from_disk(context, dataset, training, run, folder.path)
     # Steps of a chain and windows of a text depend on the ones before. Series are short. Several
     # targets are trained one after the other.
     is_sequential = bool(training.others) or isinstance(config.method, ChainConfig)
@@ -132,7 +182,6 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
         columns = context.datasets.columns(dataset.id, names, types=training.types)
     with tracing.span("train"):
         torch.set_num_threads(threads)
-        run = TrainingRun(on_progress, should_stop, folder.checkpoints, training.checkpoint_seconds)
         if training.others:
             return _train_joint(columns, training, run)
         holidays = holidays_of(config, columns)
@@ -167,22 +216,6 @@ def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> Traine
     return replace(model, readings=readings, notes=(*spec.notes, *own), card=card)
 
 
-def columns_needed(config: ModelConfig) -> list[str]:
-    """The distinct names of the features and target, and of the columns that settings name."""
-    names = [feature.name for feature in config.features or ()]
-    names.append(config.target)
-    if config.weight is not None:
-        names.append(config.weight)
-    match config.training.split:
-        case SplitBy(by=name) | SplitTime(time=name):
-            names.append(name)
-    if config.training.groups is not None:
-        names.append(config.training.groups)
-    if config.forecast is not None and config.forecast.key is not None:
-        names.append(config.forecast.key)
-    return list(dict.fromkeys(names))
-
-
 class _Reporter:
     """Writes progress to the job's row, its events and Prometheus."""
 
@@ -194,7 +227,9 @@ class _Reporter:
     def __call__(self, progress: Progress) -> None:
         data = asdict(progress)
         terms = {k: v for k, v in data.pop("metrics").items() if v is not None}
-        self._context.jobs.report(self._claim, data, terms)
+        self._context.jobs.report(self._claim, data, terms or None)
+        if not terms:  # a candidate was dropped
+            return
         self._metrics.nelbo.labels(self._model).set(terms["nelbo"])
         self._metrics.kl.labels(self._model).set(terms["kl"])
         self._observe_epochs(progress)

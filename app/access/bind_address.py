@@ -2,8 +2,6 @@
 
 import ipaddress
 
-from core.access.keys import Keys
-from core.database.database import migrate, opened
 from core.exceptions import InvalidSetting
 from core.settings import Settings
 
@@ -12,11 +10,13 @@ def check_bind(settings: Settings, host: str) -> None:
     """Check that the service may listen on `host`.
 
     Raises:
-        InvalidSetting: `host` is not a loopback address, no key exists in the database or a file,
-            and `CREDENCE_AUTH` is not `off`.
+        InvalidSetting: `host` is not a loopback address, there is no key in the database or a
+            file, no sign-on provider is set, and `CREDENCE_AUTH` is not `off`.
         Unavailable: the database, which may contain a key, does not answer.
     """
-    if settings.auth == "off" or is_loopback(host) or settings.admin_key_file or _has_key(settings):
+    if settings.auth == "off" or is_loopback(host) or settings.admin_key_file:
+        return
+    if settings.oidc_issuer or _has_key(settings):
         return
     raise InvalidSetting(
         f"{host!r} can be reached from other machines, and no key protects the service: "
@@ -26,6 +26,10 @@ def check_bind(settings: Settings, host: str) -> None:
 
 
 def _has_key(settings: Settings) -> bool:
+    # imported here: on a loopback address the start does not wait for the database's libraries
+    from core.access.keys import Keys  # noqa: PLC0415
+    from core.database.database import migrate, opened  # noqa: PLC0415
+
     with opened(settings.sqlalchemy_url) as database:
         migrate(database)
         return bool(Keys(database).valid())

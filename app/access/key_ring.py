@@ -15,17 +15,21 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import Scope as Connection
 
 from app.access.bind_address import is_loopback
+from app.access.oidc.sign_on import SignOn
+from app.access.oidc.tokens import is_token
 from app.access.required_scopes import required
 from app.access.session import check_origin, presented_key
 from app.errors import Forbidden, Unauthorized
 from core.access.callers import Caller, View
+from core.access.hosts import AllowedHosts, split
 from core.access.keys import Keys, Scope, digest, read_key_file
-from core.exceptions import CredenceError, LimitReached
+from core.exceptions import CredenceError, LimitReached, Unavailable
 from core.process.periodic import Periodic
 from core.settings import Settings
 
 REFRESH_SECONDS = 1.0  # how soon a new key works, and a revoked one no longer does
 TOUCH_EVERY = 60  # refreshes: `last_used_at` is for people, and a minute is exact enough
+PROBES = ("/health", "/metrics", "/v2/health")  # by monitoring and platforms, which know no names
 INDEX_BYTES = 8  # of a hash, to find a key; the whole hash is then compared in constant time
 
 ADMIN = Caller(view=View("admin"), actor="admin")  # has the key in CREDENCE_ADMIN_KEY_FILE
@@ -62,9 +66,11 @@ class KeyRing:
         text = None if path is None else read_key_file(path)
         self._from_file = [] if text is None else [KnownKey(digest(text), Scope.ADMIN, ADMIN)]
         self._known = _indexed(self._from_file)
+        self._hosts = AllowedHosts(split(settings.allowed_hosts), host)
         self._rates = RateLimit()
         self._off = settings.auth == "off"
-        self._locked = bool(self._from_file) or not is_loopback(host)
+        self.sign_on = SignOn.of(settings)
+        self._locked = bool(self._from_file or self.sign_on) or not is_loopback(host)
         self._used: set[str] = set()
         self._refreshes, self._is_failing = 0, False
         self._periodic: Periodic | None = None
@@ -82,10 +88,14 @@ class KeyRing:
         if self._off:
             return
         self._read(keys)
+        if self.sign_on is not None:
+            self.sign_on.provider.start()
         self._periodic = Periodic("reading keys", REFRESH_SECONDS, lambda: self._refresh(keys))
         self._periodic.start()
 
     def stop(self) -> None:
+        if self.sign_on is not None:
+            self.sign_on.provider.stop()
         if self._periodic is not None:
             self._periodic.stop(wait=False)
 
@@ -93,11 +103,13 @@ class KeyRing:
         """Count a request and return its caller.
 
         Raises:
+            NotParseable, WrongHost: the request calls the service by no name, or a wrong one.
             ForeignOrigin: the request changes something and comes from another site's page.
             Unauthorized, Forbidden: as `identify`.
             LimitReached: the key has reached its requests per minute.
         """
-        check_origin(connection)
+        self._check_host(connection)
+        check_origin(connection, self._hosts)
         key = self._key_of(connection)
         if key.per_minute is not None:
             self._rates.take(str(key.caller.key), key.per_minute)
@@ -111,6 +123,11 @@ class KeyRing:
             Forbidden: the scope of its key is too narrow.
         """
         return self._key_of(connection).caller
+
+    def _check_host(self, connection: Connection) -> None:
+        given = [value for name, value in connection["headers"] if name == b"host"]
+        is_probe = connection["path"].startswith(PROBES)
+        self._hosts.check(given, (connection.get("server") or (None,))[0], is_probe=is_probe)
 
     def _key_of(self, connection: Connection) -> KnownKey:
         if not self.needs_key:
@@ -129,20 +146,24 @@ class KeyRing:
             return True
         try:
             return self.find(presented_key(connection)).scope.includes(scope)
-        except Unauthorized:
+        except (Unauthorized, Unavailable):
             return False
 
     def find(self, text: bytes | None) -> KnownKey:
-        """The known key with this text.
+        """The known key with this text; with a sign-on provider also the holder of a token.
 
         Raises:
-            Unauthorized: `text` is None or not a valid key.
+            Unauthorized: `text` is None, or not a valid key or token.
+            Unavailable: the keys of the provider are not known yet.
         """
         if text is None:
             raise Unauthorized(
                 "this needs a key: send it as `Authorization: Bearer KEY`; the command line sends "
                 "the key in CREDENCE_KEY"
             )
+        if self.sign_on is not None and is_token(text):
+            found = self.sign_on.tokens.identify(text)
+            return KnownKey(b"", found.scope, found.caller)
         sha256 = digest(text)
         known = self._known.get(sha256[:INDEX_BYTES], NO_KEY)
         if not hmac.compare_digest(known.sha256, sha256):

@@ -18,6 +18,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (("DELETE",), "/predictions", Scope.PREDICT),
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
+    (ANY, "/mcp", Scope.PREDICT),  # its tools send requests with the same key
     (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it shows statistics of the rows
     (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # it contains the card
     (READ, "/models/*/expected", Scope.TRAIN),  # it tells of a data set
@@ -26,7 +27,9 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (ANY, "/train", Scope.TRAIN),
     (ANY, "/compare", Scope.TRAIN),
     (ANY, "/jobs", Scope.TRAIN),
+    (ANY, "/schedules", Scope.TRAIN),
     (ANY, "/datasets", Scope.TRAIN),
+    (ANY, "/webhooks", Scope.TRAIN),
     (READ, "/audit", Scope.ADMIN),
     (READ, "/health", None),
     (READ, "/metrics", None),
@@ -39,6 +42,8 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/ui/models/*/versions/*/expected", Scope.TRAIN),  # it tells of a data set
     (READ, "/ui/models", Scope.PREDICT),
     (READ, "/ui/predict", Scope.PREDICT),
+    (READ, "/ui/help", Scope.PREDICT),
+    (READ, "/ui/search", Scope.PREDICT),  # such a key finds only models
     (READ, "/ui/system", Scope.PREDICT),
     (READ, "/ui", Scope.TRAIN),
     (READ, "/openapi.json", None),

@@ -4,7 +4,6 @@ The parser is jiter: it is as fast as orjson on arrays, and refuses duplicate ke
 parsers silently drop one.
 """
 
-import asyncio
 import io
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -17,25 +16,31 @@ import jiter
 from fastapi import Request
 
 from app.http.content_encoding import WINDOWS, BodyWriter, body_writer
+from app.http.held_memory import SMALL_BYTES, HeldMemory, held_by, share_of
+from app.http.json_parts import parse_in_parts
+from app.http.large_work import INLINE_BYTES, LargeWork
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedFormat
 from core.validation import MAX_ERRORS, Location, Model, pointer, validate
 
 MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as much; more rows go to /datasets
 MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of a body for pydantic, which keeps three copies
+MOST_INFLATED = 1032  # bytes that deflate makes of one at most
+MAX_TYPE_LENGTH = 256  # of a Content-Type: its parser takes time in the square of the length
 MAX_CONTAINERS = 2**20  # objects and lists: they take up to 25 times their bytes in memory
-INLINE_BYTES = 64 * 2**10  # smaller bodies take less than a millisecond, so they need no thread
 
 Document = dict[str, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def json_body(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
+def json_body(
+    model: type[Model], max_bytes: int = MAX_DOCUMENT_BYTES
+) -> Callable[[Request], Awaitable[Model]]:
     """A dependency that reads the body as `model`."""
 
     async def read(request: Request) -> Model:
-        body = await read_body(request, MAX_DOCUMENT_BYTES)
-        return await off_loop(len(body), _parse_and_validate, model, body)
+        body = await read_body(request, max_bytes)
+        return await in_turn(request, len(body), _parse_and_validate, model, body)
 
     return read
 
@@ -59,14 +64,27 @@ async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 async def read_bytes(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
-    """All bytes of a body, not decoded. Raises `TooLarge` above `max_bytes`."""
-    chunks, num_bytes = [], 0
+    """All bytes of a body, not decoded.
+
+    Raises:
+        TooLarge: it has more than `max_bytes`, or would take more memory than there is.
+        Unavailable: too much memory is reserved by others.
+    """
+    chunks, num_bytes, declared = [], 0, _declared(request, max_bytes)
     async for chunk in request.stream():
         num_bytes += len(chunk)
         if num_bytes > max_bytes:
             raise TooLarge(_limit(max_bytes))
+        if num_bytes > SMALL_BYTES:
+            held_by(request).body(num_bytes, declared)
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _declared(request: Request, max_bytes: int) -> int:
+    """The bytes of the body by its header; 0 if it does not tell."""
+    length = request.headers.get("content-length", "0")
+    return min(int(length), max_bytes) if length.isdigit() else 0
 
 
 async def read_inflated(request: Request) -> bytes:
@@ -80,11 +98,23 @@ async def read_inflated(request: Request) -> bytes:
     encoding = request.headers.get("content-encoding", "identity")
     if encoding == "identity":
         return await read_bytes(request)
-    inflated = io.BytesIO()
+    inflated = _HeldBytes(held_by(request))
     writer = body_writer(inflated, MAX_BYTES, _limit(MAX_BYTES), encoding, WINDOWS)
     body = await read_bytes(request)
-    await off_loop(len(body), _write, writer, body)
+    await in_turn(request, MOST_INFLATED * len(body), _write, writer, body)
     return inflated.getvalue()
+
+
+class _HeldBytes(io.BytesIO):
+    """Bytes in memory, which is held before they are written."""
+
+    def __init__(self, held: HeldMemory) -> None:
+        super().__init__()
+        self._held = held
+
+    def write(self, data: Any) -> int:
+        self._held.body(self.tell() + len(data), 0)
+        return super().write(data)
 
 
 def _write(writer: BodyWriter, body: bytes) -> None:
@@ -98,11 +128,12 @@ def _limit(max_bytes: int) -> str:
     )
 
 
-async def off_loop(num_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call `work` here if `num_bytes` is small, else in a thread, to keep the event loop free."""
-    if num_bytes <= INLINE_BYTES:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
+async def in_turn(
+    request: Request, num_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call `work` here if `num_bytes` is small, else in a thread, when it is the caller's turn."""
+    large: LargeWork = request.app.state.services.large_work
+    return await large.call(share_of(request), num_bytes, work, *args, **kwargs)
 
 
 def parse(body: bytes) -> Document:
@@ -120,7 +151,10 @@ def parse(body: bytes) -> Document:
             "columns instead of rows, or upload larger data to /datasets"
         )
     try:
-        document = jiter.from_json(body, catch_duplicate_keys=True)
+        if len(body) > INLINE_BYTES:
+            document = parse_in_parts(body)
+        else:
+            document = jiter.from_json(body, catch_duplicate_keys=True)
     except ValueError as error:
         raise NotParseable(f"the body is not JSON: {error}") from None
     if not isinstance(document, dict):
@@ -152,20 +186,20 @@ def _non_finite(value: dict[str, Any] | list[Any], location: Location) -> Iterat
 
 def media_type(request: Request) -> str | None:
     """The `Content-Type` without its parameters, if there is one."""
-    content_type = request.headers.get("content-type")
+    content_type = _content_type(request)
     return None if content_type is None else _media_type(content_type)
 
 
 def check_json(request: Request) -> None:
     """Raise `UnsupportedFormat` if the headers name anything other than JSON in UTF-8."""
-    wrong = _wrong_json(request.headers.get("content-type", "application/json"))
+    wrong = _wrong_json(_content_type(request) or "application/json")
     if wrong:
         raise UnsupportedFormat(wrong)
 
 
 def is_json(request: Request) -> bool:
     """Whether the headers name JSON in UTF-8 and no encoding."""
-    content_type = request.headers.get("content-type")
+    content_type = _content_type(request)
     return content_type is not None and not _wrong_json(content_type)
 
 
@@ -173,6 +207,27 @@ def refuse_encoding(request: Request) -> None:
     """Raise `UnsupportedFormat` for a body that is compressed."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise UnsupportedFormat("only /datasets and /v2 take a Content-Encoding")
+
+
+def refuse_parameters(request: Request) -> None:
+    """Raise `Invalid` for each parameter in the query: JSON has its options in the body."""
+    if names := list(request.query_params):
+        message = "unknown parameter; put the options of a JSON request into its body"
+        raise Invalid([(name, message) for name in names])
+
+
+def _content_type(request: Request) -> str | None:
+    """The header.
+
+    Raises:
+        UnsupportedFormat: it is longer than any that is known.
+    """
+    given = request.headers.get("content-type")
+    if given is not None and len(given) > MAX_TYPE_LENGTH:
+        raise UnsupportedFormat(
+            f"the Content-Type has {len(given)} characters: at most {MAX_TYPE_LENGTH} are read"
+        )
+    return given
 
 
 # Headers are parsed once: clients send few different ones.

@@ -6,6 +6,7 @@ unusual takes the ordinary way, with the same answer: requests that are traced, 
 query, request id or names in the path must be refused.
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from random import Random
@@ -19,13 +20,35 @@ from starlette.types import Receive, Scope, Send
 from app.access.key_ring import KeyRing
 from app.dependencies import Services
 from app.errors import is_expected, problem_response
-from app.http.middleware import REQUEST_ID, LimitedBody, is_request_id, log, log_request
+from app.http.held_memory import release_memory
+from app.http.middleware import (
+    REQUEST_ID,
+    STOPS,
+    LimitedBody,
+    OpenBodies,
+    client_of,
+    end_request,
+    is_request_id,
+    log,
+    log_caller,
+)
+from core.exceptions import Unavailable
 from core.settings import Settings
 from core.telemetry.tracing import is_tracing
 
 Endpoint = Callable[..., Awaitable[Response]]
 
+PREDICT = "/predict"
+INFER_NEWEST = "/v2/models/{model}/infer"
+INFER_VERSION = "/v2/models/{model}/versions/{version}/infer"
 INFER = re.compile(r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?/infer/?")
+
+
+def template_of(path: str) -> str:
+    """The template of a prediction's path."""
+    if path == PREDICT:
+        return PREDICT
+    return INFER_VERSION if "/versions/" in path else INFER_NEWEST
 
 
 class Service(FastAPI):
@@ -50,9 +73,14 @@ class DirectPath:
     """
 
     def __init__(
-        self, settings: Settings, key_ring: KeyRing, predict: Endpoint, infer: Endpoint
+        self,
+        settings: Settings,
+        key_ring: KeyRing,
+        open_bodies: OpenBodies,
+        predict: Endpoint,
+        infer: Endpoint,
     ) -> None:
-        self._limits = settings.max_body_bytes, settings.body_seconds
+        self._limits = settings.max_body_bytes, settings.body_seconds, open_bodies
         self._key_ring = key_ring
         self._predict, self._infer = predict, infer
         self._ids = Random()  # noqa: S311 - ids are no secrets; the kernel's numbers take longer
@@ -64,7 +92,7 @@ class DirectPath:
         if scope["type"] != "http" or scope["method"] != "POST" or is_tracing():
             return None
         path = scope["path"]
-        if path == "/predict":
+        if path == PREDICT:
             return self._predict
         found = INFER.fullmatch(path) if path.startswith("/v2/") else None
         if found is None or scope["query_string"] or not path.isprintable():
@@ -82,26 +110,28 @@ class DirectPath:
         started = perf_counter()
         request_id = self._request_id(scope)
         correlation_id.set(request_id)
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        structlog.contextvars.bind_contextvars(request_id=request_id, client=client_of(scope))
         response = await self._response(endpoint, scope, receive)
         response.raw_headers.append((REQUEST_ID.encode(), request_id.encode()))
         status = response.status_code
         try:
             await response(scope, receive, send)
         finally:
-            log_request(scope, status, perf_counter() - started)
+            release_memory(scope)
+            end_request(scope, status, perf_counter() - started, template_of(scope["path"]))
 
     async def _response(self, endpoint: Endpoint, scope: Scope, receive: Receive) -> Response:
         """The answer, or the problem document of any exception."""
         try:
             caller = self._key_ring.admit(scope)
             scope.setdefault("state", {})["caller"] = caller
-            if caller.key is not None:
-                structlog.contextvars.bind_contextvars(key=caller.key)
+            log_caller(caller)
             body = LimitedBody(receive, *self._limits)
             request = Request(scope, body.receive)
             body.check_declared(request.headers.get("content-length", "0"))
             return await endpoint(request, scope["app"].state.services)
+        except asyncio.CancelledError:  # by the server, at the end of a stop
+            return problem_response(Unavailable(STOPS), scope)
         except Exception as error:
             if not is_expected(error):
                 log.exception("unhandled exception", method=scope["method"], path=scope["path"])

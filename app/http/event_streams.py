@@ -7,7 +7,7 @@ misses none (HTML, §9.2: https://html.spec.whatwg.org/#server-sent-events).
 """
 
 import asyncio
-from collections import Counter
+import resource
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from starlette.types import Send
 
 from app.schemas.jobs import EventResponse
 from core.access.callers import Caller, View
-from core.exceptions import CredenceError, LimitReached, Unavailable
+from core.exceptions import CredenceError, Unavailable
 from core.jobs.events import Event
 from core.jobs.jobs import FINAL, Jobs
+from core.process.shared_bound import SharedBound
 
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0  # HTML, §9.2.7: some proxies close connections that are silent for longer
 KEEP_ALIVE = b": ping\n"  # with an empty line after it, httpx-sse would emit an event without data
 RETRY_SECONDS = 15
 PAGE_EVENTS = 100  # in the memory of one stream
-MAX_STREAMS = 1000  # of one process; each is a connection and a page
-MAX_OF_A_CALLER = 100  # so that one key cannot use all of them
+MAX_STREAMS = 1000  # of one process, which callers share; each is a connection and a page
 READERS = 2  # threads for streams alone, so that streams and requests do not delay each other
 
 Position = tuple[View, str, int]  # the caller's view, the job, and the last event that was sent
@@ -59,21 +59,20 @@ class EventStreams:
         self._polls: dict[Position, _Poll] = {}
         self._ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._readers = CapacityLimiter(READERS)
-        self._open: Counter[str] = Counter()  # streams by the caller's key
+        self._open = SharedBound(most_streams())
 
     def check_room(self, caller: Caller) -> None:
         """Check that another stream may start.
 
         Raises:
-            LimitReached: the caller has `MAX_OF_A_CALLER` streams.
-            Unavailable: this process has `MAX_STREAMS` streams.
+            Unavailable: all callers, or this one, have too many.
         """
-        if caller.key is not None and self._open[caller.key] >= MAX_OF_A_CALLER:
-            message = f"{MAX_OF_A_CALLER} event streams are open with this key: end some"
-            raise LimitReached(message, RETRY_SECONDS)
-        if self._open.total() >= MAX_STREAMS:
+        if not self._open.has_room(caller.share):
             raise Unavailable(
-                f"{MAX_STREAMS} event streams are open here: try again, or request JSON"
+                f"{self._open.held} event streams are open here, {self._open.of(caller.share)} of "
+                f"them yours, and {self._open.total} may be, which callers share: end some, or "
+                "request JSON",
+                RETRY_SECONDS,
             )
 
     def end(self) -> None:
@@ -82,7 +81,7 @@ class EventStreams:
             self._ending.set_result(None)
 
     async def stream(
-        self, jobs: Jobs, job_id: str, after: int, identify: Callable[[], Caller]
+        self, jobs: Jobs, job_id: str, after: int, identify: Callable[[], Caller], share: str
     ) -> AsyncGenerator[bytes]:
         """The bytes of a stream, from the event after `after` on.
 
@@ -91,9 +90,9 @@ class EventStreams:
 
         Args:
             identify: the caller. The stream ends when it raises, such as for a revoked key.
+            share: whose share of the streams it takes, as `check_room` counted it.
         """
-        listener = identify().key or ""
-        self._open[listener] += 1
+        self._open.change(share, 1)
         try:
             while True:
                 page = await self._next(jobs, (identify().view, job_id, after))
@@ -110,7 +109,7 @@ class EventStreams:
         except CredenceError:
             return
         finally:
-            self._open[listener] -= 1
+            self._open.change(share, -1)
 
     async def _next(self, jobs: Jobs, position: Position) -> _Page | None:
         """The page after a position; None if there are no events within `KEEP_ALIVE_SECONDS`."""
@@ -135,12 +134,17 @@ class EventStreams:
     async def _poll(self, read: Callable[[], Sequence[Event]]) -> _Page:
         while True:
             with suppress(Unavailable):
-                found = await to_thread.run_sync(
-                    read, limiter=self._readers, abandon_on_cancel=True
+                page = await to_thread.run_sync(
+                    _read_page, read, limiter=self._readers, abandon_on_cancel=True
                 )
-                if found:
-                    return _page(found)
+                if page is not None:
+                    return page
             await asyncio.sleep(POLL_SECONDS)
+
+
+def most_streams() -> int:
+    """`MAX_STREAMS`, or half of the open files that the process may have: others connect, too."""
+    return min(MAX_STREAMS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 class EventStreamResponse(EventSourceResponse):
@@ -154,6 +158,12 @@ class EventStreamResponse(EventSourceResponse):
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self._events):
             await super().stream_response(send)
+
+
+def _read_page(read: Callable[[], Sequence[Event]]) -> _Page | None:
+    """The page of the events that `read` returns, if there are any. For a thread."""
+    events = read()
+    return _page(events) if events else None
 
 
 def _page(events: Sequence[Event]) -> _Page:

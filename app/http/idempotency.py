@@ -19,6 +19,8 @@ from app.dependencies import check_parameters, get_services
 from app.schemas.datasets import DatasetResponse
 from app.schemas.jobs import JobResponse
 from app.schemas.models import VersionResponse
+from app.schemas.schedules import RunResponse, ScheduleResponse
+from app.schemas.webhooks import NewWebhookResponse
 from core.access.callers import Caller
 from core.access.idempotency import (
     NO_REPLY,
@@ -31,6 +33,8 @@ from core.datasets.dataset import Dataset
 from core.exceptions import Invalid
 from core.jobs.jobs import Job
 from core.registry.registry import Version
+from core.schedules.records import Run, Schedule
+from core.webhooks.webhooks import NewWebhook
 
 HEADER = "Idempotency-Key"
 MAX_LENGTH = 255
@@ -41,7 +45,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CreatingRoute(APIRoute):
-    """A route whose `POST` creates a job, a data set, a version or feedback."""
+    """A route whose `POST` creates a job, a data set, a version, a webhook or feedback."""
 
     def get_route_handler(self) -> Handler:
         return idempotent(super().get_route_handler())
@@ -97,8 +101,8 @@ def with_idempotency_key(
     return hashed, hashed.state.operation
 
 
-def write_reply(made: Job | Version | tuple[Dataset, bool]) -> Reply:
-    """The response of a route that creates a job, a version or a data set.
+def write_reply(made: Job | Version | Schedule | Run | NewWebhook | tuple[Dataset, bool]) -> Reply:
+    """The response of a route that creates one of these.
 
     Args:
         made: the object; for a data set, also whether it is new.
@@ -108,6 +112,12 @@ def write_reply(made: Job | Version | tuple[Dataset, bool]) -> Reply:
     if isinstance(made, Version):
         location = f"/models/{made.model}/versions/{made.version}"
         return _reply(201, location, VersionResponse.model_validate(made))
+    if isinstance(made, Schedule):
+        return _reply(201, f"/schedules/{made.name}", ScheduleResponse.model_validate(made))
+    if isinstance(made, Run):
+        return _reply(202, f"/jobs/{made.job}", RunResponse.model_validate(made))
+    if isinstance(made, NewWebhook):
+        return _reply(201, f"/webhooks/{made.id}", NewWebhookResponse.model_validate(made))
     dataset, is_new = made
     body = DatasetResponse.model_validate(dataset)
     return _reply(201 if is_new else 200, f"/datasets/{dataset.id}", body)

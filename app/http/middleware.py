@@ -1,7 +1,11 @@
 """Middleware of every request: its id, a log line, its key, and limits on its body."""
 
 import asyncio
+import ipaddress
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
 from time import perf_counter
 
 import structlog
@@ -11,31 +15,42 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.access.key_ring import KeyRing
-from app.access.session import ForeignOrigin
-from app.errors import Forbidden, TooSlow, Unauthorized, problem_response
-from core.exceptions import LimitReached, TooLarge
+from app.access.session import keep_own_cookies
+from app.errors import CLIENT_CLOSED_REQUEST, TooSlow, problem_response
+from app.http.held_memory import release_memory
+from core.access.callers import Caller
+from core.exceptions import CredenceError, TooLarge, Unavailable
 
 MAX_REQUEST_ID = 128
 MIN_BYTES_PER_SECOND = 8192  # of a body after its first seconds: a bad mobile connection
 PROBES = ("/health", "/metrics")
 KEEPS_VERSIONS = (  # paths of responses that show no change of versions
-    *("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json"),
+    *("/predict", "/v2", "/mcp", "/health", "/metrics", "/docs", "/openapi.json"),
     *("/ui/static", "/ui/plotly"),
 )
 REQUEST_ID = "X-Request-ID"
+STOPS = "the service stops: send the request again"
 log = structlog.stdlib.get_logger(__name__)
 levels = logging.getLogger(__name__)  # tells without an event whether a line would be written
 
 
-def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> list[Middleware]:
+def middleware(
+    max_body_bytes: int, body_seconds: float, key_ring: KeyRing, open_bodies: "OpenBodies"
+) -> list[Middleware]:
     """The middleware, outermost first."""
     return [
         Middleware(CorrelationIdMiddleware, header_name=REQUEST_ID, validator=is_request_id),
         Middleware(log_requests),
+        Middleware(drop_other_cookies),
         Middleware(check_keys, key_ring=key_ring),
         Middleware(answer_head_as_get),
         Middleware(clear_versions),
-        Middleware(limit_bodies, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
+        Middleware(
+            limit_bodies,
+            max_body_bytes=max_body_bytes,
+            body_seconds=body_seconds,
+            open_bodies=open_bodies,
+        ),
     ]
 
 
@@ -52,7 +67,9 @@ def log_requests(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
             return
         # No unbind is needed: every request has its own task and so its own context.
-        structlog.contextvars.bind_contextvars(request_id=correlation_id.get())
+        structlog.contextvars.bind_contextvars(
+            request_id=correlation_id.get(), client=client_of(scope)
+        )
         started, status = perf_counter(), 0
 
         async def note_status(message: Message) -> None:
@@ -63,19 +80,50 @@ def log_requests(app: ASGIApp) -> ASGIApp:
 
         try:
             await app(scope, receive, note_status)
+        except asyncio.CancelledError:  # by the server, at the end of a stop
+            if not status:
+                await stopped_response(scope)(scope, receive, note_status)
         except Exception as error:
             log.exception("unhandled exception", method=scope["method"], path=scope["path"])
             if status:  # the response has started: only a closed connection shows the error
                 raise
             await problem_response(error, scope)(scope, receive, note_status)
         finally:
-            log_request(scope, status, perf_counter() - started)
+            release_memory(scope)
+            end_request(scope, status, perf_counter() - started)
 
     return logged
 
 
-def log_request(scope: Scope, status: int, seconds: float) -> None:
-    """Log a request. Probes, which come every few seconds, are only for debugging."""
+def drop_other_cookies(app: ASGIApp) -> ASGIApp:
+    """Keep the cookies that this service sets: every route parses all that are there."""
+
+    async def kept(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            keep_own_cookies(scope)
+        await app(scope, receive, send)
+
+    return kept
+
+
+def stopped_response(scope: Scope) -> ASGIApp:
+    """The answer to a request that the server ends because it stops.
+
+    Raised further, the cancellation would be a 500, and a traceback of each request in the log.
+    """
+    return problem_response(Unavailable(STOPS), scope)
+
+
+def end_request(scope: Scope, status: int, seconds: float, route: str | None = None) -> None:
+    """Count and log a request. Probes, which come every few seconds, are only for debugging.
+
+    Args:
+        status: 0 if the client went before there was one.
+        route: the template of the path, if it is known.
+    """
+    state, path = scope["app"].state, scope["path"]
+    template = route or state.templates.template(path)
+    state.services.metrics.count_request(template, scope["method"], status or CLIENT_CLOSED_REQUEST)
     is_probe = status == 200 and scope["path"].startswith(PROBES)
     if levels.isEnabledFor(logging.DEBUG if is_probe else logging.INFO):
         (log.debug if is_probe else log.info)(
@@ -87,8 +135,28 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
         )
 
 
+def client_of(scope: Scope) -> str:
+    """The client's address, as a trusted proxy gives it; `unknown` if it gives no address."""
+    client = scope.get("client")
+    return _address(client[0]) if client else "unknown"
+
+
+@lru_cache(maxsize=1024)
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return "unknown"
+
+
+def log_caller(caller: Caller) -> None:
+    """Add key and owner to all later lines of the request."""
+    known = {"key": caller.key, "owner": caller.owner or None}
+    structlog.contextvars.bind_contextvars(**{name: v for name, v in known.items() if v})
+
+
 def check_keys(app: ASGIApp, key_ring: KeyRing) -> ASGIApp:
-    """Refuse requests without a valid key before their body is read.
+    """Refuse requests of a wrong host or without a valid key before their body is read.
 
     This is middleware, so that no route can be added without it.
     """
@@ -100,12 +168,11 @@ def check_keys(app: ASGIApp, key_ring: KeyRing) -> ASGIApp:
         if scope["type"] == "http":
             try:
                 caller = key_ring.admit(scope)
-            except (Unauthorized, Forbidden, ForeignOrigin, LimitReached) as error:
+            except CredenceError as error:
                 await problem_response(error, scope)(scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
-            if caller.key is not None:
-                structlog.contextvars.bind_contextvars(key=caller.key)
+            log_caller(caller)
         await app(scope, receive, send)
 
     return checked
@@ -143,14 +210,16 @@ def clear_versions(app: ASGIApp) -> ASGIApp:
     return clearing
 
 
-def limit_bodies(app: ASGIApp, max_body_bytes: int, body_seconds: float) -> ASGIApp:
+def limit_bodies(
+    app: ASGIApp, max_body_bytes: int, body_seconds: float, open_bodies: "OpenBodies"
+) -> ASGIApp:
     """Refuse bodies that are too large or too slow, whatever Content-Length says."""
 
     async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        body = LimitedBody(receive, max_body_bytes, body_seconds)
+        body = LimitedBody(receive, max_body_bytes, body_seconds, open_bodies)
         try:
             body.check_declared(Headers(scope=scope).get("content-length", "0"))
         except TooLarge as error:
@@ -161,14 +230,41 @@ def limit_bodies(app: ASGIApp, max_body_bytes: int, body_seconds: float) -> ASGI
     return limited
 
 
+class OpenBodies:
+    """The bodies that are being received, which end early when the service stops."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Timeout] = set()
+        self.are_closed = False
+
+    def close(self) -> None:
+        """Let all of them, and all later ones, raise `Unavailable`."""
+        self.are_closed = True
+        for timeout in self._waiting:
+            timeout.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def within(self, seconds: float) -> AsyncIterator[None]:
+        """A block that raises `TimeoutError` after so long, or at `close`."""
+        async with asyncio.timeout(0 if self.are_closed else seconds) as timeout:
+            self._waiting.add(timeout)
+            try:
+                yield
+            finally:
+                self._waiting.discard(timeout)
+
+
 class LimitedBody:
     """Receives the messages of a request, of which the body has limited size and time.
 
     A slow body would occupy a temporary file or memory without limit. A longer body gets more time.
     """
 
-    def __init__(self, receive: Receive, max_bytes: int, seconds: float) -> None:
+    def __init__(
+        self, receive: Receive, max_bytes: int, seconds: float, open_bodies: OpenBodies
+    ) -> None:
         self._receive = receive
+        self._open_bodies = open_bodies
         self._max_bytes, self._seconds = max_bytes, seconds
         self._num_bytes, self._more, self._begun = 0, True, perf_counter()
 
@@ -178,14 +274,16 @@ class LimitedBody:
             raise self._too_large()
 
     async def receive(self) -> Message:
-        """The next message. Raises `TooLarge` and `TooSlow`."""
+        """The next message. Raises `TooLarge`, `TooSlow`, or `Unavailable` at a stop."""
         if not self._more:  # after the body only a disconnect can come
             return await self._receive()
         allowed = self._seconds + self._num_bytes / MIN_BYTES_PER_SECOND
         try:
-            async with asyncio.timeout(self._begun + allowed - perf_counter()):
+            async with self._open_bodies.within(self._begun + allowed - perf_counter()):
                 message = await self._receive()
         except TimeoutError:
+            if self._open_bodies.are_closed:
+                raise Unavailable(STOPS) from None
             raise TooSlow(
                 f"only {self._num_bytes} bytes of the body arrived in time: it has "
                 f"{self._seconds:g} s (CREDENCE_BODY_SECONDS), and a second for each "

@@ -14,6 +14,7 @@ from app.serving.model_cache import LoadedModel
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
+from core.process.memory_budget import MemoryBudget
 from models.config import FALSE_ALARMS
 from models.evaluation.exact_tests import ALARM_RATE, highest_mean, independent_rows
 from models.posteriors.variant import Variant
@@ -122,6 +123,11 @@ def _backlog(backlog: Backlog) -> list[Metric]:
             "Longest time since the last event of a claimed job or chunk; 0 if none is claimed",
             backlog.silent_seconds,
         ),
+        _gauge(
+            "credence_webhook_backlog",
+            "Deliveries of webhooks that are neither delivered nor given up",
+            backlog.deliveries,
+        ),
     ]
 
 
@@ -204,6 +210,29 @@ def _feedback(windows: Sequence[Rolling]) -> Iterator[Metric]:
         )
 
 
+class MemoryCollector(Collector):
+    """Memory that is reserved for requests and for loaded models."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+
+    def describe(self) -> list[Metric]:
+        return [_gauge("credence_memory_limit_bytes", "")]
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge(
+            "credence_memory_limit_bytes",
+            "Memory that requests and loaded models may hold together",
+            self._budget.total,
+        )
+        yield _labelled(
+            "credence_memory_reserved_bytes",
+            "Memory that is reserved, by use",
+            ["use"],
+            (([use], held) for use, held in self._budget.reserved().items()),
+        )
+
+
 class ModelsCollector(Collector):
     """The models in memory, and the metrics to expect on rows like those of training."""
 
@@ -215,7 +244,7 @@ class ModelsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         loaded = self._loaded()
-        num_bytes = sum(entry.model.num_bytes for entry in loaded)
+        num_bytes = sum(entry.num_bytes for entry in loaded)
         yield _gauge("credence_models_loaded", "Model versions in memory", len(loaded))
         yield _gauge("credence_models_loaded_bytes", "Memory of the loaded models", num_bytes)
         labels = ["model", "version"]

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 from opentelemetry import trace
-from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
@@ -20,15 +20,19 @@ from app.errors import status_of
 from app.metrics.collectors import (
     BacklogCollector,
     FeedbackCollector,
+    MemoryCollector,
     ModelsCollector,
     watch_queue,
 )
+from app.metrics.deleted_models import DeletedModels, Find, Versions
+from app.metrics.routes import method_label
 from app.serving.admission import Admission
 from app.serving.batching import Batch
 from app.serving.engine import Engine
-from app.serving.model_cache import ModelCache
+from app.serving.model_cache import LoadedModel, ModelCache
 from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
+from core.process.memory_budget import MemoryBudget
 from core.telemetry import tracing
 from core.telemetry.exposition import register_process
 from models.prediction.answers.reasons import REASONS, Reasons
@@ -120,25 +124,92 @@ class Metrics:
         self._requests = known(self.predict_requests.labels)
         self._flagged = known(self.out_of_distribution_rows.labels)
         self._losses = known(self._children_of_loss)
+        self.http_requests = Counter(
+            "credence_http_requests",
+            "Requests by the template of their path, method and HTTP status",
+            ["route", "method", "status"],
+            registry=registry,
+        )
+        self._http_requests = known(self.http_requests.labels)
+        self._deleted: DeletedModels | None = None
         self.feedback_rows = Counter(
             "credence_feedback_rows",
             "Rows for which a label was sent",
             ["model"],
             registry=registry,
         )
+        self._by_model = (
+            *(self.predict_latency, self.predict_requests, self.out_of_distribution_rows),
+            *(self.reasons, self.expected_loss, self.expected_loss_squares),
+            *(self.expected_loss_rows, self.feedback_rows),
+        )
+        self._loaded: Callable[[], Sequence[LoadedModel]] = tuple
+        self._versions: Versions | None = None
 
     def watch(self, cache: ModelCache, admission: Admission, engine: Engine) -> None:
         """Add the metrics of loaded models, the queue and the engine, read at each scrape."""
-        self.registry.register(ModelsCollector(cache.loaded))
+        self._loaded = cache.loaded
+        self.registry.register(ModelsCollector(lambda: self._present(cache.loaded())))
         watch_queue(self.registry, admission, engine)
+
+    def watch_memory(self, budget: MemoryBudget) -> None:
+        """Add the metrics of reserved memory, read at each scrape."""
+        self.registry.register(MemoryCollector(budget))
 
     def watch_feedback(self, read: Callable[[], Sequence[Rolling]]) -> None:
         """Add the metrics of labelled rows, read at each scrape."""
         self.registry.register(FeedbackCollector(read))
 
+    def watch_deletions(self, find: Find) -> None:
+        """At each scrape, remove the metrics of models that were deleted.
+
+        Args:
+            find: the versions, in the database, of the models with some names.
+        """
+        self._deleted = DeletedModels(self._model_names, find)
+
     def count_refusal(self) -> None:
         """Count a prediction that was refused before it was read."""
         self.predict_requests.labels(NO_MODEL, "503").inc()
+        self.count_request("/predict", "POST", 503)
+
+    def count_request(self, route: str, method: str, status: int) -> None:
+        """Count a response.
+
+        Args:
+            route: the template of its path.
+        """
+        self._http_requests(route, method_label(method), str(status)).inc()
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        self._forget_deleted()
+        return generate_latest(self.registry)
+
+    def _forget_deleted(self) -> None:
+        """Remove the metrics of models that were deleted meanwhile, here or by another process."""
+        if self._deleted is None:
+            return
+        gone, self._versions = self._deleted.result()
+        for name in gone:
+            for metric in self._by_model:
+                metric.remove_by_labels({"model": name})
+            self.epistemic_share.remove(name)
+        if gone:  # a child that was removed counts for nobody
+            for known in (self._latency, self._requests, self._flagged, self._losses):
+                known.cache_clear()
+
+    def _model_names(self) -> set[str]:
+        families = [family for metric in self._by_model for family in metric.collect()]
+        found = {sample.labels["model"] for family in families for sample in family.samples}
+        loaded = {entry.version.model for entry in self._loaded()}
+        return (found | self.epistemic_share.models() | loaded) - {NO_MODEL}
+
+    def _present(self, loaded: Sequence[LoadedModel]) -> Sequence[LoadedModel]:
+        """The loaded versions that were not deleted."""
+        if self._versions is None:
+            return loaded
+        return [e for e in loaded if (e.version.model, e.version.version) in self._versions]
 
     @contextmanager
     def predict_request(self) -> Iterator["PredictMeasure"]:
@@ -271,6 +342,17 @@ class RowHistogram(Collector):
         with self._lock:
             self._counts[model] = self._counts.get(model, 0) + counts
             self._sums[model] = self._sums.get(model, 0.0) + float(finite.sum())
+
+    def models(self) -> set[str]:
+        """The models with values."""
+        with self._lock:
+            return set(self._counts)
+
+    def remove(self, model: str) -> None:
+        """Forget the values of a model."""
+        with self._lock:
+            self._counts.pop(model, None)
+            self._sums.pop(model, None)
 
     def describe(self) -> list[Metric]:
         return [self._family()]

@@ -11,10 +11,10 @@ from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
 from app.job_submission import (
+    check_memory,
     current_request,
     find_dataset,
     named_dataset,
-    notes_on,
     wake,
 )
 from app.openapi import json_request, problems
@@ -25,6 +25,7 @@ from core.calendars import check_holidays
 from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.inputs import check_inputs
+from core.datasets.resolution import notes_on
 from core.exceptions import Invalid
 from core.jobs import comparison
 from core.jobs.specs import CompareSpec, MethodSpec
@@ -62,9 +63,10 @@ def compare(
     """
     dataset = find_dataset(context, request)
     configs = _resolve(context, request, dataset)
+    check_memory(context, dataset, configs[:1], compared=True)
     _check_out_of_distribution(context, request, dataset, configs[0])
     sent = request.config(dataset.columns, configs[0].method)
-    notes = notes_on(context, dataset, sent, configs[0])
+    notes = notes_on(context.datasets, dataset, sent, configs[0])
     names = comparison.names([config.method for config in configs])
     _refuse_duplicates(names)
     common: Json = {

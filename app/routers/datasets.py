@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
 from app.http.bodies import is_json, json_body
 from app.http.idempotency import CreatingRoute
+from app.http.large_answers import joined_answer, large_answer
 from app.http.uploads import received
 from app.openapi import file_or_json_request, json_request, problems
 from app.schemas.common import Limit, PageResponse
@@ -23,7 +24,7 @@ from app.schemas.datasets import (
 from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.files.ingest import Given
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from core.datasets.findings.target_checks import check_target
 from core.datasets.formats import MEDIA_TYPES, declared_format
 from core.datasets.understanding.fixes import ColumnFix, fixes_like
@@ -42,8 +43,11 @@ LIKE = (
 DATASET_ID = "ds_"
 SOURCE_EXAMPLE = {"name": "sales", "source": {"uri": "s3://lake/sales/*.parquet", "secret": "lake"}}
 EXAMPLE = {
-    "columns": [{"name": "price", "type": "number", "missing": ["-"]}],
-    "options": {"decimal": ","},
+    "columns": [
+        {"name": "price", "type": "number", "missing": ["-"]},
+        {"name": "city", "levels": {"Muenich": "Munich"}},
+    ],
+    "options": {"decimal": ",", "unique_rows": True},
 }
 
 
@@ -64,7 +68,7 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     response: Response,
     services: ServicesDep,
     context: ContextDep,
-    options: Annotated[ReadingOptions, Depends()],
+    options: Annotated[DatasetOptions, Depends()],
     name: Annotated[DatasetName | None, Query(description=NAME)] = None,
     like: Annotated[str | None, Query(max_length=128, description=LIKE)] = None,
 ) -> DatasetResponse:
@@ -84,18 +88,19 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     if media_type is None:
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(MEDIA_TYPES)}")
     declared_format(media_type)  # before a gigabyte is received
-    settings, writers = context.settings, services.writers
-    fixes = () if like is None else await _fixes_like(like, context, services)
-    async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
-        dataset, created = await to_thread.run_sync(
-            context.datasets.add,
-            name,
-            media_type,
-            body.path,
-            body.sha256,
-            Given(options, fixes),
-            limiter=writers,
-        )
+    most, scratch = context.settings.max_body_bytes, context.scratch.path
+    fixes = () if like is None else await _fixes_like(like, options.decimal, context, services)
+    with services.writers.entered(context.caller.share) as threads:
+        async with received(request, scratch, most, threads) as body:
+            dataset, created = await to_thread.run_sync(
+                context.datasets.add,
+                name,
+                media_type,
+                body.path,
+                body.sha256,
+                Given(options, fixes),
+                limiter=threads,
+            )
     return _made(response, dataset, created=created)
 
 
@@ -103,13 +108,15 @@ async def _read_source(
     request: Request, response: Response, services: Services, context: Context
 ) -> DatasetResponse:
     body = await json_body(SourceRequest)(request)
-    dataset, created = await to_thread.run_sync(
-        context.sources.add, body.name, body.source, Given(body.options), limiter=services.readers
-    )
+    add = partial(context.sources.add, body.name, body.source, Given(body.options))
+    with services.readers.entered(context.caller.share) as threads:
+        dataset, created = await to_thread.run_sync(add, limiter=threads)
     return _made(response, dataset, created=created)
 
 
-async def _fixes_like(like: str, context: Context, services: Services) -> tuple[ColumnFix, ...]:
+async def _fixes_like(
+    like: str, decimal: str | None, context: Context, services: Services
+) -> tuple[ColumnFix, ...]:
     """What reads columns as those of a data set, or of a model's training data.
 
     Raises:
@@ -118,10 +125,10 @@ async def _fixes_like(like: str, context: Context, services: Services) -> tuple[
     try:
         if like.startswith(DATASET_ID):
             dataset = await to_thread.run_sync(context.datasets.get, like)
-            return fixes_like(dataset.readings)
+            return fixes_like(dataset.readings, decimal)
         version = await to_thread.run_sync(context.registry.get, like)
         model: TrainedModel = await services.predictor.cache.get(version)
-        return fixes_like(model.columns_read)
+        return fixes_like(model.columns_read, decimal)
     except NotFound as error:
         raise Invalid(
             [("like", f"{error}: give the id of a data set or the name of a model")]
@@ -148,14 +155,11 @@ async def change_columns(
 
     The `fix` of a finding is such a body. Earlier changes are kept unless the body says otherwise.
     """
-    dataset, created = await to_thread.run_sync(
-        context.datasets.change_columns,
-        dataset_id,
-        body.columns,
-        body.name,
-        body.options,
-        limiter=services.writers,
+    change = partial(
+        context.datasets.change_columns, dataset_id, body.columns, body.name, body.options
     )
+    with services.writers.entered(context.caller.share) as threads:
+        dataset, created = await to_thread.run_sync(change, limiter=threads)
     return _made(response, dataset, created=created)
 
 
@@ -175,9 +179,10 @@ async def refresh(
     Files, columns and options are read as before. If the bytes are the same, the response is the
     data set that has them.
     """
-    dataset, created = await to_thread.run_sync(
-        context.sources.refresh, dataset_id, limiter=services.readers
-    )
+    with services.readers.entered(context.caller.share) as threads:
+        dataset, created = await to_thread.run_sync(
+            context.sources.refresh, dataset_id, limiter=threads
+        )
     return _made(response, dataset, created=created)
 
 
@@ -187,34 +192,46 @@ def _made(response: Response, dataset: Dataset, *, created: bool) -> DatasetResp
     return DatasetResponse.model_validate(dataset)
 
 
-@router.get("/datasets", responses=problems(422, 503))
-def list_datasets(context: ContextDep, paging: PagingDep) -> PageResponse[DatasetResponse]:
+@router.get("/datasets", response_model=PageResponse[DatasetResponse], responses=problems(422, 503))
+def list_datasets(request: Request, context: ContextDep, paging: PagingDep) -> Response:
     """All data sets, newest first."""
     page = context.datasets.list(paging.limit, paging.cursor)
-    return PageResponse[DatasetResponse].model_validate(page)
+    return large_answer(request, PageResponse[DatasetResponse].model_validate(page))
 
 
-@router.get("/datasets/{dataset_id}", responses=problems(404, 422, 503))
+@router.get(
+    "/datasets/{dataset_id}", response_model=DatasetResponse, responses=problems(404, 422, 503)
+)
 def get_dataset(
+    request: Request,
     context: ContextDep,
     dataset_id: str,
     target: Annotated[ColumnName | None, Query(description=TARGET)] = None,
-) -> DatasetResponse:
+) -> Response:
     """A data set: its columns, their types and statistics, and findings on them."""
     dataset = context.datasets.get(dataset_id)
     if target is not None:
         load = partial(context.datasets.columns, dataset_id)
         found = check_target(dataset, target, load)
         dataset = replace(dataset, findings=(*dataset.findings, *found))
-    return DatasetResponse.model_validate(dataset)
+    return large_answer(request, DatasetResponse.model_validate(dataset))
 
 
-@router.get("/datasets/{dataset_id}/rows", responses=problems(404, 422, 503))
+@router.get(
+    "/datasets/{dataset_id}/rows",
+    response_model=RowsResponse,
+    responses=problems(404, 413, 422, 503),
+)
 def get_rows(
-    context: ContextDep, dataset_id: str, limit: Annotated[Limit, Query()] = 20
-) -> RowsResponse:
-    """The first rows of a data set."""
-    return RowsResponse(data=list(context.datasets.rows(dataset_id, limit)))
+    request: Request,
+    context: ContextDep,
+    dataset_id: str,
+    limit: Annotated[Limit, Query()] = 20,
+    cursor: Annotated[str | None, Query(max_length=512)] = None,
+) -> Response:
+    """The first rows of a data set, or those after them."""
+    rows = context.datasets.shown_rows(dataset_id, limit, cursor)
+    return joined_answer(request, rows.data, rows.next_cursor)
 
 
 @router.delete("/datasets/{dataset_id}", status_code=204, responses=problems(404, 409, 503))

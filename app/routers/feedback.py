@@ -1,5 +1,6 @@
 """`/feedback`: labels of predicted rows, and the scores of a model on them."""
 
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -7,22 +8,35 @@ import orjson
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
-from app.dependencies import ContextDep, ServicesDep, caller_of, or_disconnect
-from app.http.bodies import off_loop, parse, read_body, refuse_non_finite
+from app.dependencies import ContextDep, Services, ServicesDep, caller_of, or_disconnect
+from app.http.bodies import (
+    in_turn,
+    media_type,
+    parse,
+    read_body,
+    refuse_non_finite,
+    refuse_parameters,
+)
 from app.http.idempotency import JSON, CreatingRoute
-from app.openapi import json_request, json_response, problems
+from app.labelled_file import read_labelled_file
+from app.openapi import json_response, option_parameters, problems, request_bodies
+from app.row_files import read_row_file
 from app.schemas.common import Json
 from app.schemas.feedback import (
     FeedbackParameters,
     FeedbackRequest,
     FeedbackResponse,
+    FileParameters,
     RollingResponse,
 )
+from app.serving import file_format
 from app.serving.prediction_store import request_of
 from app.serving.request import PredictionRequest
-from app.serving.scoring import ScoredRows, score
+from app.serving.scoring import ScoredRows, bounded, score
 from core.access.idempotency import Reply
 from core.context import Context
+from core.datasets.files.options import ReadingOptions
+from core.datasets.formats import MEDIA_TYPES
 from core.exceptions import Invalid
 from core.inputs.records import decode, decode_columns, num_rows
 from core.predictions.feedback import Added, Rolling, describe
@@ -43,33 +57,91 @@ ANSWER = "the scores of these rows, and of the version's window with them"
         201: json_response(FeedbackResponse, ANSWER),
         **problems(400, 404, 413, 415, 422, 503),
     },
-    openapi_extra=json_request(FeedbackRequest, EXAMPLE),
+    openapi_extra={
+        "requestBody": request_bodies(FeedbackRequest, EXAMPLE, binary=MEDIA_TYPES),
+        "parameters": [
+            *option_parameters(FileParameters, "only with a file"),
+            *option_parameters(ReadingOptions, "only with a file"),
+        ],
+    },
 )
 async def add_feedback(request: Request, services: ServicesDep) -> Response:
     """Send the labels of a stored prediction, or rows with their labels.
 
     New labels of a stored prediction replace its earlier ones. Rows with labels count each time.
+    The body is JSON; or a file of rows (CSV, Excel, Parquet, …), which is read as by `/predict`.
     """
+    type_ = media_type(request)
+    if type_ is not None and file_format.is_file(type_):
+        return await _add_file(request, services, type_)
+    refuse_parameters(request)
     body = await read_body(request)
-    parameters, rows, truth, weights = await off_loop(len(body), _read, body)
-    caller = caller_of(request)
-    seen = services.context.for_caller(caller)
+    parameters, rows, truth, weights = await in_turn(request, len(body), _read, body)
+    seen = services.context.for_caller(caller_of(request))
     labelled = await _request(seen, parameters, rows, len(body))
-    scoring = score(services.predictor, labelled, truth, caller.view, weights)
-    scored = await or_disconnect(request, scoring)
-    version, window = scored.version, seen.settings.feedback_rows
-    write = partial(_write, parameters, scored, window)
+    await _check(request, services, labelled, parameters.prediction)
+    scoring = score(services.predictor, labelled, lambda _: truth, caller_of(request), weights)
+    scored = bounded(await or_disconnect(request, scoring))
+    report: Json = {"notes": labelled.notes} if labelled.notes else {}
+    return await _add(request, services, scored, parameters.prediction, report)
+
+
+async def _add_file(request: Request, services: Services, type_: str) -> Response:
+    """Feedback whose rows and labels are in a file."""
+    with ExitStack() as files:
+        read = partial(read_labelled_file, request.query_params, type_)
+        file = await read_row_file(request, services, files, read, ", and send the labels in parts")
+        await _check(request, services, file.request)
+        scoring = score(services.predictor, file.request, file.truth, caller_of(request))
+        try:
+            scored = bounded(await or_disconnect(request, scoring))
+        except Invalid as error:
+            raise file.located(error) from error
+        return await _add(request, services, scored, report=file.rows.report.document())
+
+
+async def _check(
+    request: Request,
+    services: Services,
+    labelled: PredictionRequest,
+    prediction: str | None = None,
+) -> None:
+    """Raise an error unless the caller may send labels of this model or prediction."""
+    check = services.context.for_caller(caller_of(request)).feedback.check
+    await to_thread.run_sync(check, labelled.model, prediction)
+
+
+async def _add(
+    request: Request,
+    services: Services,
+    scored: ScoredRows,
+    prediction: str | None = None,
+    report: Json | None = None,
+) -> Response:
+    """Store the scores; `report` says how the rows were read."""
+    caller, version = caller_of(request), scored.version
+    window = services.context.settings.feedback_rows
+    write = partial(_write, prediction, scored, window, report or {})
     added = await to_thread.run_sync(
         services.context.for_caller(caller.with_reply(write)).feedback.add,
         version.model,
         version.version,
         scored.scores,
-        parameters.prediction,
+        prediction,
         scored.reference,
     )
     services.metrics.feedback_rows.labels(version.model).inc(added.new_rows)
     answer = write(added)
     return Response(answer.body, answer.status, dict(answer.headers))
+
+
+@router.delete("/feedback/{feedback_id}", status_code=204, responses=problems(403, 404, 503))
+def withdraw_feedback(context: ContextDep, feedback_id: str) -> None:
+    """Delete the scores of labels by the `id` of the response that they got.
+
+    The scores of the version's window are computed without them.
+    """
+    context.feedback.withdraw(feedback_id)
 
 
 @router.delete("/predictions/{prediction_id}", status_code=204, responses=problems(404, 503))
@@ -127,19 +199,19 @@ async def _request(
     )
 
 
-def _write(parameters: FeedbackParameters, scored: ScoredRows, window: int, added: Added) -> Reply:
-    document = _document(parameters, scored, added, window)
+def _write(
+    prediction: str | None, scored: ScoredRows, window: int, report: Json, added: Added
+) -> Reply:
+    document = _document(prediction, scored, added, window) | report
     status = 201 if added.is_new else 200
     return Reply(status, JSON, orjson.dumps(document, option=orjson.OPT_UTC_Z))
 
 
-def _document(
-    parameters: FeedbackParameters, scored: ScoredRows, added: Added, window: int
-) -> Json:
+def _document(prediction: str | None, scored: ScoredRows, added: Added, window: int) -> Json:
     metrics = describe(scored.scores, scored.version.description.get("metrics") or {})
     return {
         "id": added.id,
-        "prediction": parameters.prediction,
+        "prediction": prediction,
         "model": scored.version.model,
         "version": scored.version.version,
         "rows": metrics["rows"],

@@ -1,7 +1,7 @@
 """`/health` and `/metrics`, for monitoring."""
 
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.dependencies import ServicesDep
 from app.openapi import problems
@@ -31,6 +31,6 @@ async def ready(services: ServicesDep) -> ReadyResponse:
 
 
 @router.get("/metrics", response_class=Response)
-def metrics(services: ServicesDep) -> Response:
+async def metrics(services: ServicesDep) -> Response:
     """Metrics in Prometheus' text format."""
-    return Response(generate_latest(services.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(await services.scrapes.text(), media_type=CONTENT_TYPE_LATEST)

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.dependencies import ContextDep, Services, ServicesDep, caller_of, or_disconnect
 from app.http.bodies import check_json, media_type, read_inflated
+from app.http.held_memory import held_by
 from app.openapi import json_response, problems, request_bodies
 from app.routers import health
 from app.schemas.inference_protocol import (
@@ -149,7 +150,8 @@ async def _infer(request: Request, services: Services, model: str, version: str 
         _check_names(model, version)
         read = partial(read_request, model, version, _header_length(request))
         body = await read_inflated(request)
-        work = services.predictor.respond(body, read, measure, caller_of(request))
+        held = held_by(request)
+        work = services.predictor.respond(body, read, measure, caller_of(request), held)
         del body
         reply = await or_disconnect(request, work)
     return _response(reply)

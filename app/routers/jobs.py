@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
 from app.http.event_streams import EventStreamResponse, is_final
+from app.http.large_answers import large_answer
 from app.http.negotiation import negotiate
 from app.job_submission import wake
 from app.openapi import problems
@@ -28,23 +29,25 @@ LAST_EVENT_ID = Header(
 )
 
 
-@router.get("/jobs", responses=problems(422, 503))
+@router.get("/jobs", response_model=PageResponse[JobResponse], responses=problems(422, 503))
 def list_jobs(
+    *,
+    request: Request,
     context: ContextDep,
     paging: PagingDep,
     status: Annotated[JobStatus | None, Query()] = None,
     model: Annotated[ModelName | None, Query()] = None,
     parent: Annotated[JobId | None, Query()] = None,
-) -> PageResponse[JobResponse]:
+) -> Response:
     """Jobs, newest first; with `parent`, the trainings of that comparison."""
     page = context.jobs.list(status, model, paging.limit, paging.cursor, parent)
-    return PageResponse[JobResponse].model_validate(page)
+    return large_answer(request, PageResponse[JobResponse].model_validate(page))
 
 
-@router.get("/jobs/{job_id}", responses=problems(404, 503))
-def get_job(context: ContextDep, job_id: str) -> JobResponse:
+@router.get("/jobs/{job_id}", response_model=JobResponse, responses=problems(404, 503))
+def get_job(request: Request, context: ContextDep, job_id: str) -> Response:
     """The current state of a job."""
-    return JobResponse.model_validate(context.jobs.get(job_id))
+    return large_answer(request, JobResponse.model_validate(context.jobs.get(job_id)))
 
 
 @router.post("/jobs/{job_id}/cancel", responses=problems(404, 409, 503))
@@ -78,7 +81,7 @@ def list_events(
     paging: PagingDep,
     job_id: str,
     last_event_id: Annotated[int, LAST_EVENT_ID] = 0,
-) -> PageResponse[EventResponse] | Response:
+) -> Response:
     """The events of a job, oldest first: state, progress, metrics, log.
 
     With `Accept: text/event-stream`, a stream that also sends new events until the job ends.
@@ -88,7 +91,7 @@ def list_events(
     after = last_event_id if paging.cursor is None else decode_number(EVENTS, paging.cursor)
     events = context.jobs.events(job_id, after, paging.limit + 1)
     page = page_of(EVENTS, list(events), [event.id for event in events], paging.limit)
-    return PageResponse[EventResponse].model_validate(page)
+    return large_answer(request, PageResponse[EventResponse].model_validate(page))
 
 
 def _stream(
@@ -108,4 +111,5 @@ def _stream(
         return Response(status_code=204)
     jobs.events(job_id, after, 1)
     identify = partial(request.app.state.key_ring.identify, request.scope)
-    return EventStreamResponse(services.event_streams.stream(jobs, job_id, after, identify))
+    stream = services.event_streams.stream(jobs, job_id, after, identify, caller.share)
+    return EventStreamResponse(stream)

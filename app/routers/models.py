@@ -3,11 +3,13 @@
 from typing import Annotated
 
 import orjson
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.dependencies import ContextDep, PagingDep
+from app.dependencies import ContextDep, PagingDep, ServicesDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
+from app.http.large_answers import large_answer
 from app.http.negotiation import negotiate
 from app.job_submission import enqueue
 from app.openapi import json_request, json_response, problems
@@ -35,17 +37,17 @@ router = APIRouter(tags=["models"], route_class=CreatingRoute)
 JSON, HTML = "application/json", "text/html"
 
 
-@router.get("/models", responses=problems(422, 503))
-def list_models(context: ContextDep, paging: PagingDep) -> PageResponse[ModelSummary]:
+@router.get("/models", response_model=PageResponse[ModelSummary], responses=problems(422, 503))
+def list_models(request: Request, context: ContextDep, paging: PagingDep) -> Response:
     """All models, by name."""
     page = context.registry.list(paging.limit, paging.cursor)
-    return PageResponse[ModelSummary].model_validate(page)
+    return large_answer(request, PageResponse[ModelSummary].model_validate(page))
 
 
-@router.get("/models/{name}", responses=problems(404, 503))
-def get_model(context: ContextDep, name: str) -> ModelResponse:
+@router.get("/models/{name}", response_model=ModelResponse, responses=problems(404, 503))
+def get_model(request: Request, context: ContextDep, name: str) -> Response:
     """A model's versions, newest first, and its aliases."""
-    return ModelResponse.of(name, context.registry.versions(name))
+    return large_answer(request, ModelResponse.of(name, context.registry.versions(name)))
 
 
 @router.delete("/models/{name}", status_code=204, responses=problems(404, 503))
@@ -54,10 +56,16 @@ def delete_model(context: ContextDep, name: str) -> None:
     context.registry.delete_model(name)
 
 
-@router.get("/models/{name}/versions/{version}", responses=problems(404, 503))
-def get_version(context: ContextDep, name: str, version: str) -> VersionResponse:
+@router.get(
+    "/models/{name}/versions/{version}",
+    response_model=VersionResponse,
+    responses=problems(404, 503),
+)
+def get_version(request: Request, context: ContextDep, name: str, version: str) -> Response:
     """One version, by number or alias."""
-    return VersionResponse.model_validate(context.registry.get(name, version))
+    return large_answer(
+        request, VersionResponse.model_validate(context.registry.get(name, version))
+    )
 
 
 @router.get(
@@ -68,17 +76,24 @@ def get_version(context: ContextDep, name: str, version: str) -> VersionResponse
         **problems(404, 406, 503),
     },
 )
-def get_card(request: Request, context: ContextDep, name: str, version: str) -> Response:
+async def get_card(
+    request: Request, services: ServicesDep, context: ContextDep, name: str, version: str
+) -> Response:
     """The model card of a version: its training, its scores and its limits.
 
     JSON, or with `Accept: text/html` a page without resources from other servers.
     """
     wanted = negotiate(request, (JSON, HTML))
-    card = CardResponse.model_validate(cards.read(context, context.registry.get(name, version)))
+    found = await to_thread.run_sync(context.registry.get, name, version)
+    key = found.artifact_key, found.aliases, wanted
+    card = await services.cards.get(key, lambda: _render(context, found, wanted))
+    return page(card.decode()) if wanted == HTML else Response(card, media_type=JSON)
+
+
+def _render(context: Context, version: Version, wanted: str) -> bytes:
+    card = CardResponse.model_validate(cards.read(context, version))
     document = card.model_dump(mode="json")
-    if wanted == HTML:
-        return page(render_card(document))
-    return Response(orjson.dumps(document), media_type=JSON)
+    return render_card(document).encode() if wanted == HTML else orjson.dumps(document)
 
 
 @router.delete(

@@ -1,6 +1,5 @@
 """`POST /predict`. It reads and writes bytes, without pydantic and FastAPI's encoder for arrays."""
 
-import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -8,21 +7,22 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from app.dependencies import DirectRoute, Services, ServicesDep, caller_of, or_disconnect
-from app.http.bodies import media_type, read_body, read_bytes, read_inflated, refuse_encoding
+from app.http.bodies import media_type, read_body, read_bytes, refuse_encoding, refuse_parameters
+from app.http.held_memory import held_by
 from app.http.idempotency import with_idempotency_key
 from app.http.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
+from app.row_files import read_row_file
 from app.schemas.predictions import (
     PredictParameters,
     PredictRequest,
     PredictResponse,
     TextPredictResponse,
 )
-from app.serving import arrow_format, csv_format, file_format, json_format
+from app.serving import arrow_format, csv_format, file_format, json_format, kept
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.datasets.files.options import ReadingOptions
 from core.datasets.formats import MEDIA_TYPES
-from core.exceptions import Invalid, TooLarge
 
 router = APIRouter(tags=["predictions"], route_class=DirectRoute)
 
@@ -62,6 +62,7 @@ EXAMPLE = {
         "parameters": [
             *option_parameters(PredictParameters, "not with JSON"),
             *option_parameters(ReadingOptions, "only with a file"),
+            kept.PARAMETER,
         ],
     },
 )
@@ -76,12 +77,14 @@ async def predict(request: Request, services: ServicesDep) -> Response:
     with services.metrics.predict_request() as measure, ExitStack() as files:
         measure.exploring = request.headers.get(EXPLORING) == "1"
         wanted = negotiate(request, tuple(WRITERS))
-        read_request, body = await _receive(request, services, files)
+        read_request, body, decoded_bytes = await _receive(request, services, files)
         work = services.predictor.respond(
             body,
             lambda body: (read_request(body), WRITERS[wanted]),
             measure,
             caller_of(request),
+            held_by(request),
+            num_bytes=decoded_bytes(body),
         )
         del body
         response = await or_disconnect(request, work)
@@ -90,21 +93,19 @@ async def predict(request: Request, services: ServicesDep) -> Response:
 
 async def _receive(
     request: Request, services: Services, files: ExitStack
-) -> tuple[Callable[[bytes], PredictionRequest], bytes]:
-    """The function that reads the body, and the body; of a file the rows, which are read here."""
+) -> tuple[Callable[[bytes], PredictionRequest], bytes, Callable[[bytes], int]]:
+    """The function that reads the body, the body, and the function that tells how much it is once
+    decoded. The rows of a file are read here.
+    """
     type_, query = media_type(request), request.query_params
     if type_ == ARROW:
         refuse_encoding(request)
-        return partial(arrow_format.read_request, query), await read_bytes(request)
+        read_arrow = partial(arrow_format.read_request, query)
+        return read_arrow, await read_bytes(request), arrow_format.decoded_bytes
     if type_ is not None and file_format.is_file(type_):
-        try:
-            body = await read_inflated(request)
-        except TooLarge as error:
-            raise TooLarge(f"{error}, and predict it with POST /predict/batch") from error
-        arguments = query, type_, body, services.context.scratch.path, files
-        rows = await asyncio.to_thread(file_format.read_request, *arguments)
-        return lambda _: rows, b""
-    if names := list(request.query_params):
-        message = "unknown parameter; put the options of a JSON request into its body"
-        raise Invalid([(name, message) for name in names])
-    return json_format.read_request, await read_body(request)
+        read = partial(file_format.read_request, query, type_)
+        advice = ", and predict it with POST /predict/batch"
+        rows = await read_row_file(request, services, files, read, advice)
+        return lambda _: rows, b"", len
+    refuse_parameters(request)
+    return json_format.read_request, await read_body(request), len

@@ -28,6 +28,11 @@ class CardColumn(Response):
     max: float | str | None = Field(None, exclude_if=is_none)
     mean: float | None = Field(None, exclude_if=is_none)
     std: float | None = Field(None, exclude_if=is_none)
+    median: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="a value that occurs: of two middle ones the lower; older versions have none",
+    )
     levels: list[tuple[str, int]] | None = Field(
         None,
         exclude_if=is_none,
@@ -50,6 +55,11 @@ class CardRows(Response):
         "from these steps, after the first fit was calibrated on them",
     )
     held_out: int = Field(description="rows on which the metrics were computed")
+    described: int | None = Field(
+        None,
+        exclude_if=is_none,
+        description="of series: the rows that `columns` describes, all learned steps",
+    )
     split: str | Json
     columns: list[CardColumn]
 
@@ -106,6 +116,39 @@ class CardDetector(Response):
     rows: int = Field(0, description="held-out rows that give the threshold; 0: not known")
 
 
+class ClassCurve(Response):
+    """The rows whose probability of the class is at least a threshold, from high to low."""
+
+    label: Label
+    share: float = Field(description="of the rows are of the class")
+    threshold: list[float] = Field(description="100 at most")
+    recall: list[float]
+    precision: list[float]
+    false_positive_rate: list[float]
+
+
+class HeldOutResponse(Response):
+    """Predictions of held-out rows by the full posterior, for charts; empty for other tasks."""
+
+    level: float | None = Field(default=None, exclude_if=is_none, description="of the intervals")
+    actual: list[float] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="of regressions: true values of at most 300 rows",
+    )
+    mean: list[float] | None = Field(default=None, exclude_if=is_none)
+    lower: list[float] | None = Field(default=None, exclude_if=is_none)
+    upper: list[float] | None = Field(default=None, exclude_if=is_none)
+    rows: int | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="of classifications: rows that the curves count",
+    )
+    curves: list[ClassCurve] | None = Field(
+        default=None, exclude_if=is_none, description="of the 20 most frequent classes"
+    )
+
+
 class CardResponse(Response):
     """A model card: the training rows of a version, its settings, its scores and its limits."""
 
@@ -131,6 +174,8 @@ class CardResponse(Response):
     recommended_variant: float
     selection: SelectionResponse
     importance: ImportanceResponse = ImportanceResponse()
+    held_out: HeldOutResponse = HeldOutResponse()
     signal_to_noise: SignalToNoise | None
     out_of_distribution: list[CardDetector]
+    notes: list[str]
     limits: list[str]

@@ -1,5 +1,6 @@
 """Types that several schemas use: names, pages, problems."""
 
+from collections.abc import Sized
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -25,6 +26,11 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+def is_empty(value: Sized) -> bool:
+    """Whether a list or an object is empty, for `Field(exclude_if=…)`."""
+    return not value
+
+
 class Request(BaseModel):
     """A JSON body. Unknown members are errors."""
 
@@ -40,7 +46,9 @@ class Response(BaseModel):
 class PageResponse(Response, Generic[T]):
     """A page of a list. `next_cursor` is the `cursor` of the next page, null at the end."""
 
-    data: list[T]
+    data: list[T] = Field(
+        description="at most `limit` items; fewer, but at least one, if they are large"
+    )
     next_cursor: str | None = None
 
 

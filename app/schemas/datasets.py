@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from app.schemas.common import Json, Owner, Request, Response, is_none
+from app.schemas.common import Json, Owner, Request, Response, is_empty, is_none
 from core.datasets.dataset import Dataset
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
+from core.datasets.findings.advice import advised
 from core.datasets.findings.finding import Code, Severity
 from core.datasets.understanding.fixes import ColumnFix
 from core.sources.source import QuerySource, UriSource
@@ -19,8 +20,8 @@ class ColumnsRequest(Request):
     """What to read otherwise: columns, the file, or both. All else is read as before."""
 
     columns: Annotated[tuple[ColumnFix, ...], Field(max_length=1_000)] = ()
-    options: ReadingOptions = Field(
-        ReadingOptions(),
+    options: DatasetOptions = Field(
+        DatasetOptions(),
         description="how to read the file, as the parameters of the upload; "
         "null keeps what was found out or said before",
     )
@@ -28,7 +29,7 @@ class ColumnsRequest(Request):
 
     @model_validator(mode="after")
     def _says_something(self) -> "ColumnsRequest":
-        if not self.columns and self.options == ReadingOptions():
+        if not self.columns and self.options == DatasetOptions():
             raise ValueError("give columns, options, or both")
         return self
 
@@ -39,16 +40,19 @@ def _kind_of_source(source: Any) -> str:
     return "rows" if {"database", "query"} & given.keys() else "files"
 
 
+AnySource = Annotated[
+    Annotated[UriSource, Tag("files")] | Annotated[QuerySource, Tag("rows")],
+    Discriminator(_kind_of_source),
+]
+
+
 class SourceRequest(Request):
     """What to read into a new data set: files or a table by URI, or a query on a database."""
 
     name: DatasetName
-    source: Annotated[
-        Annotated[UriSource, Tag("files")] | Annotated[QuerySource, Tag("rows")],
-        Discriminator(_kind_of_source),
-    ]
-    options: ReadingOptions = Field(
-        ReadingOptions(),
+    source: AnySource
+    options: DatasetOptions = Field(
+        DatasetOptions(),
         description="how to read a file, as the parameters of the upload",
     )
 
@@ -120,6 +124,11 @@ class ColumnReadingResponse(Response):
         "words of true and false; exact: blanks and case count; null: the plain form"
     )
     missing: tuple[str, ...] = Field(description="texts that stand for a missing value")
+    levels: dict[str, str] = Field(
+        {},
+        exclude_if=is_empty,
+        description="levels that are read as another one; absent: none",
+    )
 
 
 class ReadingResponse(Response):
@@ -136,6 +145,12 @@ class ReadingResponse(Response):
     comment: str | None = Field(None, exclude_if=is_none)
     index: bool | None = Field(None, exclude_if=is_none)
     sheet: str | None = Field(None, exclude_if=is_none)
+    repeated_rows: int | None = Field(
+        None,
+        exclude_if=is_none,
+        description="the number of rows that were left out because they equal an earlier one, with "
+        "the option `unique_rows`; absent: such rows stay",
+    )
 
 
 class ExampleResponse(Response):
@@ -158,8 +173,13 @@ class FindingResponse(Response):
     rows: int = Field(description="the number of rows that it concerns")
     examples: tuple[ExampleResponse, ...]
     fix: dict[str, Any] | None = Field(
-        description="a body for `POST /datasets/{id}/columns`: it mends what was found, or undoes "
+        description="a body for `POST /datasets/{id}/columns`: it fixes what was found, or undoes "
         "a guess"
+    )
+    advised: bool = Field(
+        False,
+        description="whether the fix improves the table and fits the other advised fixes: all of "
+        "them can be applied together",
     )
 
 
@@ -173,7 +193,10 @@ class DatasetResponse(Response):
     name: str
     format: str
     rows: int
-    columns: tuple[ColumnResponse, ...]
+    columns: tuple[ColumnResponse, ...] = Field(
+        description="lists leave out columns and findings of data sets with more than 100 columns"
+    )
+    num_columns: int
     bytes: int
     sha256: str
     created_at: datetime
@@ -189,19 +212,29 @@ class DatasetResponse(Response):
     @model_validator(mode="wrap")
     @classmethod
     def _with_readings(cls, dataset: Any, handler: Any) -> "DatasetResponse":
-        """Put the reading of each column beside its statistics."""
+        """Put the reading of each column beside its statistics, and advice beside findings."""
         made: DatasetResponse = handler(dataset)
         if not isinstance(dataset, Dataset):
             return made
+        findings = tuple(
+            finding.model_copy(update={"advised": is_advised})
+            for finding, is_advised in zip(made.findings, advised(dataset.findings), strict=True)
+        )
         readings = [ColumnReadingResponse.model_validate(one) for one in dataset.readings]
         columns = tuple(
             column.model_copy(update={"reading": reading})
             for column, reading in zip(made.columns, readings, strict=False)
         )
-        return made.model_copy(update={"columns": (*columns, *made.columns[len(columns) :])})
+        columns = (*columns, *made.columns[len(columns) :])
+        return made.model_copy(update={"columns": columns, "findings": findings})
 
 
 class RowsResponse(Response):
-    """The first rows, as records."""
+    """The first rows, as records. `next_cursor` is the `cursor` of the next ones."""
 
-    data: list[Json]
+    data: list[Json] = Field(
+        description="at most `limit` rows; fewer, but at least one, if they are large. Of a text "
+        "of more than 1,048,576 characters, divided by the number of columns of texts, the first "
+        "ones are shown, and the number of its bytes. Categories are never cut"
+    )
+    next_cursor: str | None = Field(None, description="null: there are no more rows")

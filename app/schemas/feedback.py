@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, SkipValidation
 
 from app.schemas.common import Json, ModelName, Reference, Request, Response
+from models.config import ColumnName
 from models.prediction.options import Horizon, PredictOptions, Prune
 
 PredictionId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["pred_7c1e"])]
@@ -44,6 +45,20 @@ class FeedbackRequest(FeedbackParameters):
     )
 
 
+class FileParameters(Request):
+    """The query of a request whose body is a file of rows with their true values."""
+
+    model: ModelName
+    version: Reference | None = Field(None, description="number or alias; default: the newest")
+    truth: ColumnName = Field(description="the column of true values; an empty cell is unknown")
+    prune: Prune = 0.0
+
+    @property
+    def options(self) -> PredictOptions:
+        """The options for predicting the rows, with defaults for all others."""
+        return PredictOptions(prune=self.prune, intervals=())
+
+
 class RollingResponse(Response):
     """The scores of a version on its newest labelled rows, the window.
 
@@ -72,3 +87,12 @@ class FeedbackResponse(Response):
     rows: int = Field(description="number of rows with a known target")
     metrics: Json = Field(description="scores of these rows")
     rolling: RollingResponse
+    reading: Json | None = Field(None, description="only for files: how the file was read")
+    ignored: list[str] | None = Field(
+        None, description="only for files: columns that are not features"
+    )
+    notes: list[str] | None = Field(
+        None,
+        description="for files, and where a number is read as missing: what you should know about "
+        "the rows",
+    )

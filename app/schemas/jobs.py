@@ -12,7 +12,8 @@ from core.jobs.jobs import JobStatus
 class Progress(Response):
     """The progress of a job.
 
-    A training counts epochs, an offline prediction finished chunks, a comparison finished methods.
+    A training counts epochs, an offline prediction finished chunks and their rows (of a forecaster
+    series), a comparison finished methods.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -20,6 +21,8 @@ class Progress(Response):
     epochs: int | None = Field(None, exclude_if=is_none)
     chunk: int | None = Field(None, exclude_if=is_none)
     chunks: int | None = Field(None, exclude_if=is_none)
+    row: int | None = Field(None, exclude_if=is_none)
+    rows: int | None = Field(None, exclude_if=is_none)
     method: int | None = Field(None, exclude_if=is_none)
     methods: int | None = Field(None, exclude_if=is_none)
     fraction: float
@@ -48,11 +51,15 @@ class JobResponse(Response):
     model: str
     version: int | None
     attempt: int
-    queue_position: int | None
+    queue_position: int | None = Field(
+        description="1 is next, owners take turns; null unless the job is queued"
+    )
     progress: Progress | None
     metrics: Json
     error: JobError | None
-    request: Json
+    request: Json = Field(
+        description="lists leave out requests and notes of jobs that have more than 16 kB of them"
+    )
     notes: tuple[str, ...] = Field(
         description="of a training: what was decided about target, features and recipe"
     )

@@ -5,6 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from app.schemas.common import DatasetId, Json, ModelName, Reference, Response
+from app.schemas.datasets import AnySource
+from core.offline.destination import Destination
+from models.config import ColumnName
 from models.prediction.answers.reasons import Code
 from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
 
@@ -22,12 +25,37 @@ class VersionOptions(BaseModel, BatchOptions, frozen=True):
 class BatchRequest(VersionOptions, frozen=True):
     """A model, a data set, and those options of `POST /predict` that apply to a data set."""
 
-    dataset: DatasetId
+    dataset: DatasetId | None = Field(None, description="this, or source")
+    source: AnySource | None = Field(
+        None,
+        description="read now into a data set, as by POST /datasets; its columns are read as those "
+        "of the training data were",
+    )
+    destination: Destination | None = Field(
+        None, description="default: the service's store, from which GET /jobs/{id}/result reads"
+    )
+    keep: Annotated[tuple[ColumnName, ...], Field(max_length=100)] = Field(
+        (), description="columns of the data set to copy beside the predictions, such as a key"
+    )
+    dry_run: bool = Field(
+        False, description="answer 200 with what the job would take, and queue none"
+    )
     chunk_rows: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
         None,
         description="rows, or series of a forecaster, that a worker predicts at a time; default: "
         "some seconds of work",
     )
+
+
+class EstimateResponse(Response):
+    """What an offline prediction would take, from a measurement on its first rows."""
+
+    dataset: str
+    rows: int = Field(description="or series of a forecaster")
+    chunks: int
+    seconds: float = Field(description="of one worker that does nothing else")
+    bytes: int = Field(description="of the result's files together")
+    measured_rows: int
 
 
 class PredictParameters(VersionOptions, PredictOptions, frozen=True):
@@ -425,8 +453,11 @@ class PredictResponse(Response):
     )
     notes: list[str] | None = Field(
         None,
-        description="only for files: what you should know about the rows, such as cells that "
-        "cannot be read",
+        description="for files, and where a number is read as missing: what you should know about "
+        "the rows, such as cells that cannot be read",
+    )
+    kept: dict[str, list[Any]] | None = Field(
+        None, description="with keep: columns of the file, as they stand there"
     )
     timings_ms: TimingsResponse
 

@@ -89,9 +89,17 @@ class RecipeRequest(Request):
 
     @model_validator(mode="after")
     def _keep_document(self, info: ValidationInfo) -> Self:
-        """Keep what was sent: a parsed request does not distinguish it from defaults."""
-        self._sent = info.context or {}
+        """Keep what was sent: a parsed request does not distinguish it from defaults.
+
+        In the body of a schedule it is the member `train`.
+        """
+        document = info.context or {}
+        self._sent = document.get("train", document)
         return self
+
+    def sent(self, dataset: str) -> Json:
+        """The body as sent, with the data set in place of inline rows."""
+        return {k: v for k, v in self._sent.items() if k != "data"} | {"dataset": dataset}
 
     def given(self, method: Json | None = None) -> tuple[str, ...]:
         """Dotted paths of the settings that the request contains and that are not null."""

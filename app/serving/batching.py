@@ -8,24 +8,27 @@ clock, so that tests control every decision.
 
 import asyncio
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
-from app.serving.throughput import Throughput, rows_of_slice
+from app.serving.throughput import SpeedKey, Throughput, rows_of_slice
+from app.serving.turns import Arrival
 from models.features.columns import Columns
 from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
+from models.prediction.pauses import Pause, Pausing, go_on
 from models.prediction.prediction import RowPrediction
 from models.prediction.work import values_per_sample
 
 BATCH_SECONDS = 0.05
 SAMPLE_STEPS = (10_000, 3000, 1000, 300, 100, 30, 10)  # few, so that reduced requests share batches
+MAX_LEVELS = 16  # of a batch, whose rows all have the levels of all: as many as of one request
 MARGIN = 1.25  # predicted times vary by about a quarter
 
 
@@ -33,6 +36,13 @@ class Predicts(Protocol):
     """The method of a model that the engine calls. The result has an attribute `samples`."""
 
     def predict_rows(self, x: Encoded, options: ResolvedOptions) -> Any: ...
+
+
+@runtime_checkable
+class DrawsApart(Protocol):
+    """A model that computes its draws apart from the rest of an answer, which may be sliced."""
+
+    def draws_of(self, x: Encoded, options: ResolvedOptions) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,9 @@ def _new_future() -> "asyncio.Future[Computed]":
     return asyncio.get_running_loop().create_future()
 
 
+NEVER = Arrival(0.0, 0.0)
+
+
 @dataclass(eq=False)
 class Entry:
     """A waiting request.
@@ -99,6 +112,10 @@ class Entry:
         unit: how many rows must be computed together: 1 if they are independent, the steps of a
             series' forecast; None if all must. Only independent rows share a batch.
         joint_work: the work of inputs that are not rows: texts differ in length.
+        per_sample: values of each sample of a row; None for those that the options tell.
+        caller: with whom the engine's time is shared.
+        is_large: whether it takes longer than a slice. The engine sets it, and `arrival`.
+        on_slice: called on the event loop with the share of the rows that a slice had.
     """
 
     artifact: str
@@ -113,21 +130,53 @@ class Entry:
     compute_seconds: float = 0.0
     unit: int | None = 1
     joint_work: int | None = None
+    per_sample: int | None = None
+    caller: Hashable = None
+    on_slice: Callable[[float], None] = lambda share: None
+    is_large: bool = False
+    arrival: Arrival = NEVER
+
+    def __post_init__(self) -> None:
+        is_apart = self.options.return_draws and isinstance(self.model, DrawsApart)
+        self.all_rows = self.x if is_apart and self.unit == 1 else None
+        """Of which draws are computed, after the answers of all rows; None if not apart."""
 
     @property
     def rows(self) -> int:
-        """The work, as `Throughput` counts it."""
-        return len(self.x) if self.joint_work is None else self.joint_work
+        """The work that is left, as `Throughput` counts it."""
+        if self.joint_work is not None:
+            return self.joint_work
+        rows = self.all_rows if self.are_draws_left else self.x
+        return 0 if rows is None else len(rows)
+
+    @property
+    def are_draws_left(self) -> bool:
+        """Whether nothing but draws is left to compute."""
+        return self.all_rows is not None and not len(self.x)
 
     @cached_property
-    def speed_key(self) -> Hashable:
+    def speed_key(self) -> SpeedKey:
         """The key for `Throughput`."""
-        return speed_key(self.artifact, self.options)
+        return speed_key(self.artifact, self.options, self.per_sample)
+
+    @property
+    def slice_options(self) -> ResolvedOptions:
+        """Those of the next computation: draws that are apart come after all rows."""
+        is_later = self.all_rows is not None and not self.are_draws_left
+        return replace(self.options, return_draws=False) if is_later else self.options
+
+    @property
+    def slice_key(self) -> SpeedKey:
+        """The key of the next computation."""
+        options = self.slice_options
+        is_usual = options is self.options  # whose key is kept
+        return self.speed_key if is_usual else speed_key(self.artifact, options, self.per_sample)
 
     @cached_property
     def _own_key(self) -> object | None:
         """A unique key if this request must not share a batch, else None."""
-        return object() if self._is_whole or self.unit != 1 else None
+        is_alone = self._is_whole or self.all_rows is not None or self.unit != 1
+        return object() if is_alone else None
 
     @property
     def _is_whole(self) -> bool:
@@ -136,12 +185,18 @@ class Entry:
         """
         o = self.options
         are_summed = o.totals is not None and o.totals.over_series
-        return o.return_draws or are_summed or o.target_mc_error is not None
+        are_together = o.return_draws and self.all_rows is None
+        return are_together or are_summed or o.target_mc_error is not None
 
     @property
     def is_divisible(self) -> bool:
         """Whether the rows may be computed in slices."""
-        return self.unit is not None and not self._is_whole
+        return self.unit is not None and not self._is_whole and not self.are_draws_left
+
+    @property
+    def whole_rows(self) -> int:
+        """The rows of the smallest slice."""
+        return self.unit if self.is_divisible and self.unit is not None else self.rows
 
     def whole_units(self, rows: int | None) -> int | None:
         """Rows of a slice, rounded up to whole units; None for all."""
@@ -154,6 +209,21 @@ class Entry:
         """The first rows that are not computed yet; all of them for None."""
         return self.x if rows is None else self.x[:rows]
 
+    def compute(self, rows: int | None, samples: int, pause: Pause) -> Any:
+        """The prediction of the first rows that are left, or of all with their draws.
+
+        Args:
+            pause: called within a large request's rows, where these take long.
+        """
+        options = replace(self.slice_options, samples=samples)
+        if not (self.are_draws_left and isinstance(self.model, DrawsApart)):
+            x = _encoded([self.first_rows(rows)])
+            if self.is_large and isinstance(self.model, Pausing):
+                return self.model.predict_pausing(x, options, pause)
+            return self.model.predict_rows(x, options)
+        draws = self.model.draws_of(_encoded([self.all_rows]), options)
+        return replace(RowPrediction.joined(self.parts), draws=draws)
+
     def keep(self, part: RowPrediction, samples: int) -> None:
         """Store the prediction of the first rows. The other rows will get as many samples."""
         self.parts.append(part)
@@ -164,7 +234,8 @@ class Entry:
 
     def complete(self, last: Any) -> Any:
         """The prediction for all rows, from the stored parts and `last`."""
-        return RowPrediction.joined([*self.parts, last]) if self.parts else last
+        is_joined = not self.parts or self.are_draws_left
+        return last if is_joined else RowPrediction.joined([*self.parts, last])
 
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
@@ -174,7 +245,8 @@ class Entry:
     def _shared_key(self) -> Hashable:
         o = self.options
         asked = (o.return_mc_errors, o.asked)
-        return (self.artifact, o.prune, o.seed, o.sampler, asked, self._own_key)
+        work = self.speed_key.work
+        return (self.artifact, o.prune, o.seed, o.sampler, asked, work, self._own_key)
 
 
 @dataclass(frozen=True)
@@ -190,20 +262,39 @@ class Batch:
         return self.slice_rows or sum(entry.rows for entry in self.entries)
 
     @property
-    def speed_key(self) -> Hashable:
-        return self.entries[0].speed_key
+    def speed_key(self) -> SpeedKey:
+        return self.entries[0].slice_key
 
-    def compute(self) -> list[Any]:
+    @property
+    def is_part(self) -> bool:
+        """Whether its entry is not ready after it: rows or draws are left."""
+        first = self.entries[0]
+        return self.slice_rows is not None or (
+            first.all_rows is not None and not first.are_draws_left
+        )
+
+    @property
+    def seconds_before(self) -> float:
+        """What counts with its time: with draws, that of all rows before them."""
+        first = self.entries[0]
+        return first.compute_seconds if first.are_draws_left else 0.0
+
+    @property
+    def is_typical(self) -> bool:
+        """Whether its time is that of requests with this key: not much more is computed."""
+        levels = {level for entry in self.entries for level in entry.options.intervals}
+        return len(levels) <= 2 * max(1, len(self.entries[0].options.intervals))
+
+    def compute(self, pause: Pause = go_on) -> list[Any]:
         """One prediction per entry, from one call of the model."""
         first = self.entries[0]
-        options = replace(first.options, samples=self.samples)
         if len(self.entries) == 1:
-            x = _encoded([first.first_rows(self.slice_rows)])
-            return [first.model.predict_rows(x, options)]
+            return [first.compute(self.slice_rows, self.samples, pause)]
         levels = {level for entry in self.entries for level in entry.options.intervals}
         kinds = {kind for entry in self.entries for kind in entry.options.interval_kinds}
         options = replace(
-            options,
+            first.options,
+            samples=self.samples,
             intervals=tuple(sorted(levels)),
             interval_kinds=tuple(sorted(kinds)),
             abstain_above=None,  # applied to each entry below
@@ -238,12 +329,15 @@ class Taken:
     late: Sequence[Entry]
 
 
-def take(waiting: Iterable[Entry], now: float, throughput: Throughput) -> Taken:
-    """The batch of the oldest request and those that may share it, and the late requests.
+def take(
+    waiting: Iterable[Entry], now: float, throughput: Throughput, *, is_shared: bool = False
+) -> Taken:
+    """The batch of the first request and those that may share it, and the late requests.
 
     Args:
-        waiting: oldest first.
+        waiting: next first.
         now: in seconds of `perf_counter`.
+        is_shared: whether others wait for slices, which are then as short as they may be.
     """
     late: list[Entry] = []
     builder: _BatchBuilder | None = None
@@ -254,7 +348,7 @@ def take(waiting: Iterable[Entry], now: float, throughput: Throughput) -> Taken:
         if not samples:
             late.append(entry)
         elif builder is None:
-            builder = _BatchBuilder(entry, samples, now, throughput)
+            builder = _BatchBuilder(entry, samples, now, throughput, is_shared=is_shared)
         else:
             builder.add_if_fits(entry, samples)
     return Taken(builder.batch if builder else None, late)
@@ -266,11 +360,14 @@ class _BatchBuilder:
     request is always in it.
     """
 
-    def __init__(self, oldest: Entry, samples: int, now: float, throughput: Throughput) -> None:
-        self._entries, self._samples = [oldest], samples
+    def __init__(
+        self, oldest: Entry, samples: int, now: float, throughput: Throughput, *, is_shared: bool
+    ) -> None:
+        self._entries, self._samples, self._is_shared = [oldest], samples, is_shared
+        self._levels = set(oldest.options.intervals)
         self._key, self._rows = oldest.batch_key(samples), oldest.rows
         self._now, self._throughput = now, throughput
-        self._cheaper_rows = throughput.rows_worth_joining(oldest.speed_key)
+        self._cheaper_rows = throughput.rows_worth_joining(oldest.slice_key)
         self._left_seconds = self._left(oldest)
 
     @property
@@ -280,7 +377,9 @@ class _BatchBuilder:
             return Batch(self._entries, self._samples)
         if self._is_unmeasured(oldest):
             return Batch(self._entries, self._samples, 1 if oldest.rows > 1 else None)
-        rows = rows_of_slice(oldest.speed_key, oldest.rows, self._samples, throughput)
+        rows = rows_of_slice(
+            oldest.slice_key, oldest.rows, self._samples, throughput, is_shared=self._is_shared
+        )
         return Batch(self._entries, self._samples, oldest.whole_units(rows))
 
     def _is_unmeasured(self, entry: Entry) -> bool:
@@ -290,11 +389,21 @@ class _BatchBuilder:
     def add_if_fits(self, entry: Entry, samples: int) -> None:
         if entry.batch_key(samples) != self._key or self._is_unmeasured(entry):
             return
+        if not self._levels.issuperset(entry.options.intervals) and not self._adds_levels(entry):
+            return
         rows, left = self._rows + entry.rows, min(self._left_seconds, self._left(entry))
         seconds = self._throughput.seconds(entry.speed_key, rows, samples)
         if seconds <= left and (rows <= self._cheaper_rows or seconds <= BATCH_SECONDS):
             self._entries.append(entry)
             self._rows, self._left_seconds = rows, left
+
+    def _adds_levels(self, entry: Entry) -> bool:
+        """Add the levels of intervals, which are computed for all rows; False if they are many."""
+        levels = self._levels.union(entry.options.intervals)
+        if len(levels) > MAX_LEVELS:
+            return False
+        self._levels = levels
+        return True
 
     def _left(self, entry: Entry) -> float:
         return (entry.deadline - self._now) / MARGIN
@@ -318,21 +427,31 @@ def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
 
 
 def requeue(waiting: Iterable[Entry], sliced: Entry) -> dict[Entry, None]:
-    """The queue with `sliced` behind the first entry that has no parts, or else at the end.
+    """The queue with `sliced` behind the caller's first large entry that has no parts, or else at
+    the end.
 
     So one new request runs between two slices, and new requests cannot delay `sliced` for ever.
     """
-    queue = list(waiting)
-    first = next((i for i, entry in enumerate(queue) if not entry.parts), len(queue))
+    queue, flow = list(waiting), (sliced.caller, sliced.is_large)
+    new = (
+        i
+        for i, entry in enumerate(queue)
+        if not entry.parts and (entry.caller, entry.is_large) == flow
+    )
+    first = next(new, len(queue))
     return dict.fromkeys([*queue[: first + 1], sliced, *queue[first + 1 :]])
 
 
-def speed_key(artifact: str, options: ResolvedOptions) -> Hashable:
+def speed_key(artifact: str, options: ResolvedOptions, per_sample: int | None = None) -> SpeedKey:
     """The key for `Throughput`.
 
     `moments` draws nothing, `return_draws` draws all weights, and `explain` predicts hundreds of
     rows for each. Requests whose answers are about the same work, to a factor of two, are measured
     together.
+
+    Args:
+        per_sample: as `TrainedModel.values_per_sample`; None for what the options tell.
     """
-    is_closed, work = options.sampler == "moments", values_per_sample(options).bit_length()
-    return (artifact, options.prune, is_closed, options.return_draws, options.explain, work)
+    is_closed, work = options.sampler == "moments", per_sample or values_per_sample(options)
+    draws, explain = options.return_draws, options.explain
+    return SpeedKey(artifact, options.prune, is_closed, draws, explain, work.bit_length())

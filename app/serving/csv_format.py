@@ -6,21 +6,40 @@ import json
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from app.serving.request import PredictionResponse
-from core.predictions.prediction_table import to_table
+from core.predictions.prediction_table import beside, to_table
 
 MEDIA_TYPE = "text/csv"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # the beginnings of a formula in spreadsheets
 
 
 def write_response(response: PredictionResponse) -> bytes:
     """A header, and a line per predicted row. An empty cell is null."""
     table = to_table(response.prediction)
+    return write_table(table if response.file is None else beside(response.file.kept, table))
+
+
+def write_table(table: pa.Table) -> bytes:
+    """The same of the table of the Arrow response."""
     columns = [table.column(name).to_pylist() for name in table.column_names]
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows([_cell(value) for value in row] for row in zip(*columns, strict=True))
+    writer = csv.writer(_Lines(text))
+    writer.writerow(map(_harmless, table.column_names))
+    writer.writerows([_harmless(_cell(v)) for v in row] for row in zip(*columns, strict=True))
     return text.getvalue().encode()
+
+
+class _Lines:
+    """Takes the lines of a writer that ends them with CR and LF, so that it quotes both alone."""
+
+    def __init__(self, text: io.StringIO) -> None:
+        self._text = text
+
+    def write(self, line: str) -> None:
+        """Write a line with LF at its end."""
+        self._text.write(line.removesuffix("\r\n") + "\n")
 
 
 def _cell(value: Any) -> Any:
@@ -34,3 +53,21 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list):
         return json.dumps(value, default=_cell)
     return value
+
+
+def _harmless(value: Any) -> Any:
+    """The value; a text that a spreadsheet would compute begins with an apostrophe.
+
+    Source: OWASP, CSV Injection.
+    """
+    if not (isinstance(value, str) and value.startswith(FORMULA)) or _is_number(value):
+        return value
+    return f"'{value}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -2,8 +2,9 @@
 
 There is one thread, because torch uses all cores inside each operation. When the thread is free, it
 takes a batch of the waiting requests at once: an idle engine adds no delay, and a busy one finds
-larger batches. A request of many rows is computed in slices, with other requests in between. The
-idle thread sleeps on a condition.
+larger batches. Callers take turns (`app.serving.turns`). A request of many rows is computed in
+slices, with other requests in between. What cannot be cut, such as the forecast of a series, pauses
+for small requests. The idle thread sleeps on a condition.
 """
 
 import asyncio
@@ -19,7 +20,8 @@ import structlog
 import torch
 
 from app.serving.batching import Batch, Computed, Entry, requeue, take
-from app.serving.throughput import Throughput
+from app.serving.throughput import SLICE_SECONDS, Throughput
+from app.serving.turns import Turns
 from core.exceptions import Unavailable
 from core.process.freed_memory import SERVICE_BYTES, keep_freed_memory
 from core.process.timer_slack import wake_on_time
@@ -49,8 +51,10 @@ class Engine:
         self._throughput = throughput
         self._on_batch = on_batch
         self._waiting: dict[Entry, None] = {}  # in the order in which they came
+        self._turns = Turns()
         self._num_submitted = 0
-        self._running: Batch | None = None
+        self._running: tuple[Batch, ...] = ()  # the second runs within a pause of the first
+        self._aside_seconds = 0.0  # of all batches within pauses
         self._progress = perf_counter()
         self._is_closing = False
         self._changed = threading.Condition()
@@ -83,7 +87,7 @@ class Engine:
         if not self._thread.is_alive():
             return float("inf")
         with self._changed:
-            is_idle = not self._waiting and self._running is None
+            is_idle = not self._waiting and not self._running
             return 0.0 if is_idle else perf_counter() - self._progress
 
     def close(self, timeout_seconds: float) -> bool:
@@ -98,11 +102,20 @@ class Engine:
         with self._changed:
             if self._is_closing:
                 raise _stopped()
-            if not self._waiting and self._running is None:
+            if not self._waiting and not self._running:
                 self._progress = perf_counter()
+            self._place(entry)
             self._waiting[entry] = None
             self._num_submitted += 1
             self._changed.notify()
+
+    def seconds(self, entry: Entry, rows: int) -> float:
+        """The estimate for so many rows of an entry, computed alone."""
+        return self._throughput.seconds(entry.speed_key, rows, entry.options.samples)
+
+    def _place(self, entry: Entry) -> None:
+        large = entry.is_large = self.seconds(entry, entry.rows) > SLICE_SECONDS
+        entry.arrival = self._turns.arrive(entry.caller, entry.submitted, is_large=large)
 
     def _work(self, num_threads: int) -> None:
         torch.set_num_threads(num_threads)  # OpenMP keeps this per calling thread
@@ -123,11 +136,15 @@ class Engine:
         event loop, which submits, would wait.
         """
         with self._changed:
-            self._running = None
+            self._running = ()
         while True:
             with self._changed:
-                waiting, known = list(self._waiting), self._num_submitted
-            taken = take(waiting, perf_counter(), self._throughput)
+                waiting, known = self._in_turn(list(self._waiting)), self._num_submitted
+                if not waiting:
+                    self._turns.forget()
+            now = perf_counter()
+            is_shared = bool(waiting) and self._turns.is_shared(waiting[0], now)
+            taken = take(waiting, now, self._throughput, is_shared=is_shared)
             self._refuse(taken.late)
             with self._changed:
                 if taken.batch is not None:
@@ -138,8 +155,35 @@ class Engine:
                         return None
                     self._changed.wait()
 
+    def _let_small_pass(self) -> None:
+        """Compute a batch of small requests, if any wait, within a pause of a large one."""
+        if not self._waiting:  # without the lock: the next pause is soon
+            return
+        started, outer = perf_counter(), self._running
+        with self._changed:
+            waiting = self._in_turn([entry for entry in self._waiting if not entry.is_large])
+        taken = take(waiting, started, self._throughput)
+        self._refuse(taken.late)
+        if taken.batch is None:
+            return
+        with self._changed:
+            self._begin(taken.batch)
+        with torch.inference_mode(mode=False):  # what a model keeps must not be of the large one's
+            self._run(taken.batch)
+        with self._changed:
+            self._running = outer
+        self._aside_seconds += perf_counter() - started
+
+    def _in_turn(self, waiting: list[Entry]) -> list[Entry]:
+        """Waiting entries: first the one whose turn it is, then the others, oldest first."""
+        first = self._turns.next(waiting)
+        if first is not None and first is not waiting[0]:
+            waiting.remove(first)
+            waiting.insert(0, first)
+        return waiting
+
     def _begin(self, batch: Batch) -> None:
-        self._running, self._progress = batch, perf_counter()
+        self._running, self._progress = (*self._running, batch), perf_counter()
         for entry in batch.entries:
             entry.is_started = True
             self._waiting.pop(entry, None)
@@ -156,26 +200,40 @@ class Engine:
 
         If a single entry needs too much memory, half of its rows are tried once.
         """
-        started, failure = perf_counter(), None
+        started, failure = self._own_seconds(), None
         try:
-            predictions = batch.compute()
+            predictions = batch.compute(self._let_small_pass)
         except Exception as error:
             failure = _out_of_memory(batch, error) or error
+            self._charge(batch, self._own_seconds() - started)
         else:
-            seconds = perf_counter() - started
+            seconds = self._own_seconds() - started
             samples = predictions[0].samples or batch.samples  # fewer if target_mc_error was met
-            self._throughput.observe(batch.speed_key, batch.rows, samples, seconds)
-            for entry in batch.entries:
-                entry.compute_seconds += seconds
+            if batch.is_typical:
+                counted = batch.seconds_before + seconds
+                self._throughput.observe(batch.speed_key, batch.rows, samples, counted)
+            self._charge(batch, seconds)
             self._on_batch(batch)
-            if batch.slice_rows is None:
-                _deliver(_results(batch.entries, predictions))
-            else:
+            if batch.is_part:
                 self._requeue(batch, predictions[0])
+            else:
+                _deliver(_results(batch.entries, predictions))
         finally:
             self._progress = perf_counter()
         if failure is not None:  # here, where nothing holds the tensors of what failed any more
             self._try_less(batch, failure, is_half=is_half)
+
+    def _own_seconds(self) -> float:
+        """A clock that stands still for a batch while others run in its pauses."""
+        return perf_counter() - self._aside_seconds
+
+    def _charge(self, batch: Batch, seconds: float) -> None:
+        """Count the seconds of a batch for the callers of its rows."""
+        for entry in batch.entries:
+            entry.compute_seconds += seconds
+            share = 1.0 if batch.slice_rows else entry.rows / max(1, batch.rows)
+            with self._changed:
+                self._turns.charge(entry, share * seconds)
 
     def _try_less(self, batch: Batch, failure: Exception, *, is_half: bool) -> None:
         if len(batch.entries) > 1:
@@ -192,7 +250,10 @@ class Engine:
     def _requeue(self, batch: Batch, part: RowPrediction) -> None:
         """Keep the slice, and queue the other rows, unless the request was cancelled."""
         (entry,) = batch.entries
+        share = batch.rows / max(1, entry.rows)
         entry.keep(part, batch.samples)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no request waits
+            entry.future.get_loop().call_soon_threadsafe(entry.on_slice, share)
         with self._changed:
             if not entry.future.done():
                 self._waiting = requeue(self._waiting, entry)
@@ -200,7 +261,7 @@ class Engine:
     def _fail_remaining(self) -> None:
         with self._changed:
             self._is_closing = True
-            left = [*self._waiting, *(self._running.entries if self._running else ())]
+            left = [*self._waiting, *(one for batch in self._running for one in batch.entries)]
             self._waiting.clear()
         _deliver([(entry, _stopped()) for entry in left])
 

@@ -10,9 +10,11 @@ from jaxtyping import Int
 from app.serving.batching import Entry, speed_key
 from app.serving.predictor import Predictor, check_independent_rows
 from core.context import Context
+from core.datasets.dataset import Dataset
 from core.datasets.inputs import check_inputs, columns_for
 from core.datasets.labelled import labelled_columns
 from core.exceptions import Invalid
+from core.predictions.drift import tell_drift
 from core.registry.registry import Version
 from models.evaluation.out_of_distribution import Detector
 from models.expected_scores.expectation import (
@@ -33,8 +35,8 @@ MOST_ROWS = 10_000
 DEFAULT_ROWS = 5_000  # half a second for a Gaussian, some seconds for mixtures with a shape
 
 CALIBRATED = (
-    "as good as the calibration is on these rows: if labels follow from the features otherwise "
-    "than in training, only labels can show it"
+    "valid only if labels still follow from the features as in training; if they do not, only "
+    "labels can show it"
 )
 OLDER = (
     "this version did not keep what its held-out rows showed: nothing is corrected by them or "
@@ -131,24 +133,28 @@ async def expected_scores(
     data = await to_thread.run_sync(_read, context, model, dataset_id, most, seed)
     used, artifact = len(data.chosen), f"{version.artifact_key} expected"
     parts, work = [], used * options.samples
-    with predictor.admission.entered(speed_key(artifact, options), used, options.samples, work):
+    speed, share = speed_key(artifact, options), context.caller.share
+    with predictor.admission.entered(speed, used, options.samples, work, caller=share):
         for first, x, truth in await to_thread.run_sync(_encode, model, data):
             some = _SomeRows(model, truth, first)
-            entry = Entry(artifact, some, x, options, unit=None, joint_work=model.size(x))
+            size = model.size(x)
+            entry = Entry(artifact, some, x, options, unit=None, joint_work=size, caller=share)
             parts.append((await predictor.engine.compute(entry)).prediction.simulated)
     simulated = Simulated.joined(parts)
     variant = model.variant(prune)
     promise, detector = variant.promise, variant.detector or Detector("")
-    return ExpectedScores(
+    found = ExpectedScores(
         version=version,
         prune=prune,
         rows=used,
-        dataset_rows=data.rows,
+        dataset_rows=data.dataset.rows,
         scores=expect(simulated, promise, level),
         unlike=compare_unlike(simulated.flagged, used, detector),
         labelled_rows=round(simulated.labelled),
         notes=(CALIBRATED, *([] if promise else [OLDER]), *data.notes),
     )
+    await to_thread.run_sync(tell_drift, context.database, version, data.dataset, found.reasons)
+    return found
 
 
 @dataclass(frozen=True)
@@ -156,12 +162,11 @@ class _Data:
     """Some rows of a data set.
 
     Args:
-        rows: number of rows of the data set.
         chosen: numbers of the rows that are used.
         truth: their labels; None if the data set has no column of them.
     """
 
-    rows: int
+    dataset: Dataset
     chosen: Int[np.ndarray, "rows"]
     columns: Columns
     truth: np.ndarray | None
@@ -185,7 +190,7 @@ def _read(context: Context, model: TrainedModel, dataset_id: str, most: int, see
         truth, others = _of_classes(truth, model.classes)
         if others:
             notes.append(f"{others} labels are no class of the model: they are not in `actual`")
-    return _Data(dataset.rows, chosen, columns, truth, notes)
+    return _Data(dataset, chosen, columns, truth, notes)
 
 
 def _of_classes(truth: np.ndarray, classes: Sequence[ClassName]) -> tuple[np.ndarray, int]:

@@ -1,4 +1,4 @@
-"""Reads requests of `POST /predict` whose body is a file of rows: CSV, Excel, Parquet, ….
+"""Reads requests whose body is a file of rows: CSV, Excel, Parquet, ….
 
 Columns are found by their names, and read as those of the training data were. A file may have other
 columns, such as the target.
@@ -14,9 +14,12 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import QueryParams
 
-from app.http.bodies import INLINE_BYTES, MAX_BYTES
+from app.http.bodies import MAX_BYTES
+from app.http.large_work import INLINE_BYTES
+from app.serving.kept import columns_to_keep, keep_columns
 from app.serving.query import read_options
 from app.serving.request import FileReport, PredictionRequest
+from core.datasets.apart import Workplace, read
 from core.datasets.columns import strings
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.dataset import given_fields
@@ -28,6 +31,7 @@ from core.datasets.inputs import check_present, to_inputs
 from core.datasets.understanding.columns import Understood, understand
 from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid, TooLarge, UnsupportedFormat
+from core.inputs.unread_cells import unread_note
 from core.validation import describe
 from models.features.columns import Columns, InputColumn
 
@@ -35,6 +39,9 @@ ROWS = "/inputs"
 MAX_TABLE_BYTES = 4 * MAX_BYTES  # limits how far a packed file expands
 OPTIONS = tuple(one.name for one in fields(ReadingOptions))
 ELSEWHERE = "upload the file to /datasets, and predict it with POST /predict/batch"
+
+SAID = ("case", "mostly_numeric", "mostly_dates")
+"""Findings for the owner of a data set: `unread_cells` says what concerns a prediction."""
 
 _READING = TypeAdapter(ReadingOptions)
 
@@ -61,56 +68,96 @@ class FileRows:
         Raises:
             Invalid: a feature has no column, or a cell cannot be read.
         """
-        table = self.source.table
-        check_present(features, table.column_names, ROWS)
-        names = [feature.name for feature in features]
-        source = replace(self.source, table=table.select(names))
-        fixes = fixes_like([feature.reading_or_plain for feature in features])
-        with _pointing_to_rows():
-            found = understand(source, {fix.name: fix for fix in fixes})
-        pairs = list(zip(features, found, strict=True))
-        types = {feature.name: _type(one, feature) for feature, one in pairs}
-        columns = {one.reading.name: to_numpy(one.column, types[one.reading.name]) for one in found}
-        made = to_inputs(columns, types, features, ROWS, self._line)
-        self.report.notes[:] = _notes(pairs, made)
-        self.report.ignored[:] = [name for name in table.column_names if name not in made]
+        made, pairs = self._read(features)
+        self.report.notes[:] = [*self._unread(features, made), *_notes(pairs, made)]
+        used, there = {*made, *self.report.kept.column_names}, self.source.table.column_names
+        self.report.ignored[:] = [name for name in there if name not in used]
         return made
 
-    def _line(self, row: int) -> str:
+    def column(self, column: InputColumn) -> np.ndarray:
+        """The array of another column, which is no feature.
+
+        Raises:
+            Invalid: there is no such column, or a cell cannot be read.
+        """
+        made, _ = self._read([column])
+        self.report.notes.extend(self._unread([column], made))
+        return made[column.name]
+
+    def _unread(self, wanted: Sequence[InputColumn], made: Columns) -> Iterator[str]:
+        """What is said about cells that could not be read."""
+        for one in wanted:
+            note = unread_note(one, self.source.table.column(one.name), made[one.name], self.line)
+            if note is not None:
+                yield note
+
+    def _read(
+        self, wanted: Sequence[InputColumn]
+    ) -> tuple[Columns, list[tuple[InputColumn, Understood]]]:
+        """Arrays by column, and what was understood of each."""
+        table = self.source.table
+        check_present(wanted, table.column_names, ROWS)
+        source = replace(self.source, table=table.select([column.name for column in wanted]))
+        given = [column.reading_or_plain for column in wanted]
+        fixes = fixes_like(given, source.reading.decimal)
+        with _pointing_to_rows():
+            found = understand(source, {fix.name: fix for fix in fixes})
+        pairs = list(zip(wanted, found, strict=True))
+        types = {column.name: _type(one, column) for column, one in pairs}
+        columns = {one.reading.name: to_numpy(one.column, types[one.reading.name]) for one in found}
+        return to_inputs(columns, types, wanted, ROWS, self.line), pairs
+
+    def line(self, row: int) -> str:
+        """Where a row is in the file."""
         return f"line {self.source.lines([row])[0]}"
 
 
 def read_request(
-    query: QueryParams, media_type: str, body: bytes, scratch: Path, files: ExitStack
+    query: QueryParams, media_type: str, body: bytes, at: Workplace, files: ExitStack
 ) -> PredictionRequest:
     """The request: its rows are in the file, options of prediction and of reading in the query.
 
     Args:
-        scratch: a folder for temporary files.
+        at: where the file is read.
         files: removes them; close it once the request has been answered.
 
     Raises:
         NotParseable, UnsupportedFormat: the file cannot be read.
         TooLarge: the file has more than `MAX_TABLE_BYTES` once it is unpacked and read.
         Invalid: a parameter is wrong, or there are no rows.
+        Unavailable: too much memory is reserved by others.
     """
-    parameters, reading = _split(query)
+    names, query = columns_to_keep(query)
+    parameters, reading = split(query)
     options = read_options(parameters)
-    path = Path(files.enter_context(TemporaryDirectory(prefix="predict-", dir=scratch))) / "body"
+    rows = read_rows(media_type, body, reading, at, files, names)
+    num_rows = rows.source.table.num_rows
+    num_bytes = max(len(body), INLINE_BYTES + 1)  # texts take long to read: always in a thread
+    request = PredictionRequest.of(options, num_rows, num_bytes, rows.decode)
+    return replace(request, file=rows.report, notes=rows.report.notes)
+
+
+def read_rows(  # noqa: PLR0917 - a file, and how and where it is read
+    media_type: str,
+    body: bytes,
+    reading: ReadingOptions,
+    at: Workplace,
+    files: ExitStack,
+    kept: Sequence[str],
+) -> FileRows:
+    """The rows of a file; `kept` names columns to keep. See `read_request`."""
+    path = Path(files.enter_context(TemporaryDirectory(prefix="predict-", dir=at.folder))) / "body"
     try:
         path.write_bytes(body)
-        file = files.enter_context(opened(path, media_type, MAX_TABLE_BYTES, path.parent))
+        file = files.enter_context(opened(path, media_type, at.max_bytes, path.parent))
         with _pointing_to_rows():
-            source = file.read(MAX_TABLE_BYTES, reading)
+            source = files.enter_context(read(file, reading, replace(at, folder=path.parent)))
     except TooLarge as error:
         raise TooLarge(f"{error}; {ELSEWHERE}") from error
-    num_rows = source.table.num_rows
-    if not num_rows:
+    if not source.table.num_rows:
         raise Invalid([(ROWS, "there are no rows: give at least one")])
-    num_bytes = max(len(body), INLINE_BYTES + 1)  # texts take long to read: always in a thread
-    rows = FileRows(source, FileReport(given_fields(source.reading)))
-    request = PredictionRequest.of(options, num_rows, num_bytes, rows.decode)
-    return replace(request, file=rows.report)
+    columns = keep_columns(source.table, kept)
+    return FileRows(source, FileReport(given_fields(source.reading), columns))
 
 
 @contextmanager
@@ -122,7 +169,7 @@ def _pointing_to_rows() -> Iterator[None]:
         raise Invalid([(ROWS, message) for _, message in error.errors]) from error
 
 
-def _split(query: QueryParams) -> tuple[QueryParams, ReadingOptions]:
+def split(query: QueryParams) -> tuple[QueryParams, ReadingOptions]:
     """The options of the prediction, and those of reading.
 
     Raises:
@@ -151,7 +198,7 @@ def _type(found: Understood, feature: InputColumn) -> str:
 def _notes(found: Sequence[tuple[InputColumn, Understood]], read: Columns) -> Iterator[str]:
     """What the reader of the predictions should know about the rows."""
     for feature, one in found:
-        notes = (note for note in one.findings if note.severity != "info" and note.code != "case")
+        notes = (note for note in one.findings if note.severity != "info" and note.code not in SAID)
         yield from (f"{feature.name!r}: {note.message}" for note in notes)
         if feature.type == "number" and not feature.missing:
             missing = int(np.isnan(read[feature.name]).sum())

@@ -1,13 +1,14 @@
 """Reads requests and writes responses of `POST /predict` in JSON."""
 
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import orjson
 
 from app.http.bodies import parse, refuse_non_finite
+from app.http.large_work import INLINE_BYTES
 from app.schemas.predictions import PredictParameters
+from app.serving.json_pieces import in_pieces
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.inputs.records import decode, decode_columns, num_rows
 from core.predictions.document import record, to_document
@@ -46,6 +47,13 @@ def write_response(response: PredictionResponse) -> bytes:
     }
     document |= to_document(prediction)
     if response.file is not None:
-        document |= asdict(response.file)
+        document |= response.file.document()
+        if response.file.kept.num_columns:
+            document["kept"] = response.file.kept.to_pydict()
+    elif response.notes:
+        document["notes"] = response.notes
     document["timings_ms"] = response.timings.milliseconds()
-    return orjson.dumps(document, option=OPTIONS, default=record)
+    if response.num_bytes <= INLINE_BYTES:
+        return orjson.dumps(document, option=OPTIONS, default=record)
+    pieces = in_pieces(document)
+    return orjson.dumps(pieces, option=OPTIONS, default=lambda one: in_pieces(record(one)))

@@ -1,6 +1,6 @@
 """`truth` of labelled rows in JSON → values of the target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from core.exceptions import Invalid
 from core.inputs.values import blocks, check_types, read_numbers, read_values
 from core.validation import MAX_ERRORS
 from models.features.columns import InputColumn
-from models.features.readings import fold
+from models.features.readings import level_as_trained
 from models.features.targets import present
 from models.plural import first_of
 from models.prediction.prediction import ClassName
@@ -43,8 +43,7 @@ def read_labels(
         raise Invalid([("/truth", "has only null: give the target of at least one row")])
     if classes is None:
         return read_values(column, truth, _place)
-    if column.spellings is not None:
-        truth = [_spelled(value, column.spellings) for value in truth]
+    truth = [level_as_trained(value, column) for value in truth]
     check_types(truth, _place, LABEL_TYPES, "must be a class of the model, or null")
     known = {_key(name): name for name in classes} | {_key(None): None}
     if unknown := [i for i, value in enumerate(truth) if _key(value) not in known]:
@@ -69,10 +68,6 @@ def read_weights(weights: object, known: np.ndarray) -> np.ndarray:
     if not (found[present(known)] > 0).any():
         raise Invalid([("/weights", "are 0 for all rows with a known target")])
     return found
-
-
-def _spelled(value: Any, spellings: Mapping[str, str]) -> Any:
-    return spellings.get(fold(value), value) if isinstance(value, str) else value
 
 
 def _place(i: int) -> str:

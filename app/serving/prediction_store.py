@@ -48,7 +48,7 @@ class PredictionStore:
         if request.decode_future is not None and model.future_inputs:
             steps = request.decode_future(model.future_inputs, model.unread)
             future = pack(steps, model.future_inputs)
-        inputs = pack(request.decode(model.inputs, model.unread), model.inputs)
+        inputs = pack(request.columns(model.inputs, model.unread), model.inputs)
         return self._stored(SERVICE).check_size(PackedRows(request.num_rows, inputs, future))
 
     async def add(

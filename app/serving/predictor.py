@@ -8,12 +8,14 @@ from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
-from app.http.bodies import INLINE_BYTES, off_loop
+from app.http.held_memory import HeldMemory
+from app.http.large_work import INLINE_BYTES, LargeWork
 from app.metrics.metrics import PredictMeasure
 from app.serving.adaptation import Adaptation
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry, Unencoded
 from app.serving.engine import Engine
+from app.serving.kept import check_kept
 from app.serving.model_cache import ModelCache
 from app.serving.prediction_store import PredictionStore, with_samples
 from app.serving.request import PredictionRequest, PredictionResponse, Timings
@@ -43,6 +45,7 @@ class Predictor:
     versions: VersionLookup
     cache: ModelCache
     engine: Engine
+    large_work: LargeWork
     admission: Admission
     store: PredictionStore
     adaptation: Adaptation
@@ -50,23 +53,36 @@ class Predictor:
     resolutions: Resolutions = field(default_factory=Resolutions)
 
     async def respond(
-        self, body: bytes, read: Read[T], measure: PredictMeasure, caller: Caller
+        self,
+        body: bytes,
+        read: Read[T],
+        measure: PredictMeasure,
+        caller: Caller,
+        held: HeldMemory,
+        *,
+        num_bytes: int | None = None,
     ) -> T:
         """The written response. Large bodies and responses are processed in threads.
 
         Args:
             read: reads the body; also returns the function that writes the response.
+            held: takes memory for the rows and the response, or raises `Unavailable`.
+            num_bytes: of the body once it is decoded, if that is more than it has.
 
         Raises:
             NotParseable, Invalid: `read` refuses the body. Also the exceptions of `predict`.
         """
-        request, write = await measure.timed("decode", off_loop(len(body), read, body))
+        call, share = self.large_work.call, caller.share
+        size = len(body) if num_bytes is None else num_bytes
+        request, write = await measure.timed("decode", call(share, size, read, body))
+        held.rows(request.num_bytes)
         work = self.predict(request, measure, caller)
         del body, request  # frees several times the size of the columns before the queue
         response = await work
-        written = await measure.timed("encode", off_loop(response.num_bytes, write, response))
+        held.response(response.num_bytes)
+        written = await measure.timed("encode", call(share, response.num_bytes, write, response))
         measure.record_spans(response.version.version, response.prediction)
-        await off_loop(response.num_bytes, self.observe, measure, response.prediction)
+        await call(share, response.num_bytes, self.observe, measure, response.prediction)
         return written
 
     async def predict(
@@ -98,15 +114,21 @@ class Predictor:
         self.limits.check_samples(request.options.samples)  # rows once the model is known
         found = await _before(deadline, self._find(request, measure, caller))
         model, options, resolved = found.model, found.options, found.resolved
+        if request.file is not None:
+            check_kept(model, request.file.kept)
         rows = model.num_rows(request.num_rows, options)
         work = self.limits.work(rows, options.samples, resolved.per_sample)
-        with self.admission.entered(resolved.speed, rows, options.samples, work):
+        self.limits.check_answer(rows, model.values_per_row(options))
+        share, call = caller.share, self.large_work.call
+        with self.admission.entered(
+            resolved.speed, rows, options.samples, work, caller=share
+        ) as ticket:
             stores = request.store and found.stored is None
             encode = partial(self.encode, model, request, options, stores)
             x, columns, packed = await measure.timed(
-                "decode", _before(deadline, off_loop(request.num_bytes, encode))
+                "decode", _before(deadline, call(share, request.num_bytes, encode))
             )
-            report, num_bytes = request.file, request.num_bytes
+            report, notes, num_bytes = request.file, request.notes, request.num_bytes
             del request, encode  # frees its rows, several times the size of the tensor
             unit = resolved.unit
             entry = Entry(
@@ -117,16 +139,19 @@ class Predictor:
                 deadline,
                 unit=unit,
                 joint_work=model.size(x) if unit is None else None,
+                per_sample=resolved.per_sample,
+                caller=share,
+                on_slice=ticket.progress,
             )
             computed = await self._compute(entry, rows, resolved)
-        prediction = await off_loop(num_bytes, model.with_reasons, computed.prediction, columns)
+        prediction = await call(share, num_bytes, model.with_reasons, computed.prediction, columns)
         stored = found.stored
         if packed is not None:  # before the response, so that its id exists
             again, left = with_samples(options, prediction), deadline - perf_counter()
             stored = await self.store.add(caller, found.version, again, packed, left)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
-        return PredictionResponse(found.version, prediction, timings, stored, report)
+        return PredictionResponse(found.version, prediction, timings, stored, report, notes)
 
     async def _find(
         self, request: PredictionRequest, measure: PredictMeasure, caller: Caller
@@ -149,13 +174,18 @@ class Predictor:
             counted: rows that were counted before: a text as one, and one series of several.
 
         Raises:
+            TooLarge: a part that cannot be cut is too long, and others would wait for it.
             Unavailable: too many requests wait, or the engine has stopped.
         """
+        self.limits.check_whole(self.engine.seconds(entry, entry.whole_rows))
         more, samples = entry.rows - counted, entry.options.samples
         if not more:
             return await self.engine.compute(entry)
         work = more * samples * resolved.per_sample
-        with self.admission.entered(resolved.speed, more, samples, work, requests=0):
+        with self.admission.entered(
+            resolved.speed, more, samples, work, requests=0, caller=entry.caller
+        ) as ticket:
+            entry.on_slice = _both(entry.on_slice, ticket.progress)
             return await self.engine.compute(entry)
 
     def encode(
@@ -178,10 +208,11 @@ class Predictor:
         if decode_future is not None and not model.future_inputs:
             message = "this model has no covariates: leave out future"
             raise Invalid([("/future", message)])
-        columns = request.decode(model.inputs, model.unread)
+        columns = request.columns(model.inputs, model.unread)
         rows, samples = model.num_predicted(columns, options), options.samples
         self.limits.work(rows, samples, model.num_steps(columns), "steps")
         self.limits.work(rows, samples, model.values_per_sample(options))
+        self.limits.check_answer(rows, model.values_per_row(options))
         if request.num_bytes <= INLINE_BYTES and model.encodes_rows:
             return Unencoded(model, columns, rows), columns, packed
         future = None if decode_future is None else decode_future(model.future_inputs, model.unread)
@@ -197,6 +228,14 @@ class _Found:
     resolved: Resolved
     options: ResolvedOptions
     stored: str | None
+
+
+def _both(one: Callable[[float], None], other: Callable[[float], None]) -> Callable[[float], None]:
+    def report(share: float) -> None:
+        one(share)
+        other(share)
+
+    return report
 
 
 async def _before(deadline: float, work: Awaitable[T]) -> T:

@@ -4,8 +4,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from app.schemas.predictions import PredictParameters
+from app.serving.admission import BYTES_OF_A_NUMBER
 from app.serving.versions import Reference
+from core.inputs.sentinels import with_sentinels, without_sentinels
 from core.registry.registry import Version
 from models.features.columns import Columns, InputColumn
 from models.prediction.options import BatchOptions
@@ -23,11 +27,17 @@ class FileReport:
         reading: delimiter, encoding, … as found out.
         ignored: names of columns that are no features.
         notes: what the caller should know about the rows.
+        kept: columns to copy before the predictions, as they are in the file.
     """
 
     reading: Mapping[str, Any]
+    kept: pa.Table
     ignored: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Members of a response: all but the columns."""
+        return {"reading": self.reading, "ignored": self.ignored, "notes": self.notes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +50,7 @@ class PredictionRequest:
         decode_future: the columns of the steps ahead; None if there are none.
         store: whether to store the request for later labels.
         file: what was found in the file of the rows; None for other formats.
+        notes: what the caller should know about the rows; filled by `columns`.
     """
 
     model: str
@@ -52,6 +63,15 @@ class PredictionRequest:
     deadline_seconds: float | None = None
     store: bool = False
     file: FileReport | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def columns(self, features: Sequence[InputColumn], unread: Collection[str] = ()) -> Columns:
+        """The rows' columns. Numbers that stand for a missing value are missing, and noted."""
+        self.notes.clear()
+        given = self.decode(with_sentinels(features), unread)
+        read, notes = without_sentinels(given, features)
+        self.notes.extend(notes)
+        return read
 
     @classmethod
     def of(
@@ -96,7 +116,7 @@ class Timings:
 class PredictionResponse:
     """A response, which a wire format writes. `id` is that of the stored request, if any.
 
-    `file` tells how the file of the rows was read.
+    `file` tells how the file of the rows was read, `notes` what the caller should know about them.
     """
 
     version: Version
@@ -104,8 +124,10 @@ class PredictionResponse:
     timings: Timings
     id: str | None = None
     file: FileReport | None = None
+    notes: Sequence[str] = ()
 
     @property
     def num_bytes(self) -> int:
         """The approximate size as text; decides which thread writes it."""
-        return 20 * self.prediction.num_values
+        kept = 0 if self.file is None else self.file.kept.nbytes
+        return BYTES_OF_A_NUMBER * self.prediction.num_values + kept

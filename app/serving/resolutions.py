@@ -54,8 +54,6 @@ class Resolutions:
 
 def _resolved(version: Version, model: TrainedModel, asked: BatchOptions) -> Resolved:
     options = model.resolve(asked)
-    speed, per_sample = (
-        speed_key(version.artifact_key, options),
-        model.values_per_sample(options),
-    )
+    per_sample = model.values_per_sample(options)
+    speed = speed_key(version.artifact_key, options, per_sample)
     return Resolved(asked, options, speed, per_sample, model.unit(options))

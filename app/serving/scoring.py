@@ -1,24 +1,25 @@
 """Scores of labelled rows, computed by the engine within the limits of predictions."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from app.http.bodies import off_loop
 from app.serving.batching import Entry, speed_key
 from app.serving.labels import check_length, read_labels, read_weights
 from app.serving.predictor import Predictor
 from app.serving.request import PredictionRequest
-from core.access.callers import View
+from core.access.callers import Caller
 from core.exceptions import Invalid
 from core.registry.registry import Version
+from core.validation import MAX_ERRORS
 from models.evaluation.adaptive import Reference
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.weighting import WEIGHT
+from models.evaluation.winsorising import IMPOSSIBLE, impossible_rows, winsorise
 from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
@@ -26,6 +27,9 @@ from models.prediction.options import ResolvedOptions
 # Scores take much longer than predictions (CRPS compares all pairs of samples). So the rows are
 # scored in parts of this size, with other requests in between.
 ROWS_AT_ONCE = 100
+
+Truth = Callable[[TrainedModel], object]
+"""The labels of a request for a model: a list of them, if the request is right."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class ScoredRows:
     version: Version
     scores: PerRowScores
     reference: Reference | None
+    rows: tuple[int, ...]  # their numbers in the request
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,8 @@ class _LabelledRows:
 async def score(
     predictor: Predictor,
     request: PredictionRequest,
-    truth: object,
-    view: View,
+    truth: Truth,
+    caller: Caller,
     weights: object = None,
 ) -> ScoredRows:
     """The scores of the rows of a request, with their weights if there are any.
@@ -78,7 +83,7 @@ async def score(
         TooLarge: the request exceeds a limit.
         Unavailable: too many requests wait.
     """
-    version = await predictor.versions.find(view, request.model, request.version)
+    version = await predictor.versions.find(caller.view, request.model, request.version)
     model = await predictor.cache.get(version)
     if not model.takes_labels:
         raise Invalid([("/model", model.no_labels)])
@@ -86,23 +91,46 @@ async def score(
     rows, samples = model.num_rows(request.num_rows, options), options.samples
     work = predictor.limits.work(rows, samples, model.values_per_sample(options))
     artifact = f"{version.artifact_key} labelled"  # scoring is slower, so it needs its own estimate
-    with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
+    speed, share = speed_key(artifact, options), caller.share
+    with predictor.admission.entered(speed, rows, samples, work, caller=share):
         encode = partial(predictor.encode, model, request, options)
-        x, _, _ = await off_loop(request.num_bytes, encode)
-        labels: list[Any] = check_length(truth, model.size(x))
-        known = await off_loop(request.num_bytes, read_labels, labels, model.classes, model.label)
+        x, _, _ = await predictor.large_work.call(share, request.num_bytes, encode)
+        given = await predictor.large_work.call(share, request.num_bytes, partial(truth, model))
+        labels: list[Any] = check_length(given, model.size(x))
+        read = partial(read_labels, labels, model.classes, model.label)
+        known = await predictor.large_work.call(share, request.num_bytes, read)
         each = None if weights is None else read_weights(weights, known)
         if each is not None:
             known[each == 0] = np.nan if model.classes is None else None
         parts = []
         for some, truths in _parts(model, x, known):
             labelled = _LabelledRows(model, truths)
-            entry = Entry(artifact, labelled, some, options, unit=None, joint_work=model.size(some))
+            size = model.size(some)
+            entry = Entry(
+                artifact, labelled, some, options, unit=None, joint_work=size, caller=share
+            )
             parts.append((await predictor.engine.compute(entry)).prediction.scores)
     scores = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}
     if each is not None:
         scores[WEIGHT] = torch.from_numpy(each[present(known)])
-    return ScoredRows(version, scores, model.reference(options.prune))
+    rows_known = tuple(np.flatnonzero(present(known)).tolist())
+    return ScoredRows(version, scores, model.reference(options.prune), rows_known)
+
+
+def bounded(scored: ScoredRows) -> ScoredRows:
+    """The same with scores that no label can push beyond all bounds.
+
+    Raises:
+        Invalid: a label is farther from its prediction than any true value can be.
+    """
+    held_out = scored.version.description.get("metrics") or {}
+    if wrong := impossible_rows(scored.scores, held_out)[:MAX_ERRORS]:
+        message = (
+            f"is more than {IMPOSSIBLE:,.0f} times the usual error away from its prediction: "
+            "give the target in the unit of the training data"
+        )
+        raise Invalid([(f"/truth/{scored.rows[row]}", message) for row in wrong])
+    return replace(scored, scores=winsorise(scored.scores, held_out))
 
 
 def _parts(

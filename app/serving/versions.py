@@ -1,7 +1,7 @@
 """Looks up the version of a name. The last known one is used while the database is away."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from time import monotonic
 
@@ -10,6 +10,7 @@ import structlog
 from anyio import to_thread
 
 from core.access.callers import View
+from core.bounded import keep
 from core.exceptions import NotFound, Unavailable
 from core.registry.registry import Version
 
@@ -22,6 +23,7 @@ STALE_SECONDS = 1.0  # with an older result, requests wait for a new one: limits
 TIMEOUT_SECONDS = 1.0  # after which the last known result is used
 FIRST_TIMEOUT_SECONDS = 5.0  # without one, waiting is better than an error
 RETRY_SECONDS = 2.0  # between two background lookups while the database is away
+MAX_KNOWN = 1024  # results; each holds a version's description
 MAX_LOOKUPS = 8  # threads that may wait for a database that hangs
 
 ALL = View()  # shared by all callers who see everything
@@ -79,6 +81,12 @@ class VersionLookup:
         self._epoch += 1
         self._lookups.clear()  # requests that wait get their results, new ones start new lookups
 
+    def forget(self, artifact_keys: Collection[str]) -> None:
+        """Drop the results that are one of these artifacts."""
+        for key, known in list(self._known.items()):
+            if known.version.artifact_key in artifact_keys:
+                del self._known[key]
+
     def _holds(self, key: Key, known: _Known) -> bool:
         age = monotonic() - known.read_at
         if known.epoch != self._epoch or age >= STALE_SECONDS:
@@ -134,7 +142,7 @@ class VersionLookup:
         """Store a result, unless that of a later lookup is already there."""
         before = self._known.get(key)
         if before is None or before.read_at <= known.read_at:
-            self._known[key] = known
+            keep(self._known, key, known, MAX_KNOWN)
 
     def _refresh_in_background(self, key: Key) -> None:
         """Try the database again without making a request wait."""

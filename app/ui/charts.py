@@ -14,16 +14,22 @@ Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
 Measured = tuple[str, Json]  # the name of a model or variant, and its metrics
 
 MOST_LETTERS = 20  # of a label beside a bar: on a phone, this is half of the width
+_SMALL = 0.01  # below it, plotly would write 20μ in place of 0.00002
 MARKED_POINTS = 30  # of a line: the dots of more points overlap
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of numbers. An empty cell is None."""
+    """A table of numbers. An empty cell is None.
+
+    Args:
+        shades: of each cell behind the first one of its row, from 0 to 5; empty without shading.
+    """
 
     caption: str
     headers: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
+    shades: Sequence[Sequence[int]] = ()
 
 
 @dataclass(frozen=True)
@@ -50,18 +56,26 @@ def line_chart(  # noqa: PLR0917 - a title and two axes
     *,
     reference: Line | None = None,
     percent: bool = False,
+    is_unit: bool = False,
+    errors: Sequence[Sequence[float | None]] = (),
 ) -> Chart:
     """Lines over a common axis. With a reference, both axes are shares from 0 to 1.
 
     Args:
         percent: whether the x axis is a share.
+        is_unit: whether both axes are shares from 0 to 1, also without a reference.
+        errors: standard errors of each line's y, drawn as bars; empty without any.
     """
+    is_unit = is_unit or reference is not None
     traces = [_trace(line) for line in lines]
+    for trace, own in zip(traces, errors, strict=False):
+        if any(own):
+            trace["error_y"] = {"type": "data", "array": [error or 0.0 for error in own]}
     if reference is not None:
         traces.append(_trace(reference) | {"mode": "lines", "meta": "reference"})
     layout = {
-        "xaxis": _axis(x_title, percent=percent, is_unit=reference is not None),
-        "yaxis": _axis(y_title, percent=reference is not None, is_unit=reference is not None),
+        "xaxis": _axis(x_title, percent=percent, is_unit=is_unit),
+        "yaxis": _axis(y_title, percent=is_unit, is_unit=is_unit),
         "showlegend": len(traces) > 1,
     }
     rows = [[line[0], *point] for line in lines for point in zip(line[1], line[2], strict=True)]
@@ -126,6 +140,7 @@ def dot_chart(
     x_title: str,
     values: Sequence[tuple[str, float | None]],
     *,
+    errors: Sequence[float | None] | None = None,
     best: float | None = None,
     level: float | None = None,
     log: bool = False,
@@ -133,20 +148,76 @@ def dot_chart(
     """A dot for each named value, the first one on top.
 
     Args:
+        errors: standard errors of the values, drawn as bars.
         best: the value whose dots get another style.
         level: the place of a vertical line.
     """
-    dots = [(value, place) for place, (_, value) in enumerate(values) if value is not None]
+    bars = errors or [None] * len(values)
+    dots = [
+        (value, place, error)
+        for place, ((_, value), error) in enumerate(zip(values, bars, strict=True))
+        if value is not None
+    ]
     traces = [
-        {"type": "scatter", "mode": "markers", "meta": role, "x": xs, "y": ys, "name": ""}
+        _dots(role, [dot for dot in dots if (dot[0] == best) == chosen])
         for role, chosen in (("dots", False), ("best dots", True))
-        for xs, ys in [_columns([dot for dot in dots if (dot[0] == best) == chosen])]
     ]
     layout = _labelled(x_title, [label for label, _ in values])
     layout["xaxis"] |= {"type": "log"} if log else {}
     layout["shapes"] = [] if level is None else [_upright(level)]
-    table = Table(title, ("method", x_title), [list(value) for value in values])
+    if errors is None:
+        table = Table(title, ("method", x_title), [list(value) for value in values])
+    else:
+        rows = [[*value, error] for value, error in zip(values, errors, strict=True)]
+        table = Table(title, ("method", x_title, "standard error"), rows)
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
+def _dots(role: str, dots: Sequence[tuple[float, int, float | None]]) -> Json:
+    trace: Json = {"type": "scatter", "mode": "markers", "meta": role, "name": ""}
+    trace |= {"x": [x for x, _, _ in dots], "y": [y for _, y, _ in dots]}
+    if any(error for _, _, error in dots):
+        trace["error_x"] = {"type": "data", "array": [error or 0.0 for _, _, error in dots]}
+    return trace
+
+
+def interval_chart(  # noqa: PLR0917 - a title and two axes
+    name: str,
+    title: str,
+    reading: str,
+    x_title: str,
+    y_title: str,
+    groups: Sequence[tuple[str, str, Sequence[Sequence[float]]]],
+) -> Chart:
+    """A dot with an interval for each point, and the diagonal.
+
+    Args:
+        groups: names and roles of traces; of each point x, y, and the ends of its interval.
+    """
+    traces: list[Json] = [_interval_trace(*group) for group in groups]
+    points = [point for _, _, some in groups for point in some]
+    ends = [v for x, y, _, _ in points for v in (x, y)] or [0.0, 1.0]
+    diagonal = ("exact", [min(ends), max(ends)], [min(ends), max(ends)])
+    traces.append(_trace(diagonal) | {"mode": "lines", "meta": "reference"})
+    layout = {"xaxis": _axis(x_title), "yaxis": _axis(y_title), "showlegend": True}
+    rows: list[list[Cell]] = [[own, *point] for own, _, some in groups for point in some]
+    table = Table(title, ("row", x_title, y_title, "from", "to"), rows)
+    return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
+def _interval_trace(name: str, role: str, points: Sequence[Sequence[float]]) -> Json:
+    columns = [[point[i] for point in points] for i in range(4)]
+    x, y, lower, upper = columns
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": [top - middle for top, middle in zip(upper, y, strict=True)],
+        "arrayminus": [middle - low for low, middle in zip(lower, y, strict=True)],
+        "width": 0,
+    }
+    hover = "actual %{x:.4g}, predicted %{y:.4g}<extra></extra>"
+    trace: Json = {"type": "scatter", "mode": "markers", "name": name, "meta": role}
+    return trace | {"x": x, "y": y, "error_y": bars, "hovertemplate": hover}
 
 
 def error_chart(  # noqa: PLR0917 - a title and an axis
@@ -168,6 +239,8 @@ def error_chart(  # noqa: PLR0917 - a title and an axis
         "hovertemplate": "%{x:.3g}<extra></extra>",
     }
     layout = _labelled(x_title, [label for label, _, _ in values]) | {"bargap": 0.25}
+    if max((abs(value) for _, value, _ in values), default=1.0) < _SMALL:
+        layout["xaxis"]["tickformat"] = "~g"
     table = Table(title, ("feature", x_title, "standard error"), [list(row) for row in values])
     return Chart(name, title, reading, {"data": [bars], "layout": layout}, table)
 

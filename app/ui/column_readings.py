@@ -8,6 +8,7 @@ from app.ui.reading import written
 from core.datasets.dataset import Dataset
 from models.features.columns import ColumnProfile, ColumnReading
 
+MOST_COLUMNS = 200  # on the page: each takes a kilobyte
 TYPES = ("number", "category", "boolean", "datetime", "text")
 UNUSED = "unused"
 
@@ -31,10 +32,12 @@ class ColumnRow:
 
 
 def column_rows(dataset: Dataset) -> list[ColumnRow]:
-    """The columns with how they were read."""
+    """The first columns with how they were read."""
     readings = {reading.name: reading for reading in dataset.readings}
     why = reasons(dataset)
-    return [_row(column, readings.get(column.name), why) for column in dataset.columns]
+    return [
+        _row(column, readings.get(column.name), why) for column in dataset.columns[:MOST_COLUMNS]
+    ]
 
 
 def _row(column: ColumnProfile, reading: ColumnReading | None, why: dict[str, str]) -> ColumnRow:
@@ -55,3 +58,6 @@ def _how(reading: ColumnReading) -> Iterator[str]:
     if reading.missing:
         texts = ", ".join(f"“{text}”" for text in reading.missing)
         yield f"{texts} {'is' if len(reading.missing) == 1 else 'are'} missing"
+    for meant in dict.fromkeys(reading.levels.values()):
+        others = ", ".join(f"“{level}”" for level, one in reading.levels.items() if one == meant)
+        yield f"{others} read as “{meant}”"

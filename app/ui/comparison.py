@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 
 from app.ui.charts import Cell, Chart, Table, dot_chart
-from app.ui.format import with_error
+from app.ui.format import format_value, with_error
 from app.ui.pages import templates
+from app.ui.scores import clear_best
 from core.database.schema import Json
 from models.evaluation.scores import COMPARED, MEASURES, Score
 
-PAIRED = ("beside the best", "behind the best, nats per row")  # by log likelihood, in pairs
+PAIRED = (
+    "compared with the highest",
+    "behind the highest, nats per row",
+)  # by log likelihood, in pairs
 MOST_RATIO = 30  # between the largest time or size and the smallest, on a linear axis
 
 
@@ -35,18 +39,21 @@ def statement(rows: Sequence[Json]) -> str:
     best = next(row for row in compared if row["verdict"] == "best")
     equal = [row["name"] for row in compared if row["verdict"] == "no difference"]
     worse = [row["name"] for row in compared if row["verdict"] == "worse"]
-    sentences = [f"By log likelihood on {best['compared_rows']:,} rows, {best['name']} is best."]
+    on_rows = f"By log likelihood on {best['compared_rows']:,} rows"
     if equal:
-        sentences.append(f"There is no difference to be seen between it and {_list(equal)}.")
+        names = _list([best["name"], *equal])
+        sentences = [f"{on_rows}, {names} cannot be told apart: chance explains the differences."]
+    else:
+        sentences = [f"{on_rows}, {best['name']} is best."]
     if worse:
         sentences.append(
             f"Worse: {_list(worse)} (compared row by row; at most 5 % of comparisons wrongly call "
             "a method worse)."
         )
     sentences.append(
-        f"The best of {len(compared)} scores is too good, because luck helped to make it the best: "
-        f"that of {best['name']} by about {best['optimism']:.2g} nats. On other rows expect about "
-        f"{best['log_likelihood'] - best['optimism']:.4g}."
+        f"The highest of {len(compared)} scores is partly luck: that of {best['name']} is too high "
+        f"by about {best['optimism']:.2g} nats. On other rows expect about "
+        f"{format_value(best['log_likelihood'] - best['optimism'])}."
     )
     return " ".join(sentences)
 
@@ -81,7 +88,7 @@ def _paired(row: Json) -> list[Cell]:
     if row.get("difference") is None:
         return [None, None]
     if row["verdict"] == "best":
-        return ["best", None]
+        return ["highest score", None]
     words = {"worse": "worse", "no difference": "no difference to be seen"}
     return [
         words[row["verdict"]],
@@ -90,11 +97,17 @@ def _paired(row: Json) -> list[Cell]:
 
 
 def _with_error(row: Json, score: Score) -> Cell:
-    return with_error(row[score.name], row.get("standard_errors", {}).get(score.name))
+    return with_error(row[score.name], _error(row, score))
+
+
+def _error(row: Json, score: Score) -> float | None:
+    error: float | None = row.get("standard_errors", {}).get(score.name)
+    return error
 
 
 def method_charts(rows: Sequence[Json]) -> list[Chart]:
-    """A chart per score that any method has, with a dot per method. It marks the best one."""
+    """A chart per score that any method has, with a dot and its standard error per method. It marks
+    the best one if chance does not explain the difference."""
     return [_chart(score, rows) for score in _known(rows) if score.best is not None]
 
 
@@ -106,13 +119,18 @@ def _known(rows: Sequence[Json]) -> list[Score]:
 def _chart(score: Score, rows: Sequence[Json]) -> Chart:
     values = [row.get(score.name) for row in rows]
     known = [value for value in values if value is not None]
+    errors = [_error(row, score) for row in rows]
+    has_errors = any(error is not None for error in errors)
+    is_measure = score in MEASURES  # times and sizes: exact enough without an error
+    best = score.choose(values) if is_measure else clear_best(score, values, errors)
     return dot_chart(
         f"method-{score.name.replace('.', '-')}",
         score.label[0].upper() + score.label[1:],
         f"{score.direction.capitalize()}.",
         score.title,
         [(_label(row), value) for row, value in zip(rows, values, strict=True)],
-        best=score.choose(values),
+        errors=errors if has_errors else None,
+        best=best,
         level=score.best if isinstance(score.best, float) else None,
         log=score.is_ratio and min(known) > 0 and max(known) > MOST_RATIO * min(known),
     )

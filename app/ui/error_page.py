@@ -18,6 +18,7 @@ ADVICE: Mapping[int, str] = {
     429: "Wait a moment, then load the page again.",
     503: "Wait a moment, then load the page again.",
 }
+NO_PAGE = "There is no page at this address. The menu leads to all pages."
 GENERAL_ADVICE = "Load the page again. If that does not help, ask the operator of this service."
 
 
@@ -26,6 +27,8 @@ def error_page(problem: Json, headers: Mapping[str, str], connection: Connection
     if problem["status"] == 401:
         return RedirectResponse(f"{SIGN_IN}?next={quote(connection['path'])}", 303)
     advice = ADVICE.get(problem["status"], GENERAL_ADVICE)
+    if problem["status"] == 404 and "endpoint" not in connection:  # no route has the address
+        problem, advice = problem | {"detail": f"nothing is at {connection['path']}"}, NO_PAGE
     values = frame(connection) | {"problem": problem, "advice": advice}
     answer = page(templates().get_template("problem.html").render(values), problem["status"])
     answer.headers.update(headers)

@@ -9,6 +9,8 @@ TASKS: Mapping[str, str] = {
     "language_model": "model text",
 }
 
+_ONCE = "A table without an effort is then fitted once: no search of settings, no target's bounds."
+
 METHODS: Mapping[str, tuple[str, str]] = {
     "bbb": (
         "Bayes by Backprop",
@@ -55,7 +57,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "method.prior.kind": ("Prior", "The distribution of the weights before any data."),
     "likelihood": (
         "Noise",
-        "Heteroscedastic: a Gaussian. A mixture keeps to positive or whole numbers.",
+        "Heteroscedastic: a Gaussian, which may go below 0. Auto: in the range of the values.",
     ),
     "members": ("Members", "Networks whose mixture predicts, fitted together."),
     "weight": ("Row weights", "A column with the weight of each row."),
@@ -96,13 +98,13 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "method.prior_sigma": ("Prior sigma", "The expected size of the weights."),
     "training.effort": (
         "Effort",
-        "How much is tried to choose the recipe of a table on its rows.",
+        "How much is tried to choose a table's recipe on its rows. Epochs are then of each try.",
     ),
     "training.folds": (
         "Folds",
         "Parts of the rows. Networks leave out one each, to compare recipes on it.",
     ),
-    "training.epochs": ("Epochs", "Passes over the training rows."),
+    "training.epochs": ("Epochs", f"Passes over the training rows. {_ONCE}"),
     "training.batch_size": ("Batch size", "Rows per step."),
     "training.learning_rate": ("Learning rate", "The size of a step. Lower it if a run diverges."),
     "training.schedule": ("Schedule", "How the learning rate falls."),
@@ -115,13 +117,16 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     "training.gradient_clip": (
         "Gradient clip",
-        "Longer gradients are scaled to this length, in nats.",
+        "Longer gradients are shortened to this length, so that a single step cannot go far.",
     ),
-    "training.patience": ("Patience", "Epochs without improvement before training stops."),
+    "training.patience": (
+        "Patience",
+        f"Epochs without improvement before training stops. {_ONCE}",
+    ),
     "training.fine_tune_epochs": ("Epochs per pruned variant", ""),
     "training.refit": (
         "Refit",
-        "Fit again, with the stopping rows (of series also the calibration steps) included.",
+        f"Fit again with the stopping rows (of series also the calibration steps). {_ONCE}",
     ),
     "training.seed": ("Seed", "The same seed gives the same model."),
     "training.device": ("Device", "auto, cpu, cuda, or cuda:1."),
@@ -151,19 +156,29 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     "training.calibration_fraction": (
         "Calibration fraction",
-        "The share of the rows that corrects the intervals; 0 for none.",
+        f"The share of the rows that corrects the intervals; 0 for none. {_ONCE}",
     ),
     "training.stopping_fraction": (
         "Stopping fraction",
-        "The share of the rows that decides when to stop.",
+        f"The share of the rows that decides when to stop. {_ONCE}",
     ),
     "forecast.time": ("Time", "The column with the time of each row."),
     "forecast.key": ("Series", "The column that identifies the series, if there are several."),
     "forecast.horizon": ("Horizon", "Steps ahead."),
     "forecast.context": ("Context", "Past steps that a forecast uses."),
     "forecast.season": ("Season", "Steps after which the pattern repeats; several as 24, 168."),
-    "forecast.identity": ("Identity", "What is known of a series by its key."),
-    "forecast.static": ("Static", "Features that never change within a series."),
+    "forecast.classics": (
+        "Classical methods",
+        "Whether exponential smoothing and autoregressions take part in the forecast.",
+    ),
+    "forecast.identity": (
+        "What names a series",
+        "How the network tells series apart by their name, beside their values.",
+    ),
+    "forecast.static": (
+        "Constant features",
+        "Features that never change within a series, such as a category or a size.",
+    ),
     "forecast.past": ("Past only", "Features that are not known ahead."),
     "forecast.holidays": (
         "Holidays",

@@ -1,8 +1,9 @@
 """Data for the scripts of a prediction form: the features of a version, and a typical row."""
 
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any
 
+from app.ui.format import format_time, is_year
 from core.database.schema import Json
 from models.evaluation.scores import COMPARED
 
@@ -55,17 +56,35 @@ def _feature(feature: Json, column: Json | None) -> Json:
     field |= {key: known[key] for key in ("min", "max", "shape", "missing") if key in known}
     if "levels" in known:
         field["levels"] = [_level(feature["type"], level) for level, _ in known["levels"]]
-    return field | {"typical": _typical(field, known)}
+    numbers = (field.get("min"), field.get("max")) if field["type"] == "number" else (None, None)
+    return field | {
+        "typical": _typical(field, known),
+        "is_year": is_year(field["name"], *numbers),
+    }
 
 
 def _typical(field: Json, column: Json) -> Any:
-    """The mean, the most frequent level, or the middle of the times; None if unknown."""
+    """The median, the most frequent level, or the middle of the times; None if unknown."""
     if field["type"] == "number":
-        return None if column.get("mean") is None else float(f"{column['mean']:.4g}")
+        return _middle(column)
     if field["type"] == "datetime" and column.get("min") is not None:
         first, last = (datetime.fromisoformat(str(column[key])) for key in ("min", "max"))
-        return (first + (last - first) / 2).replace(microsecond=0).isoformat()
+        middle = (first + (last - first) / 2).replace(microsecond=0)
+        if all(end.time() == time.min for end in (first, last)):  # days, without a time of the day
+            return middle.date().isoformat()
+        return format_time(middle.isoformat())
     return next(iter(field.get("levels", ())), None)
+
+
+def _middle(column: Json) -> float | int | None:
+    """The median; of versions without one the mean, rounded if the ends of the range are whole."""
+    if (median := column.get("median")) is not None:
+        value = float(f"{median:.6g}")
+        return int(value) if value.is_integer() else value
+    if (mean := column.get("mean")) is None:
+        return None
+    is_whole = all(float(column[end]).is_integer() for end in ("min", "max"))
+    return round(mean) if is_whole else float(f"{mean:.4g}")
 
 
 def _level(kind: str, level: str) -> str | bool:

@@ -43,11 +43,13 @@ def latency_chart(metrics: Metrics) -> Chart | None:
         "latency",
         "Latency of predictions",
         "From the first byte of a request to its response, by number of samples. "
-        "All requests since this process started.",
+        "All requests since this process started, whatever their model and rows.",
         "samples (rounded up)",
         "milliseconds",
         lines,
     )
+    for trace in chart.figure["data"]:
+        trace["mode"] = "markers"  # requests of other models and rows: a line would compare them
     for axis in ("xaxis", "yaxis"):
         chart.figure["layout"][axis]["type"] = "log"
     return chart

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from core.datasets.dataset import Dataset, given_fields
 from core.datasets.files.opening import LABELS as FORMATS
 from core.datasets.files.options import MAX_SKIP, Reading, ReadingOptions
+from models.plural import counted
 
 LABELS: Mapping[str, str] = {
     "delimiter": "Delimiter",
@@ -23,6 +24,7 @@ LABELS: Mapping[str, str] = {
     "index": "Index column",
     "sheet": "Sheet",
 }
+SAID: Mapping[str, str] = {**LABELS, "unique_rows": "Rows that equal an earlier one left out"}
 _SIGNS: Mapping[str, str] = {
     ",": "comma",
     ";": "semicolon",
@@ -104,7 +106,7 @@ def reading_sentence(dataset: Dataset) -> str:
 def option_words(options: ReadingOptions | Mapping[str, Any]) -> list[str]:
     """Options that were said, such as `delimiter: semicolon`."""
     said = options if isinstance(options, Mapping) else given_fields(options)
-    return [f"{LABELS[name].lower()}: {_word(name, value)}" for name, value in said.items()]
+    return [f"{SAID[name].lower()}: {_word(name, value)}" for name, value in said.items()]
 
 
 def written(format_: str) -> str:
@@ -135,6 +137,9 @@ def _clauses(reading: Reading) -> Iterator[str]:
         yield f"lines that begin with {reading.comment} skipped"
     if reading.index:
         yield "the first column only numbers the rows and is left out"
+    if reading.repeated_rows is not None:
+        number = counted(reading.repeated_rows, "row")
+        yield f"{number} left out because they equal an earlier one"
 
 
 def _sign(character: str) -> str:

@@ -5,8 +5,8 @@ declare var htmx: {
   ajax(method: string, url: string | null, options: object): Promise<void>;
   trigger(target: Element | string, event: string): void;
 };
-declare var Plotly: { react(place: HTMLElement, data: object[], layout: object, config: object): unknown };
-declare var Charts: { show(place: HTMLElement, figure: Figure): void; read(part: ParentNode): void };
+declare var Plotly: { react(place: HTMLElement, data: object[], layout: object, config: object): unknown; purge(place: HTMLElement): void };
+declare var Charts: { show(place: HTMLElement, figure: Figure): void; read(part: ParentNode): void; maps(): Promise<void> };
 
 /** A cell of a table of data. */
 type Value = string | number | boolean | null;
@@ -39,6 +39,7 @@ interface Feature {
   min?: number | string;
   max?: number | string;
   shape?: number[];
+  is_year: boolean;
 }
 
 /** A stored variant of a version, smallest pruning first. */
@@ -61,6 +62,7 @@ interface Question {
   max_samples: number;
   forecast: { time: string; key: string | null };
   history: Row[];
+  future: Row[];
 }
 
 /** Records, columns by name, or texts. */
@@ -121,6 +123,7 @@ interface Reason {
 /** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
+  notes?: string[];
   sampler: string;
   timings_ms: { compute: number; total: number };
   out_of_distribution?: boolean[] | null;
@@ -193,6 +196,7 @@ interface ContributionParts {
 }
 interface Contributions extends ContributionParts {
   features: string[];
+  base: { mean: number | number[] | null; aleatoric: number | null; epistemic: number | null };
   standard_error: ContributionParts;
 }
 /** With `explain`. */
@@ -205,6 +209,7 @@ interface ExplainedAnswer {
 /** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. `isSeries`: its picture is part of the page. */
 interface Digest {
   isUnreliable?: boolean | null;
+  reasons?: string[];
   portrait?: HTMLElement | null;
   headers: string[];
   rows: Content[][];

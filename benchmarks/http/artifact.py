@@ -57,9 +57,9 @@ def _rows(folder: Path) -> Path:
     return path
 
 
-def wait_until_ready(url: str) -> None:
+def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:
     """Raise `RuntimeError` if the service is not ready in time."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
             if httpx.get(f"{url}/health/ready").status_code == 200:
@@ -67,4 +67,4 @@ def wait_until_ready(url: str) -> None:
         except httpx.TransportError:
             pass
         time.sleep(0.1)
-    raise RuntimeError(f"credence serve was not ready after {START_SECONDS:.0f} s")
+    raise RuntimeError(f"credence serve was not ready after {seconds:.0f} s")

@@ -15,6 +15,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from core.access.idempotency import IdempotentOperation, Reply
 from core.database.schema import DatasetRow, JobRow, ModelRow, ShareRow
 from core.exceptions import NotFound, NotOwner
+from core.paging import Hold, hold_nothing
 
 EVERYBODY = ""  # as an owner
 ANYBODY = "*"  # as the reader of a share
@@ -72,11 +73,19 @@ class Caller:
     quota: Quota = field(default_factory=Quota)
     request_id: str | None = None
     operation: IdempotentOperation | None = None
+    address: str | None = None  # of the client
+    hold: Hold = field(default=hold_nothing, compare=False)
+    """Holds memory for so many bytes of JSON before they are read; see `app.http.held_memory`."""
 
     @property
     def owner(self) -> str:
         """The owner of what this caller creates."""
         return self.view.owner
+
+    @property
+    def share(self) -> str:
+        """Whose share of the process its requests use: the owner's, the key's or the address's."""
+        return self.view.owner or self.key or self.address or ""
 
     def with_reply(self, reply: Callable[[Any], Reply]) -> "Caller":
         """This caller, with another `reply` function of its operation."""
@@ -85,10 +94,16 @@ class Caller:
         return replace(self, operation=replace(self.operation, reply=reply))
 
     def with_request(
-        self, request_id: str | None, operation: IdempotentOperation | None = None
+        self,
+        request_id: str | None,
+        operation: IdempotentOperation | None = None,
+        address: str | None = None,
+        hold: Hold = hold_nothing,
     ) -> "Caller":
         """This caller, with another request. Every request calls this; `replace` takes longer."""
-        return Caller(self.view, self.actor, self.key, self.quota, request_id, operation)
+        return Caller(
+            self.view, self.actor, self.key, self.quota, request_id, operation, address, hold
+        )
 
     def record(self, session: Session, resource: str, made: object = None) -> None:
         """Store id and reply in the transaction that makes `made`, if the operation has a key.

@@ -7,7 +7,14 @@ from sqlalchemy import BigInteger, ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from core.access.callers import EVERYBODY, Caller
-from core.database.schema import DatasetRow, JobRow, ModelRow, PredictionRow, VersionRow
+from core.database.schema import (
+    DatasetRow,
+    JobRow,
+    KeyRow,
+    ModelRow,
+    PredictionRow,
+    VersionRow,
+)
 from core.database.statements import is_sqlite
 from core.exceptions import LimitReached, QuotaExceeded
 from core.jobs.transitions import UNFINISHED
@@ -28,7 +35,7 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
     most = caller.quota.queued_jobs
     if most is None:
         return
-    _lock(session, caller)
+    lock_owner(session, caller)
     mine = JobRow.owner == caller.owner, JobRow.status.in_(UNFINISHED), JobRow.parent.is_(None)
     found = session.scalars(select(func.count()).select_from(JobRow).where(*mine)).one()
     if found + more > most:
@@ -39,27 +46,48 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
         )
 
 
-def check_bytes(session: Session, caller: Caller, more: int) -> None:
+def check_bytes(session: Session, caller: Caller, more: int, free: int | None = None) -> None:
     """Check that the caller may store `more` bytes.
 
-    Data sets, imported versions and stored predictions count.
+    Data sets, imported versions and stored predictions count. Where there are other owners, one may
+    store as much as stays free (`core.process.shared_bound`): a half of the disk, a third each of
+    two. Whoever is alone may fill it.
+
+    Args:
+        free: bytes of the disk that are free beside those that are stored already; None for no end.
 
     Raises:
-        QuotaExceeded: it would store more than its quota.
+        QuotaExceeded: it would store more than its quota, or than its share of the disk.
     """
     most = caller.quota.stored_bytes
-    if most is None:
+    shares = free is not None and caller.owner != EVERYBODY and _has_others(session, caller.owner)
+    if most is None and not shares:
         return
-    _lock(session, caller)
+    lock_owner(session, caller)
     found = sum(
         session.scalars(select(func.coalesce(func.sum(size), 0)).where(whose)).one()
         for size, whose in _stored(caller)
     )
-    if found + more > most:
+    advice = "delete data sets or imported versions that are no longer needed"
+    if most is not None and found + more > most:
         raise QuotaExceeded(
             f"this key may store {most} bytes; {found} are in use, and {more} more are needed: "
-            "delete data sets or imported versions that are no longer needed"
+            f"{advice}"
         )
+    if free is not None and shares and found + more > free:
+        raise QuotaExceeded(
+            f"the disk, which owners share, has {free} bytes free; you would store {found + more}, "
+            f"and may store as much as stays free for others: {advice}"
+        )
+
+
+def _has_others(session: Session, owner: str) -> bool:
+    """Whether there are keys or data sets of another owner."""
+    others = KeyRow.owner.not_in((owner, EVERYBODY)), KeyRow.revoked_at.is_(None)
+    if session.scalars(select(KeyRow.number).where(*others).limit(1)).first() is not None:
+        return True
+    theirs = DatasetRow.owner.not_in((owner, EVERYBODY))
+    return session.scalars(select(DatasetRow.id).where(theirs).limit(1)).first() is not None
 
 
 def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool]]]:
@@ -76,8 +104,8 @@ def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool
     ]
 
 
-def _lock(session: Session, caller: Caller) -> None:
-    """Lock the owner until the transaction ends; SQLite has only one writer anyway."""
+def lock_owner(session: Session, caller: Caller) -> None:
+    """Lock the caller's owner until the transaction ends; SQLite has only one writer anyway."""
     if not is_sqlite(session):
         lock = func.pg_advisory_xact_lock(LOCK, func.hashtext(caller.owner or caller.key))
         session.execute(select(lock))

@@ -77,7 +77,7 @@ def migrate(database: Database) -> None:
 
     Raises:
         Unavailable: when the database cannot be reached.
-        InvalidSetting: when a newer release has changed the schema.
+        InvalidSetting: when a later release has changed the schema so that this one cannot use it.
     """
     with translated(), database.engine.begin() as connection:
         upgrade(connection)

@@ -16,6 +16,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     String,
+    Text,
     TypeDecorator,
     UniqueConstraint,
 )
@@ -277,6 +278,49 @@ class InstallationRow(Base):
     id: Mapped[str] = mapped_column(String(12))
 
 
+class ScheduleRow(Base):
+    """A training that is repeated. `next_due` alone decides whether a run is due.
+
+    `spec` is the `TrainSpec` of the next run. `variant` is that of `dataset` and of all data sets
+    that a refresh makes of it; "" if it was uploaded. `actor` and `key` are of the request.
+    """
+
+    __tablename__ = "schedules"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    owner: Mapped[Owner]
+    actor: Mapped[str] = mapped_column(Name)
+    key: Mapped[str | None] = mapped_column(String(64))
+    request: Mapped[Json]
+    spec: Mapped[Json]
+    gate: Mapped[Json]
+    dataset: Mapped[str] = mapped_column(String(64))
+    variant: Mapped[str] = mapped_column(String(64), index=True)
+    cron: Mapped[str | None] = mapped_column(String(128))
+    time_zone: Mapped[str] = mapped_column(String(64))
+    next_due: Mapped[datetime | None] = mapped_column(index=True)
+    created_at: Mapped[datetime]
+
+
+class ScheduleRunRow(Base):
+    """A run of a schedule. While it has no `outcome`, the state of its job says how far it is.
+
+    `missed` counts the due times before `due_at` that this run catches up.
+    """
+
+    __tablename__ = "schedule_runs"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    schedule: Mapped[int] = mapped_column(
+        ForeignKey("schedules.number", ondelete="CASCADE"), index=True
+    )
+    reason: Mapped[str] = mapped_column(String(16))
+    due_at: Mapped[datetime]
+    missed: Mapped[int] = mapped_column(default=0, server_default="0")
+    job: Mapped[str | None] = mapped_column(String(64), index=True)
+    outcome: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
+    created_at: Mapped[datetime]
+
+
 class ShareRow(Base):
     """A data set, job or model that `reader` may see; "*" is everybody."""
 
@@ -317,3 +361,49 @@ class ReplyRow(Base):
     headers: Mapped[Json]
     body: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class WebhookRow(Base):
+    """A receiver of its owner's events. `secret` signs, so it is stored as it is.
+
+    `failing_since` is the first failure since the last success.
+    """
+
+    __tablename__ = "webhooks"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    owner: Mapped[Owner] = mapped_column(index=True)
+    url: Mapped[str] = mapped_column(String(2048))
+    events: Mapped[list[str]] = mapped_column(JSON)
+    secret: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    failing_since: Mapped[datetime | None]
+    disabled_at: Mapped[datetime | None]
+    disabled_reason: Mapped[str | None] = mapped_column(String(512))
+
+
+class DeliveryRow(Base):
+    """An event that a webhook is told of, written in the transaction in which it happens.
+
+    `attempts` fences, as that of a job: it grows with every claim. `tries` are those since the
+    start, or since a replay. `due_at` is the next try; a claim moves it to the end of its lease.
+    """
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (
+        Index("ix_webhook_deliveries_status_due_at", "status", "due_at"),
+        Index("ix_webhook_deliveries_webhook", "webhook", "number"),
+    )
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    webhook: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
+    event: Mapped[str] = mapped_column(String(32))
+    subject: Mapped[str] = mapped_column(Name)
+    body: Mapped[str] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(String(16))
+    attempts: Mapped[int] = mapped_column(default=0)
+    tries: Mapped[int] = mapped_column(default=0)
+    log: Mapped[list[Json]] = mapped_column(default=list)
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    due_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]

@@ -1,13 +1,13 @@
 """A data set's record, as its row in the database stores it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 from core.database.schema import DatasetRow, Json
 from core.datasets.files.ingest import Given, Ingested
-from core.datasets.files.options import Reading, ReadingOptions
+from core.datasets.files.options import DatasetOptions, Reading, ReadingOptions
 from core.datasets.findings.finding import Finding
 from core.datasets.understanding import fixes
 from models.features.columns import ColumnProfile, ColumnReading
@@ -38,6 +38,7 @@ class Dataset:
             the first release.
         given: what the caller said about file and columns.
         provenance: where it was read from; None of an upload.
+        num_columns: the number of columns; lists leave out the columns of wide data sets.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Dataset:
     findings: tuple[Finding, ...] = ()
     given: Given = field(default_factory=Given)
     provenance: Provenance | None = None
+    num_columns: int = 0
 
     @property
     def source(self) -> Json | None:
@@ -70,15 +72,24 @@ class Dataset:
 
 def dataset_of(row: DatasetRow) -> Dataset:
     """The record of a row."""
-    about = row.about or {}
+    return _record(row, row.columns, row.about or {}, len(row.columns))
+
+
+def brief(row: DatasetRow, num_columns: int) -> Dataset:
+    """The record of a row without columns and findings, which are not read from the database."""
+    return _record(row, [], {}, num_columns)
+
+
+def _record(row: DatasetRow, columns: Sequence[Json], about: Json, num_columns: int) -> Dataset:
     return row.to(
         Dataset,
-        columns=tuple(map(_profile, row.columns)),
+        columns=tuple(map(profile_of, columns)),
+        num_columns=num_columns,
         reading=Reading(**about.get("reading", {})),
-        readings=tuple(map(_column_reading, about.get("readings", ()))),
+        readings=tuple(map(column_reading_of, about.get("readings", ()))),
         findings=tuple(map(Finding.from_json, about.get("findings", ()))),
         given=Given(
-            ReadingOptions(**about.get("options", {})), fixes.from_json(about.get("fixes", ()))
+            DatasetOptions(**about.get("options", {})), fixes.from_json(about.get("fixes", ()))
         ),
         provenance=Provenance(**about["provenance"]) if "provenance" in about else None,
     )
@@ -89,7 +100,7 @@ def about_of(found: Ingested, given: Given, provenance: Provenance | None = None
     origin = {} if provenance is None else {"provenance": dict(vars(provenance))}
     return origin | {
         "reading": given_fields(found.reading),
-        "readings": [dict(vars(reading)) for reading in found.readings],
+        "readings": [reading.to_json() for reading in found.readings],
         "findings": [finding.to_json() for finding in found.findings],
         "options": given_fields(given.options),
         "fixes": fixes.to_json(given.fixes),
@@ -102,11 +113,13 @@ def given_fields(options: ReadingOptions) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _profile(data: Mapping[str, Any]) -> ColumnProfile:
+def profile_of(data: Mapping[str, Any]) -> ColumnProfile:
+    """The profile of a column, from JSON."""
     use = data.get("use", data["type"] != "text")  # the first release left texts out
     lists = {key: tuple(data[key]) for key in ("shape", "levels") if data[key] is not None}
     return ColumnProfile(**{**data, **lists, "use": use})
 
 
-def _column_reading(data: Mapping[str, Any]) -> ColumnReading:
+def column_reading_of(data: Mapping[str, Any]) -> ColumnReading:
+    """How a column was read, from JSON."""
     return ColumnReading(**{**data, "missing": tuple(data["missing"])})

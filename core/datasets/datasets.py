@@ -14,9 +14,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int
-from sqlalchemy import ColumnElement, delete, not_, or_, select
+from sqlalchemy import ColumnElement, case, delete, func, not_, or_, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from core.access import audit, shares
 from core.access.callers import DATASET, EVERYBODY, JOB, SERVICE, Caller, check_change
@@ -26,11 +26,15 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import DatasetRow, JobRow
 from core.database.statements import installation_id
+from core.database.stored_bytes import stored_bytes
+from core.datasets.apart import Workplace, ingested
+from core.datasets.blocks import StoredBlocks, open_blocks
 from core.datasets.columns import canonical
-from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.columns.conversion import to_numpy
 from core.datasets.columns.place import Column
-from core.datasets.dataset import Dataset, Provenance, about_of, dataset_of, given_fields
-from core.datasets.files.ingest import Given, Ingested, ingest, read_file
+from core.datasets.columns.shown import cut_rows, shown_rows
+from core.datasets.dataset import Dataset, Provenance, about_of, brief, dataset_of, given_fields
+from core.datasets.files.ingest import Given, Ingested, ingest
 from core.datasets.files.opening import opened, reopened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
@@ -38,21 +42,39 @@ from core.datasets.formats import inline
 from core.datasets.formats.limits import check_size
 from core.datasets.understanding.fixes import ColumnFix, check_names, merge
 from core.datasets.understanding.fixes import to_json as fixes_to_json
+from core.datasets.understanding.levels import EXACT
+from core.datasets.understanding.merging import check_levels, check_spellings
 from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.jobs.checkpoints import checkpoints_key
 from core.jobs.jobs import UNFINISHED, JobStatus, cancel_row
 from core.jobs.results import parts_key
 from core.names import check_identifier, check_name, new_id
-from core.paging import Page, check_limit, read_newest
+from core.paging import (
+    Page,
+    check_limit,
+    decode_number,
+    encode_cursor,
+    first_fitting,
+    read_newest,
+)
 from core.process.disks import on_disk
+from core.process.memory_budget import MemoryBudget
+from core.process.resources import available_bytes
+from core.schedules.triggers import data_refreshed
 from core.storage import ArtifactStore
 from models.features.columns import Columns
 
 MAX_BYTES = 2**31
+ROWS = "rows"  # the kind of cursors of rows
+LISTED_COLUMNS = 100  # of one data set in a list; each column takes up to 30 kB
 RowSelection = slice | Int[np.ndarray, "rows"]
 ALL_ROWS = slice(None)
 NOTHING_GIVEN = Given()
 NO_FILE = "the file of this data set is not stored: upload it again with these options"
+NOT_STORED = (
+    "the file of this data set is not stored, so that rows that were left out and levels that were "
+    "merged cannot come back: use the data set from before that change, or upload it again"
+)
 
 
 @dataclass(frozen=True)
@@ -84,19 +106,22 @@ class Origin:
 class Datasets:
     """The data sets that `caller` may see: a row in the database and a file in the store each."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         database: Database,
         store: ArtifactStore,
         max_bytes: int = MAX_BYTES,
         scratch: Path | None = None,
         caller: Caller = SERVICE,
+        memory: MemoryBudget | None = None,
     ) -> None:
         self._database = database
         self._store = store
         self._max_bytes = max_bytes
         self._scratch = scratch  # folder for files before they are published
         self._caller = caller
+        memory = memory or MemoryBudget(available_bytes())
+        self._workplace = Workplace(max_bytes, memory, scratch, caller.share)
 
     def add(  # noqa: PLR0917 - a file, and what is known of it
         self,
@@ -131,8 +156,8 @@ class Datasets:
             if existing := self._find(about):
                 self._remember(existing)
                 return existing, False
-            found = read_file(file, self._max_bytes, given)
-        return self._publish(about, found, self._caller, source=source)
+            with ingested(file, given, self._workplace) as found:
+                return self._publish(about, found, self._caller, source=source)
 
     def change_columns(
         self,
@@ -155,14 +180,16 @@ class Datasets:
         Raises:
             NotFound: there is no such data set.
             NotParseable, TooLarge: the file cannot be read in this way.
-            Invalid: a fix names no column, or cannot be done; or there are options but no file.
+            Invalid: a fix names no column or no level, or cannot be done; or there are options but
+                no file.
         """
         before = self.get(dataset_id)
         row = self._row(dataset_id)
-        if given_fields(options) and row.source_key is None:
+        if given_fields(options).keys() - {"unique_rows"} and row.source_key is None:
             raise Invalid([("/options", NO_FILE)])
+        said = replace(before.given.options, **given_fields(options))
         given = Given(
-            replace(before.given.options, **given_fields(options)),
+            replace(said, unique_rows=said.unique_rows or None),  # rows stay by default
             merge(before.given.fixes, fixes),
         )
         about = Origin(
@@ -176,17 +203,49 @@ class Datasets:
         if existing := self._find(about):
             self._remember(existing)
             return existing, False
-        found = self._read_again(row, before.format, given)
-        check_names(fixes, found.table.column_names)
-        return self._publish(about, found, self._caller, source_key=row.source_key)
+        if row.source_key is None and _undoes(fixes, before.given, given):
+            raise Invalid([("/", NOT_STORED)])
+        with self._read_again(row, before, given) as found:
+            check_names(fixes, found.table.column_names)
+            self._check_levels(before, fixes, found)
+            return self._publish(about, found, self._caller, source_key=row.source_key)
 
-    def _read_again(self, row: DatasetRow, format_: str, given: Given) -> Ingested:
+    def _check_levels(self, before: Dataset, fixes: Sequence[ColumnFix], found: Ingested) -> None:
+        """Raise `Invalid` if a fix merges what are no levels of its column before the change."""
+        types = {profile.name: profile.type for profile in before.columns}
+        readings = {reading.name: reading for reading in (*before.readings, *found.readings)}
+        earlier = {reading.name: reading.levels for reading in before.readings}
+        for place, fix in enumerate(fixes):
+            if not fix.levels:
+                continue
+            path = f"/columns/{place}/levels"
+            if types.get(fix.name) != "category":
+                read = f"was read as {types[fix.name]}" if fix.name in types else "is new"
+                advice = "read it as a category first, then merge its levels"
+                raise Invalid([(path, f"column {fix.name!r} {read}: {advice}")])
+            known = set(self.distinct(before.id, fix.name))
+            check_levels(fix.name, fix.levels, known, earlier.get(fix.name, {}), path)
+            if readings[fix.name].format != EXACT:
+                check_spellings(fix.levels, known, path)
+
+    @contextmanager
+    def _read_again(self, row: DatasetRow, before: Dataset, given: Given) -> Iterator[Ingested]:
+        format_ = before.format
         if row.source_key is None:
             with self._open(row.artifact_key) as table:
-                return ingest(Source(table=table), given.fixes, is_text=format_ == "text")
+                yield ingest(
+                    Source(table=table, reading=before.reading),
+                    given.fixes,
+                    is_text=format_ == "text",
+                    unique_rows=bool(given.options.unique_rows),
+                )
+            return
         path = self._store.local_path(row.source_key)
-        with reopened(path, format_, self._max_bytes, self._scratch) as file:
-            return read_file(file, self._max_bytes, given)
+        with (
+            reopened(path, format_, self._max_bytes, self._scratch) as file,
+            ingested(file, given, self._workplace) as found,
+        ):
+            yield found
 
     def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
         """As `add`, for columns of a JSON body. Errors have pointers under `/data/columns`."""
@@ -205,11 +264,29 @@ class Datasets:
         return dataset_of(self._row(dataset_id))
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
-        """The data sets, newest first."""
+        """The data sets, newest first. Those of more than `LISTED_COLUMNS` come without columns."""
+        wide = DatasetRow.columns, DatasetRow.about
+        is_wide = func.json_array_length(DatasetRow.columns) > LISTED_COLUMNS
         query = select(DatasetRow).where(self._caller.view.of(DATASET))
         with self._database.read() as session:
-            page = read_newest(session, "datasets", query, DatasetRow.number, limit, cursor)
-        return Page([dataset_of(row) for row in page.data], page.next_cursor)
+            page = read_newest(
+                session,
+                "datasets",
+                query,
+                DatasetRow.number,
+                limit,
+                cursor,
+                self._caller.hold,
+                size=case((is_wide, 0), else_=stored_bytes(wide)),
+                options=[defer(column) for column in wide],
+            )
+            widths = _widths(session, [row.id for row in page.data])
+            narrow = [id_ for id_, width in widths.items() if width <= LISTED_COLUMNS]
+            whole = select(DatasetRow).where(DatasetRow.id.in_(narrow))
+            loaded = whole.execution_options(populate_existing=True)
+            found = {row.id: dataset_of(row) for row in session.scalars(loaded)}
+            data = [found.get(row.id) or brief(row, widths[row.id]) for row in page.data]
+        return Page(data, page.next_cursor)
 
     def delete(self, dataset_id: str) -> None:
         """Delete a data set, its file, and the files of jobs that cannot be resumed without it.
@@ -260,7 +337,9 @@ class Datasets:
         names: Sequence[str] | None = None,
         start: int = 0,
     ) -> Sequence[dict[str, Any]]:
-        """At most `limit` rows from `start` as JSON values (see `to_json`).
+        """At most `limit` rows from `start` as JSON values, for a page of the dashboard.
+
+        Long texts are cut (see `core.datasets.columns.shown`).
 
         Args:
             names: the columns; all if None.
@@ -269,7 +348,24 @@ class Datasets:
         row = self._row(dataset_id)
         with self._open(row.artifact_key) as table:
             some = table if names is None else table.select(list(names))
-            return to_json(some.slice(start, limit))
+            return cut_rows(some.slice(start, limit))
+
+    def shown_rows(
+        self, dataset_id: str, limit: int = 20, cursor: str | None = None
+    ) -> Page[bytes]:
+        """The first rows, each as a JSON object, in pages (see `core.paging`).
+
+        Raises:
+            NotFound: there is no such data set.
+            TooLarge: see `core.datasets.columns.shown`.
+        """
+        check_limit(limit)
+        start = 0 if cursor is None else decode_number(ROWS, cursor)
+        row = self._row(dataset_id)
+        with self._open(row.artifact_key) as table:
+            data = first_fitting(shown_rows(table.slice(start, limit)))
+            end = start + len(data)
+            return Page(data, encode_cursor(ROWS, end) if end < table.num_rows else None)
 
     def distinct(self, dataset_id: str, name: str) -> Sequence[str]:
         """The values of a column as texts, sorted; missing ones are left out."""
@@ -278,15 +374,19 @@ class Datasets:
         return sorted(value for value in values if value is not None)
 
     def newest_of(
-        self, dataset_id: str, name: str, value: str | None, limit: int
+        self, dataset_id: str, name: str, value: str | None, limit: int, names: Sequence[str]
     ) -> Sequence[dict[str, Any]]:
-        """The last `limit` rows with a value of `distinct`; None is that of the last row."""
+        """The last `limit` rows with a value of `distinct`; None is that of the last row.
+
+        Args:
+            names: the columns.
+        """
         check_limit(limit)
         with self._open(self._row(dataset_id).artifact_key) as table:
             texts = _texts(table, name)
             wanted = texts[-1] if value is None else pa.scalar(value)
             found = pc.indices_nonzero(pc.equal(texts, wanted))
-            return to_json(table.take(found[-limit:]))
+            return cut_rows(table.select(list(names)).take(found[-limit:]))
 
     def columns(
         self,
@@ -316,6 +416,38 @@ class Datasets:
             chosen = table.select(wanted)
             some = chosen[rows] if isinstance(rows, slice) else chosen.take(rows)
             return _arrays(some, own | dict(types or {}))
+
+    @contextmanager
+    def blocks(self, dataset_id: str, types: Mapping[str, str]) -> Iterator[StoredBlocks]:
+        """Columns of a data set, to be read some rows at a time.
+
+        Args:
+            types: the type that each column is read as.
+
+        Raises:
+            Invalid: a column does not exist; the message lists those that do.
+        """
+        row = self._row(dataset_id)
+        known = [profile.name for profile in dataset_of(row).columns]
+        if unknown := [name for name in types if name not in known]:
+            raise Invalid([("/columns", _no_such_column(unknown[0], known))])
+        with open_blocks(self._store.local_path(row.artifact_key), types) as blocks:
+            yield blocks
+
+    def table(
+        self, dataset_id: str, names: Sequence[str], rows: slice, path: str = "/columns"
+    ) -> pa.Table:
+        """Columns as they are stored, of some rows.
+
+        Raises:
+            Invalid: a column does not exist; the error has `path`, and lists those that do.
+        """
+        row = self._row(dataset_id)
+        known = [profile.name for profile in dataset_of(row).columns]
+        if unknown := [name for name in names if name not in known]:
+            raise Invalid([(path, _no_such_column(unknown[0], known))])
+        with self._open(row.artifact_key) as table:
+            return table.select(list(names))[rows]
 
     def export(self, dataset_id: str, names: Sequence[str], path: Path) -> None:
         """Write columns to a file that `read_columns` reads without a database."""
@@ -392,7 +524,7 @@ class Datasets:
             source_key=keys.source if source is not None else source_key,
             about=about_of(found, about.given, about.provenance),
         )
-        row.stored_bytes = self._store_table(row.artifact_key, found.table)
+        row.stored_bytes = self._store_table(row.artifact_key, found)
         mine = [row.artifact_key]
         if source is not None:
             row.stored_bytes += about.bytes
@@ -401,9 +533,11 @@ class Datasets:
         try:
             with self._database.begin() as session:
                 _check_source(session, source_key)
-                check_bytes(session, self._caller, row.stored_bytes)
+                check_bytes(session, self._caller, row.stored_bytes, self._store.free_bytes())
                 session.add(row)
                 audit.record(session, self._caller, "dataset.create", dataset_id, **_audited(about))
+                if about.provenance is not None and about.provenance.refreshed_from is not None:
+                    data_refreshed(session, dataset_id, about.variant, self._caller.owner)
                 if recording is not None:
                     recording.record(session, dataset_id, (dataset_of(row), True))
         except (QuotaExceeded, AlreadyCompleted, Conflict):
@@ -441,18 +575,32 @@ class Datasets:
                 shutil.copyfile(source, link)
             self._store.move_file(key, link)
 
-    def _store_table(self, key: str, table: pa.Table) -> int:
+    def _store_table(self, key: str, found: Ingested) -> int:
         """Publish the table. Returns the size of its file in bytes."""
         with (
             on_disk("the data set"),
             tempfile.TemporaryDirectory(dir=self._scratch) as folder,
         ):
-            path = Path(folder) / "data.arrow"
-            with pa.ipc.new_file(str(path), table.schema) as writer:
-                writer.write_table(table)
+            path = found.file
+            if path is None:
+                path = Path(folder) / "data.arrow"
+                with pa.ipc.new_file(str(path), found.table.schema) as writer:
+                    writer.write_table(found.table)
             size = path.stat().st_size
             self._store.move_file(key, path)
             return size
+
+
+def _undoes(fixes: Sequence[ColumnFix], before: Given, now: Given) -> bool:
+    """Whether rows that were left out, or levels that were merged, come back."""
+    merged = {fix.name: fix.levels or {} for fix in before.fixes}
+    separated = any(
+        fix.levels is not None
+        and (not fix.levels or not merged.get(fix.name, {}).keys().isdisjoint(fix.levels))
+        for fix in fixes
+        if merged.get(fix.name)
+    )
+    return separated or bool(before.options.unique_rows and not now.options.unique_rows)
 
 
 def _audited(about: Origin) -> Mapping[str, Any]:
@@ -466,6 +614,13 @@ def _audited(about: Origin) -> Mapping[str, Any]:
 class _Keys(NamedTuple):
     table: str
     source: str
+
+
+def _widths(session: Session, ids: Sequence[str]) -> Mapping[str, int]:
+    """The number of columns of each data set, counted by the database."""
+    width = func.json_array_length(DatasetRow.columns).label("width")
+    query = select(DatasetRow.id, width).where(DatasetRow.id.in_(ids))
+    return {row.id: row.width for row in session.execute(query)}
 
 
 def _without_readers(session: Session, source_key: str | None) -> list[str]:

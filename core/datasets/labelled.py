@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 
 from core.datasets.datasets import ALL_ROWS, Datasets, RowSelection
-from core.datasets.inputs import check_inputs, input_types, target_type, to_inputs
+from core.datasets.inputs import (
+    check_inputs,
+    input_types,
+    row_counted_from_0,
+    target_type,
+    to_inputs,
+)
 from models.features.columns import Columns, InputColumn
 from models.model import TrainedModel
 
@@ -33,7 +39,9 @@ def labelled_columns(
     types |= {target: target_type(profiles[target], model.classes) for target in targets}
     needed = [*(one for one in _labels(model) if one.name in targets), *needed]
     columns = datasets.columns(dataset_id, names, rows, types)
-    return to_inputs(columns, types, list({column.name: column for column in needed}.values()))
+    first = (rows.start or 0) if isinstance(rows, slice) else 0
+    wanted = list({column.name: column for column in needed}.values())
+    return to_inputs(columns, types, wanted, place=lambda row: row_counted_from_0(first + row))
 
 
 def _labels(model: TrainedModel) -> tuple[InputColumn, ...]:

@@ -5,6 +5,7 @@ most 100, the most frequent first, equally frequent ones in alphabetical order; 
 all.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +46,20 @@ def profile(
         return ColumnProfile(name=name, type=kind, missing=missing)
     values = column.cast(pa.uint8()) if kind == "boolean" else column
     return ColumnProfile(name=name, type=kind, missing=missing, **_moments(values))
+
+
+def within(profiles: Sequence[ColumnProfile], max_text: int) -> Sequence[ColumnProfile]:
+    """The profiles with so few of the most frequent levels that these have at most `max_text`
+    characters in all.
+    """
+    for most in (MAX_LEVELS, 20, 5, 1, 0):
+        cut = [
+            one if one.levels is None else replace(one, levels=one.levels[:most])
+            for one in profiles
+        ]
+        if sum(len(level) for one in cut for level in one.levels or ()) <= max_text:
+            return cut
+    raise AssertionError("unreachable")
 
 
 def _profile_strings(name: str, column: Column, *, is_text: bool) -> ColumnProfile:

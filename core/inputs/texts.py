@@ -12,7 +12,7 @@ import numpy as np
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import EXACT, respelled, without_sentinels
+from models.features.readings import EXACT, as_trained, without_sentinels
 
 RFC_3339 = "an RFC 3339 time such as 2026-01-31T08:00:00Z"
 
@@ -34,7 +34,8 @@ def read_mixed(
     assert column.reading is not None
     if column.reading.format == EXACT:
         absent = ("", *column.reading.missing)
-        return plain([None if value in absent else value for value in values], place)
+        known = plain([None if value in absent else value for value in values], place)
+        return as_trained(known, column)
     at = [i for i, value in enumerate(values) if type(value) is str]
     if column.type == "datetime" and not _day_before_month(column.reading):
         at = _not_plain(plain, values, at)
@@ -57,7 +58,7 @@ def read_mixed(
         values[i] if values[i] in levels else level for i, level in zip(at, read[at], strict=True)
     ]
     read[at] = np.array([*exact, None], dtype=object)[:-1]
-    return respelled(read, column.spellings)
+    return as_trained(read, column)
 
 
 def _known(values: np.ndarray, column: InputColumn) -> np.ndarray:

@@ -15,6 +15,7 @@ from core.database.database import Database
 from core.database.schema import EventRow, JobRow, WorkerRow
 from core.jobs.parts import PARENT_KINDS
 from core.jobs.transitions import CLAIMED, JobStatus
+from core.webhooks.deliveries import count_pending
 
 LIVE = timedelta(seconds=30)  # a worker beats every 2 s
 KNOWN = timedelta(minutes=15)  # how long a lost worker counts; one that stops is deleted
@@ -32,6 +33,7 @@ class Backlog:
     silent_seconds: float  # longest time since the last event of a claimed job
     live_workers: Mapping[str, int]  # by device: with a heartbeat within `LIVE`
     known_workers: Mapping[str, int]  # by device: with a heartbeat within `KNOWN`
+    deliveries: int  # to webhooks, that have not ended
 
 
 def read_backlog(database: Database) -> Backlog:
@@ -49,6 +51,7 @@ def read_backlog(database: Database) -> Backlog:
             silent_seconds=_age(moment, last_event),
             live_workers=_workers(session, moment, LIVE),
             known_workers=_workers(session, moment, KNOWN),
+            deliveries=count_pending(session),
         )
 
 

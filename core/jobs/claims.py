@@ -4,14 +4,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from core.clock import database_now
 from core.database.database import Database
 from core.database.schema import JobRow, Json
-from core.jobs import events, parts
+from core.jobs import events, parts, turns
 from core.jobs.events import EventType
+from core.jobs.specs import TrainSpec
 from core.jobs.transitions import (
     CLAIMED,
     FINAL,
@@ -33,6 +34,16 @@ class Claims:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def claim_next(self, worker: str, lease_seconds: float) -> Claim | None:
+        """Claim the job whose turn it is (`core.jobs.turns`); None if no job waits."""
+        while True:
+            with self._database.read() as session:
+                job_id = turns.next_id(session)
+            if job_id is None:
+                return None
+            if claim := self.claim(job_id, worker, lease_seconds):
+                return claim  # or else another worker was faster
 
     def claim(self, job_id: str, worker: str, lease_seconds: float) -> Claim | None:
         """Claim a queued job, or return None. If several workers try, one gets the claim."""
@@ -77,6 +88,13 @@ class Claims:
                 change_claimed(session, claim, metrics=merged)
                 events.append(session, claim.job_id, "metrics", metrics)
             return status
+
+    def respecify(self, claim: Claim, spec: TrainSpec) -> None:
+        """Replace what a claimed training is to do, such as its data set by a newer one."""
+        with self._database.begin() as session:
+            lock_claimed(session, claim)
+            document = spec.model_dump(mode="json")
+            change_claimed(session, claim, spec=document, dataset=spec.dataset)
 
     def event(self, claim: Claim, type: EventType, data: Json) -> None:
         """Write an event that changes nothing else, such as a log line."""
@@ -132,18 +150,37 @@ class Claims:
         """
         return [job_id for job_id, pulse in lost.items() if self._reap(job_id, pulse, max_attempts)]
 
+    def take_back_from(self, worker: str, max_attempts: int) -> list[str]:
+        """Take back what a worker had when its process ended. Returns the ids of these jobs.
+
+        For the parent of the process alone: it knows the end, and need not wait for the lease.
+        Otherwise as `reap`. A claim of another worker, or of a later attempt, is left as it is.
+        """
+        held = select(JobRow.id, JobRow.attempt)
+        held = held.where(JobRow.worker == worker, JobRow.status.in_(CLAIMED))
+        with self._database.read() as session:
+            rows = session.execute(held).all()
+        return [
+            row.id
+            for row in rows
+            if self._lose(row.id, row.attempt, JobRow.worker == worker, max_attempts)
+        ]
+
     def _reap(self, job_id: str, pulse: Pulse, max_attempts: int) -> bool:
         attempt, lease_until = pulse
+        return self._lose(job_id, attempt, JobRow.lease_until == lease_until, max_attempts)
+
+    def _lose(
+        self, job_id: str, attempt: int, still: ColumnElement[bool], max_attempts: int
+    ) -> bool:
+        """Take back an attempt if its claim is still as it was; False if not."""
         lost = select(JobRow).where(
-            JobRow.id == job_id,
-            JobRow.status.in_(CLAIMED),
-            JobRow.attempt == attempt,
-            JobRow.lease_until == lease_until,
+            JobRow.id == job_id, JobRow.status.in_(CLAIMED), JobRow.attempt == attempt, still
         )
         with self._job(job_id) as session:
             row = session.scalars(lost.with_for_update()).one_or_none()
             if row is None:
-                return False  # renewed meanwhile, or taken back by another worker
+                return False  # renewed meanwhile, or taken back by another process
             _take_back(session, row, max_attempts)
             return True
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from core.clock import now
 from core.database.schema import EventRow, JobRow, Json
 
-EventType = Literal["state", "progress", "metrics", "log"]
+EventType = Literal["state", "progress", "metrics", "log", "gate"]
 
 
 @dataclass(frozen=True)

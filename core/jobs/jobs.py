@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, or_, select
-from sqlalchemy.orm import Session
+import orjson
+from sqlalchemy import case, select
+from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm.attributes import set_committed_value
 
 from core.access import audit
 from core.access.callers import DATASET, JOB, MODEL, SERVICE, Caller, check_change, owner_of
@@ -18,8 +20,9 @@ from core.access.quotas import check_jobs
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import DatasetRow, JobRow, Json
-from core.exceptions import Conflict, Invalid, NotFound
-from core.jobs import events, parts
+from core.database.stored_bytes import stored_bytes
+from core.exceptions import Conflict, Invalid, NotFound, TooLarge
+from core.jobs import events, parts, turns
 from core.jobs.claims import Claims
 from core.jobs.events import Event
 from core.jobs.specs import (
@@ -70,6 +73,8 @@ __all__ = [
 ]
 
 MAX_EVENTS = 10_000
+MAX_SPEC_BYTES = 8 * 2**20  # of JSON: 20,000 features whose names have 256 characters
+LISTED_SPEC_BYTES = 2**14  # of one job in a list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +102,8 @@ class Job:
 
     @property
     def request(self) -> Json:
-        """See `core.jobs.specs.public_request`."""
-        return public_request(self.kind, self.spec)
+        """See `core.jobs.specs.public_request`; empty without a specification."""
+        return public_request(self.kind, self.spec) if self.spec else {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -148,24 +153,31 @@ class Jobs(Claims):
         whole = _row(spec, origin)
         return self._insert(whole, [_row(part, origin, whole.id) for part in methods])
 
+    def insert(self, session: Session, spec: TrainSpec) -> Job:
+        """As `create`, in the caller's transaction."""
+        return self._add(session, _row(spec, NOWHERE))
+
     def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
-        for new in (row, *pieces):
-            new.owner = self._caller.owner
         with self._database.begin() as session:
-            self._check(session, row)
-            place = queue_end(session)
-            for queued in (row, *pieces):
-                queued.queued_at = place
-            session.add_all([row, *pieces])
-            session.flush()
-            for new in (row, *pieces):
-                if new.kind != "chunk":  # chunks have no events
-                    record_status(session, new.id, JobStatus.QUEUED)
-            what = {"kind": row.kind, "model": row.model}
-            audit.record(session, self._caller, "job.create", row.id, **what)
-            job = _jobs(session, [get_row(session, row.id)])[0]
+            job = self._add(session, row, pieces)
             self._caller.record(session, job.id, job)
             return job
+
+    def _add(self, session: Session, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
+        for new in (row, *pieces):
+            new.owner = self._caller.owner
+        self._check(session, row)
+        place = queue_end(session)
+        for queued in (row, *pieces):
+            queued.queued_at = place
+        session.add_all([row, *pieces])
+        session.flush()
+        for new in (row, *pieces):
+            if new.kind != "chunk":  # chunks have no events
+                record_status(session, new.id, JobStatus.QUEUED)
+        what = {"kind": row.kind, "model": row.model}
+        audit.record(session, self._caller, "job.create", row.id, **what)
+        return _jobs(session, [get_row(session, row.id)])[0]
 
     def _check(self, session: Session, row: JobRow) -> None:
         """Check that the caller may run this job. Lock its data sets and model name."""
@@ -196,6 +208,8 @@ class Jobs(Claims):
     ) -> Page[Job]:
         """Jobs without a parent, newest first.
 
+        Those whose specification has more than `LISTED_SPEC_BYTES` come without it.
+
         Args:
             parent: a comparison; lists its trainings instead.
         """
@@ -206,7 +220,18 @@ class Jobs(Claims):
         if model is not None:
             query = query.where(JobRow.model == check_model_name(model, "model"))
         with self._database.read() as session:
-            page = read_newest(session, "jobs", query, JobRow.number, limit, cursor)
+            page = read_newest(
+                session,
+                "jobs",
+                query,
+                JobRow.number,
+                limit,
+                cursor,
+                self._caller.hold,
+                size=stored_bytes(_RESULTS) + case((_IS_SHORT, _SPEC_BYTES), else_=0),
+                options=[defer(JobRow.spec)],
+            )
+            _read_short_specs(session, page.data)
             return Page(_jobs(session, page.data), page.next_cursor)
 
     def cancel(self, job_id: str) -> Job:
@@ -255,11 +280,8 @@ class Jobs(Claims):
 
     def queued_ids(self, job_id: str | None = None) -> Sequence[str]:
         """Ids of jobs that workers may claim, next first; if given, only the job and its parts."""
-        query = _queued().where(JobRow.kind.not_in(parts.PARENT_KINDS))
-        if job_id is not None:
-            query = query.where(or_(JobRow.id == job_id, JobRow.parent == job_id))
         with self._database.read() as session:
-            return session.scalars(query).all()
+            return turns.next_ids(session, job_id)
 
     def parts(self, job_id: str) -> Sequence[Job]:
         """The parts of a job in their order; empty for a job without parts."""
@@ -317,12 +339,13 @@ def _lock_dataset(session: Session, dataset: str) -> bool:
     return session.scalars(query).one_or_none() is not None
 
 
-def _queued() -> Select[str]:
-    query = select(JobRow.id).where(JobRow.status == JobStatus.QUEUED)
-    return query.order_by(JobRow.queued_at, JobRow.number)
-
-
 def _row(spec: Spec, origin: Origin, parent: str | None = None) -> JobRow:
+    document = spec.model_dump(mode="json")
+    if (size := len(orjson.dumps(document))) > MAX_SPEC_BYTES:
+        raise TooLarge(
+            f"the request has {size} bytes with all its defaults, and one may have "
+            f"{MAX_SPEC_BYTES}: leave out what the defaults say, or shorten the names of columns"
+        )
     return JobRow(
         id=new_id("job"),
         parent=parent,
@@ -330,19 +353,31 @@ def _row(spec: Spec, origin: Origin, parent: str | None = None) -> JobRow:
         model=spec.model,
         dataset=check_identifier("dataset", spec.dataset),
         status=JobStatus.QUEUED,
-        spec=spec.model_dump(mode="json"),
+        spec=document,
         request_id=origin.request_id,
         traceparent=origin.traceparent,
         created_at=now(),
     )
 
 
+_RESULTS = JobRow.progress, JobRow.metrics, JobRow.error
+_SPEC_BYTES = stored_bytes([JobRow.spec])
+_IS_SHORT = _SPEC_BYTES <= LISTED_SPEC_BYTES
+
+
+def _read_short_specs(session: Session, rows: Sequence[JobRow]) -> None:
+    """Read the specifications that are short; those of the other rows become empty."""
+    query = select(JobRow.id, JobRow.spec).where(JobRow.id.in_([row.id for row in rows]), _IS_SHORT)
+    short = {row.id: row.spec for row in session.execute(query)}
+    for row in rows:
+        set_committed_value(row, "spec", short.get(row.id, {}))
+
+
 def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
     """The jobs of these rows. Queued ones have their queue position, except parts."""
     waiting = any(row.status == JobStatus.QUEUED for row in rows)
-    queue = session.scalars(_queued().where(JobRow.parent.is_(None))).all() if waiting else []
-    positions = {job_id: place for place, job_id in enumerate(queue, start=1)}
-    return [_job(row, positions.get(row.id)) for row in rows]
+    places = turns.positions(session) if waiting else {}
+    return [_job(row, places.get(row.id)) for row in rows]
 
 
 def _job(row: JobRow, queue_position: int | None) -> Job:

@@ -127,18 +127,34 @@ def _report(session: Session, job_id: str, counts: Counts) -> None:
     parent, parts = get_row(session, job_id), counts.total()
     unit = UNITS[parent.kind]
     done = counts[JobStatus.SUCCEEDED]
+    rows = _rows(session, parent, done)
     fraction = (done + _begun(session, job_id)) / parts
+    if rows:
+        fraction = rows["row"] / rows["rows"]
     before = parent.progress or {unit: 0, "fraction": 0.0}
     if done == before[unit] and abs(fraction - before["fraction"]) < PROGRESS_STEP:
         return
     progress: Json = {
         unit: done,
         f"{unit}s": parts,
+        **rows,
         "fraction": fraction,
         "eta_seconds": _eta_seconds(session, parent, fraction, parts),
     }
     session.execute(update(JobRow).where(JobRow.id == job_id).values(progress=progress))
     events.append(session, job_id, "progress", progress)
+
+
+def _rows(session: Session, parent: JobRow, done: int) -> Json:
+    """How many rows of an offline prediction are done; nothing of jobs of earlier releases."""
+    rows = parent.spec.get("rows", 0)
+    if not rows:
+        return {}
+    size = parent.spec["chunk_rows"]
+    newest = select(JobRow.status).where(JobRow.parent == parent.id)
+    last = session.scalars(newest.order_by(JobRow.number.desc()).limit(1)).one()
+    missing = -rows % size if last == JobStatus.SUCCEEDED else 0  # of the last chunk
+    return {"row": done * size - missing, "rows": rows}
 
 
 def _begun(session: Session, job_id: str) -> float:

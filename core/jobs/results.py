@@ -58,13 +58,15 @@ class Results:
 
         Raises:
             NotFound: the job does not exist, or is not an offline prediction.
-            Conflict: it has not succeeded.
+            Conflict: it has not succeeded, or its result is in its destination.
         """
         job = self.jobs.get(job_id)
         if job.kind != "predict":
             raise NotFound("result of job", job_id)
         if job.status is not JobStatus.SUCCEEDED:
             raise Conflict(f"job {job_id} is {job.status}: it has a result once it has succeeded")
+        if destination := job.spec.get("destination"):
+            raise Conflict(f"job {job_id} has written its result to {destination['uri']}")
         chunks = self.jobs.parts(job_id)
         keys = [part_key(ChunkSpec.model_validate(chunk.spec), chunk.attempt) for chunk in chunks]
         first = self._store.local_path(keys[0])

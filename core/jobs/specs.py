@@ -7,17 +7,22 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
+from core.offline.destination import Destination
 from models.config import Json, MethodConfig, ModelConfig
 from models.evaluation.adaptive import Adapted
+from models.evaluation.gate import GateConfig
 from models.prediction.options import BatchOptions, Prune, Sampler, Samples, Seed
 
 MAX_METADATA_BYTES = 16_384
 
 JobKind = Literal["train", "evaluate", "acquire", "predict", "chunk", "compare"]
+Reason = Literal["cron", "refresh", "manual"]
+"""Why a run of a schedule was started."""
 MAX_ACQUIRED = 1000  # rows of one batch: choosing them takes time in proportion to their number
 
 MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
 _NOT_REQUESTED = {"config", "notes"}
+_IF_GIVEN = ("keep", "destination")  # of an offline prediction
 _PER_TARGET = ("likelihood", "features")  # settings that the recipe may choose for each target
 CHUNK_WORK = 5_000_000  # rows × samples: some seconds, lost if the worker is lost
 MOST_AT_ONCE = 40_000_000  # the same, of rows that are needed together: about 1 GB
@@ -62,11 +67,32 @@ class Spec(BaseModel, frozen=True):
     dataset: Identifier
 
 
+class Scheduled(BaseModel, frozen=True):
+    """What a run of a schedule adds to a training.
+
+    Args:
+        reason: why this run was started.
+        configs: the configuration of each target as the request has it. The recipe fills in the
+            rest for the rows of each run.
+        refreshes: whether this run reads the source of its data set again.
+        is_prepared: whether data set and configuration are those of this run already.
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    schedule: Identifier
+    gate: GateConfig
+    configs: tuple[ModelConfig, ...]
+    reason: Reason = "manual"
+    refreshes: bool = False
+    is_prepared: bool = False
+
+
 class TrainSpec(Spec, frozen=True):
     """Fit `config` on `dataset`, publish the result under `model`, and let `alias` point at it.
 
     Args:
         others: of several targets, the configuration of each but the first.
+        scheduled: of a run of a schedule: then its gate decides whether the alias is moved.
     """
 
     kind: ClassVar[JobKind] = "train"
@@ -77,6 +103,7 @@ class TrainSpec(Spec, frozen=True):
     metadata: Metadata = Field(default_factory=dict)
     given: tuple[str, ...] | None = None  # dotted paths of the settings in the request
     notes: tuple[str, ...] = ()  # what was decided at submission
+    scheduled: Scheduled | None = None
 
 
 class CompareSpec(Spec, frozen=True):
@@ -137,7 +164,11 @@ class AcquireSpec(Spec, frozen=True):
 class PredictSpec(Spec, BatchOptions, frozen=True):
     """Predict all rows with a stored version. The options are resolved.
 
-    `adapted` has the levels of adaptive intervals, for all rows.
+    Args:
+        adapted: the levels of adaptive intervals, for all rows.
+        keep: columns of the data set, beside the predictions.
+        destination: None for the store, from which `GET /jobs/{id}/result` reads.
+        rows: of the data set, or series of a forecaster; 0 in jobs of earlier releases.
     """
 
     kind: ClassVar[JobKind] = "predict"
@@ -148,10 +179,13 @@ class PredictSpec(Spec, BatchOptions, frozen=True):
     sampler: Sampler = Field()
     chunk_rows: Annotated[int, Field(ge=1)]
     adapted: tuple[Adapted, ...] = ()
+    keep: tuple[str, ...] = ()
+    destination: Destination | None = None
+    rows: Annotated[int, Field(ge=0)] = 0
 
 
 class ChunkSpec(PredictSpec, frozen=True):
-    """Predict the rows start … stop for the job `job`; chunks count from 0."""
+    """Predict the rows start … stop for the job `job`; its `chunks` chunks count from 0."""
 
     kind: ClassVar[JobKind] = "chunk"
 
@@ -159,6 +193,7 @@ class ChunkSpec(PredictSpec, frozen=True):
     chunk: Annotated[int, Field(ge=0)]
     start: Annotated[int, Field(ge=0)]
     stop: Annotated[int, Field(ge=1)]
+    chunks: Annotated[int, Field(ge=0)] = 0  # of the job; 0 in those of earlier releases
 
 
 def public_request(kind: str, spec: Json) -> Json:
@@ -176,7 +211,8 @@ def public_request(kind: str, spec: Json) -> Json:
             own = {name: value for name, value in spec.items() if name not in _NOT_REQUESTED}
             return shared | own
         case "predict":
-            return {name: value for name, value in spec.items() if name != "adapted"}
+            hidden = {"adapted", "rows", *(name for name in _IF_GIVEN if not spec.get(name))}
+            return {name: value for name, value in spec.items() if name not in hidden}
         case "chunk":
             return {}
     return spec
@@ -253,6 +289,7 @@ def split(spec: PredictSpec, job_id: str, rows: int) -> list[ChunkSpec]:
             chunk=chunk,
             start=start,
             stop=min(start + spec.chunk_rows, rows),
+            chunks=-(-rows // spec.chunk_rows),
         )
         for chunk, start in enumerate(range(0, rows, spec.chunk_rows))
     ]

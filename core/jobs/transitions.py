@@ -23,6 +23,8 @@ from core.clock import database_now, now
 from core.database.schema import JobRow, Json
 from core.exceptions import LostClaim, NotFound
 from core.jobs import events
+from core.webhooks.event_types import OF_JOBS
+from core.webhooks.outbox import tell
 
 
 class JobStatus(StrEnum):
@@ -163,5 +165,15 @@ def queue_end(session: Session) -> datetime:
 
 
 def record_status(session: Session, job_id: str, status: JobStatus, **details: Any) -> None:
-    """Write the event of a new status."""
+    """Write the event of a new status. When a job ends, tell its owner's webhooks."""
     events.append(session, job_id, "state", {"status": status.value, **details})
+    if status in FINAL:
+        _tell_end(session, get_row(session, job_id))
+
+
+def _tell_end(session: Session, row: JobRow) -> None:
+    """Tell of a job's end. Parts end with their job."""
+    if row.parent is not None:
+        return
+    names = ("id", "kind", "model", "dataset", "version", "error")
+    tell(session, row.owner, OF_JOBS[row.status], row.id, {n: getattr(row, n) for n in names})

@@ -12,15 +12,13 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import func, make_url, select, text
 from sqlalchemy.orm import Session
 
 from core.access.keys import Keys, read_key_file
 from core.clock import database_now, now
 from core.database.database import opened
+from core.database.migrations import revision_of
 from core.database.schema import JobRow, VersionRow, WorkerRow
 from core.database.statements import is_sqlite
 from core.exceptions import NotFound
@@ -56,6 +54,21 @@ class Finding:
     is_missing: bool = False  # nothing is wrong, but checks that need it cannot run yet
 
 
+def has_broker(settings: Settings) -> bool:
+    """Whether the broker is a server."""
+    return not settings.resolved_broker_url.startswith("filesystem:")
+
+
+def has_bucket(settings: Settings) -> bool:
+    """Whether the artifact store is a bucket."""
+    return settings.bucket is not None
+
+
+def has_database_server(settings: Settings) -> bool:
+    """Whether the database is a server."""
+    return make_url(settings.sqlalchemy_url).get_backend_name() != "sqlite"
+
+
 def connection(settings: Settings) -> Finding:
     """Whether the database answers. Raises if not."""
     url = make_url(settings.sqlalchemy_url)
@@ -80,20 +93,18 @@ def integrity(settings: Settings) -> Finding:
 
 
 def schema(settings: Settings) -> Finding:
-    """Whether the schema is the one of this release."""
-    config = Config()
-    config.set_main_option("script_location", "core:database/migrations")
-    script = ScriptDirectory.from_config(config)
-    head, known = script.get_current_head(), {r.revision for r in script.walk_revisions()}
+    """Whether this release works with the schema."""
     with _session(settings) as session:
-        current = MigrationContext.configure(session.connection()).get_current_revision()
-    if current == head:
-        return Finding(State.GOOD, f"release {current}")
-    if current is None or current in known:
-        found, advice = f"{current or 'none yet'}, this release has {head}", "`credence migrate`"
-        return Finding(State.WARNING, found, advice, is_missing=True)
-    found = f"{current} is of a newer release: this one has {head}"
-    return Finding(State.BROKEN, found, "run the release that made it, or restore a backup")
+        found = revision_of(session.connection())
+    if found.number == found.head:
+        return Finding(State.GOOD, f"release {found.number}")
+    if not found.is_later:
+        what = f"{found.number or 'none yet'}, this release has {found.head}"
+        return Finding(State.WARNING, what, "`credence migrate`", is_missing=True)
+    what = f"{found.number} is of a later release: this one has {found.head}"
+    if found.is_compatible:
+        return Finding(State.GOOD, f"{what}, and works with it")
+    return Finding(State.BROKEN, what, "run the release that made it, or restore a backup")
 
 
 def clock(settings: Settings) -> Finding:

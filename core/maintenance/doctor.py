@@ -31,6 +31,7 @@ class Check:
     run: Callable[[Settings], Finding]
     needs: tuple[str, ...] = ()
     seconds: float = SECONDS
+    is_elsewhere: Callable[[Settings], bool] = lambda settings: False  # it needs nothing here
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,15 @@ class Verdict(StrEnum):
     BROKEN = "broken"
 
 
+HERE = ("data directory",)
 CHECKS = (
     Check("disk", checks.disk),
     Check("data directory", checks.data_directory),
     Check("threads", checks.threads),
     Check("device", checks.device),
-    Check("broker", checks.broker, ("data directory",)),
-    Check("artifact store", checks.store, ("data directory",)),
-    Check("database", checks.connection, ("data directory",)),
+    Check("broker", checks.broker, HERE, is_elsewhere=checks.has_broker),
+    Check("artifact store", checks.store, HERE, is_elsewhere=checks.has_bucket),
+    Check("database", checks.connection, HERE, is_elsewhere=checks.has_database_server),
     Check("integrity", checks.integrity, ("database",), LONG_SECONDS),
     Check("schema", checks.schema, ("database",)),
     Check("clock", checks.clock, ("schema",)),
@@ -71,7 +73,7 @@ def examine(settings: Settings, wanted: Sequence[Check] = CHECKS) -> list[Diagno
     secrets, missing = _secrets(settings), set[str]()
     found = []
     for check in wanted:
-        if missing.intersection(check.needs):
+        if missing.intersection(check.needs) and not check.is_elsewhere(settings):
             missing.add(check.name)
             continue
         finding = _run(check, settings)

@@ -39,7 +39,7 @@ def restore(source: Path, data_dir: Path) -> Manifest:
 
     Raises:
         BackupFailed: the directory is not empty, or the file is not a complete backup.
-        InvalidSetting: a newer release wrote it.
+        InvalidSetting: a later release wrote it, with a schema that this one cannot use.
     """
     if data_dir.exists() and (not data_dir.is_dir() or any(data_dir.iterdir())):
         raise BackupFailed(f"{data_dir} is not empty: give an empty directory or a new name")

@@ -17,20 +17,25 @@ import torch
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from core.access.callers import MODEL, SERVICE, Caller, check_change
+from core.access import audit
+from core.access.callers import EVERYBODY, MODEL, SERVICE, Caller, check_change, owner_of
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import (
     FeedbackRow,
     FeedbackWindowRow,
     Json,
+    ModelRow,
     PredictionRow,
     VersionRow,
 )
+from core.exceptions import NotFound, NotOwner
 from core.names import check_identifier, new_id
 from core.predictions import adaptation
-from core.predictions.window_check import check_window
+from core.predictions.window_check import check_window, leaves
 from core.registry import versions
+from core.webhooks.event_types import EventType
+from core.webhooks.outbox import tell
 from models.evaluation.adaptive import Labels, Reference
 from models.evaluation.group_coverage import coverage_by_group
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
@@ -88,13 +93,15 @@ class Feedback:
 
         Raises:
             NotFound: the version was deleted meanwhile.
-            NotOwner: the model was only shared with the caller, and feedback changes its metrics.
+            NotOwner: the model was only shared with the caller, and feedback changes its metrics;
+                or the caller, who predicts with the models of all owners, did not store the
+                prediction.
             Unavailable: the database does not answer.
         """
         packed = {name: values[-self._window :].tolist() for name, values in scores.items()}
         rows = len(next(iter(packed.values())))  # at most the window's
         with self._database.begin() as session:
-            check_change(session, self._caller, MODEL, model)
+            self._check(session, model, prediction)
             version_row = versions.lock_version(session, model, version, exclusive=True)
             found = _labels_of(session, prediction)
             row = found or FeedbackRow(
@@ -107,8 +114,71 @@ class Feedback:
             session.flush()
             window = self._update_window(session, version_row, new_rows, reference)
             added = Added(row.id, found is None, new_rows, _rolling(window))
+            what = {"model": model, "version": version, "rows": rows, "prediction": prediction}
+            action = "feedback.create" if added.is_new else "feedback.replace"
+            audit.record(session, self._caller, action, row.id, **what)
             self._caller.record(session, added.id, added)
             return added
+
+    def withdraw(self, feedback_id: str) -> None:
+        """Delete scores, and compute the metrics of their version's window without them.
+
+        Scores that newer ones moved out of the window do not come back.
+
+        Raises:
+            NotFound: there are no such scores, or the caller may not see their model.
+            NotOwner: as `add`.
+            Unavailable: the database does not answer.
+        """
+        check_identifier("feedback", feedback_id)
+        with self._database.begin() as session:
+            row = _find(session, feedback_id)
+            self._check_visible(session, row)
+            self._check(session, row.model, row.prediction)
+            version_row = versions.lock_version(session, row.model, row.version, exclusive=True)
+            what = {"model": row.model, "version": row.version, "rows": row.rows}
+            session.delete(_find(session, feedback_id))
+            session.flush()
+            if not self._is_empty(session, version_row):
+                self._update_window(session, version_row, 0, None)
+            audit.record(session, self._caller, "feedback.withdraw", feedback_id, **what)
+
+    def check(self, model: str, prediction: str | None) -> None:
+        """Raise what `add` would raise, before the labels are scored."""
+        with self._database.begin() as session:
+            self._check(session, model, prediction)
+
+    def _check_visible(self, session: Session, row: FeedbackRow) -> None:
+        try:
+            owner_of(session, self._caller, MODEL, row.model)
+        except NotFound:
+            raise NotFound("feedback", row.id) from None
+
+    def _check(self, session: Session, model: str, prediction: str | None) -> None:
+        """Raise `NotOwner` unless the caller may change the metrics of this model."""
+        check_change(session, self._caller, MODEL, model)
+        caller = self._caller
+        if caller.key is None or caller.owner != EVERYBODY:
+            return
+        if owner_of(session, caller, MODEL, model) != EVERYBODY and not _stored_by(
+            session, caller.key, prediction
+        ):
+            raise NotOwner(
+                f"this key has no owner, and model {model} has: send feedback on predictions that "
+                "this key has stored, or use a key of the model's owner"
+            )
+
+    def _is_empty(self, session: Session, version: VersionRow) -> bool:
+        """Whether no scores are left; then delete the window, too."""
+        of_version = (version.model, version.version)
+        query = select(FeedbackRow.number).where(
+            FeedbackRow.model == version.model, FeedbackRow.version == version.version
+        )
+        if session.scalars(query.limit(1)).first() is not None:
+            return False
+        if window := session.get(FeedbackWindowRow, of_version):
+            session.delete(window)
+        return True
 
     def rolling(self, model: str, version: int) -> Rolling:
         """The metrics of a version's window."""
@@ -162,6 +232,7 @@ class Feedback:
         counted = _labels_before(before, metrics["rows"] - new_rows) + new_rows
         metrics["check"] = check_window(scores, counted, self._window, _held_out(version))
         known = adaptation.labels_of(rows)
+        _tell_change(session, version, before, metrics["check"])
         metrics |= {} if reference is None else adaptation.describe(known, reference)
         row = FeedbackWindowRow(
             model=version.model,
@@ -185,6 +256,35 @@ def describe(scores: PerRowScores, held_out: Mapping[str, Any]) -> Json:
         names = [part["name"] for part in groups["parts"]]
         metrics |= coverage_by_group(scores, groups["column"], names)
     return metrics
+
+
+def _tell_change(
+    session: Session, version: VersionRow, before: FeedbackWindowRow | None, check: Json
+) -> None:
+    """Tell the model's owner when the tests begin or cease to raise an alarm."""
+    was_left = before is not None and leaves(before.metrics.get("check") or {})
+    is_left = leaves(check)
+    if is_left == was_left:
+        return
+    event = EventType.COVERAGE_LEFT if is_left else EventType.COVERAGE_BACK
+    owner = session.scalars(select(ModelRow.owner).where(ModelRow.name == version.model)).one()
+    about = {"model": version.model, "version": version.version, "check": check}
+    tell(session, owner, event, f"{version.model}/{version.version}", about)
+
+
+def _find(session: Session, feedback_id: str) -> FeedbackRow:
+    query = select(FeedbackRow).where(FeedbackRow.id == feedback_id)
+    row = session.scalars(query).one_or_none()
+    if row is None:
+        raise NotFound("feedback", feedback_id)
+    return row
+
+
+def _stored_by(session: Session, key: str, prediction: str | None) -> bool:
+    if prediction is None:
+        return False
+    query = select(PredictionRow.key).where(PredictionRow.id == prediction)
+    return session.scalars(query).one_or_none() == key
 
 
 def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:

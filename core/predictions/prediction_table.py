@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from core.exceptions import Invalid
 from models.features.columns import level_text
 from models.joint.prediction import JointPrediction
 from models.prediction.answers.answer import ListsOfClasses, Names
@@ -37,6 +38,21 @@ def to_table(prediction: Prediction) -> pa.Table:
     at = rows.column_names.index("series") + 1
     rows = rows.add_column(at, GROUP, pa.nulls(rows.num_rows, pa.string()))
     return pa.concat_tables([rows, more], promote_options="default")
+
+
+def beside(kept: pa.Table, predictions: pa.Table) -> pa.Table:
+    """The columns of the rows that are kept, and then the predictions of these rows.
+
+    Raises:
+        Invalid: a prediction has a column of the name of one that is kept.
+    """
+    if not kept.num_columns:
+        return predictions
+    if twice := [name for name in kept.column_names if name in predictions.column_names]:
+        raise Invalid([("/keep", f"a prediction has a column {twice[0]!r}, too")])
+    names = [*kept.column_names, *predictions.column_names]
+    table = pa.table([*kept.columns, *predictions.columns], names=names)
+    return table.replace_schema_metadata(predictions.schema.metadata)
 
 
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:

@@ -126,7 +126,13 @@ class StoredPredictions:
             session.execute(delete(PredictionRow).where(PredictionRow.id == prediction_id))
 
     def _is_mine(self, row: PredictionRow) -> bool:
-        return self._caller.view.sees_all or row.owner in (EVERYBODY, self._caller.owner)
+        """Predictions of keys without owners belong to the key that stored them."""
+        caller = self._caller
+        if caller.key is not None and caller.owner == EVERYBODY:
+            return row.key in ("", caller.key)
+        if row.owner == EVERYBODY and row.key:
+            return caller.view.sees_all
+        return caller.view.sees_all or row.owner in (EVERYBODY, caller.owner)
 
     def sweep(self, before: datetime) -> None:
         """Delete requests that were stored before this time."""

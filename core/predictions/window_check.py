@@ -32,7 +32,7 @@ Metrics = Mapping[str, Any]
 
 def alarm_p_value(window: int) -> float:
     """The p-value at which, or below which, a test raises an alarm."""
-    return ALARM_RATE / math.ceil(window / _step(window))
+    return ALARM_RATE / math.ceil(window / labels_between_tests(window))
 
 
 def check_window(
@@ -44,8 +44,8 @@ def check_window(
         scores: of the rows in the window, the newest last.
         labels: number of labelled rows that the version ever had.
         window: the most rows in a window.
-        held_out: the metrics of each variant. Rows may be of any variant, and count as those of the
-            variant with the highest p-value.
+        held_out: the metrics of each variant, the full posterior first. Rows may be of any variant,
+            and count as those of the variant with the highest p-value.
     """
     tested = _tested(scores, labels, window)
     rows = len(next(iter(tested.values())))
@@ -74,7 +74,13 @@ def verdict(check: Metrics) -> str | None:
     return "lower than chance allows" if is_low and coverage["p_value"] <= at else "as expected"
 
 
-def _step(window: int) -> int:
+def leaves(check: Metrics) -> bool:
+    """Whether the tests raise an alarm."""
+    return verdict(check) not in (None, "as expected")
+
+
+def labels_between_tests(window: int) -> int:
+    """Labels between two tests of a window of this many rows."""
     return min(STEP, window // 10)
 
 
@@ -83,13 +89,17 @@ def _tested(scores: PerRowScores, labels: int, window: int) -> PerRowScores:
 
     They are a step fewer than the window, because until then it forgets up to a step of them.
     """
-    step = _step(window)
+    step = labels_between_tests(window)
     stop = max(len(next(iter(scores.values()))) - labels % step, 0)
     return {name: values[max(stop - window + step, 0) : stop] for name, values in scores.items()}
 
 
 def _coverage(tested: PerRowScores, level: str, held_out: Sequence[Metrics]) -> Json | None:
-    """The test for fewer rows inside the intervals of a level than among the held-out rows."""
+    """The test for fewer rows inside the intervals of a level than among the held-out rows.
+
+    `held_out_rows` and `held_out_inside` are the counts that are tested, of the variant that covers
+    least; `held_out_coverage` is the coverage of the first variant, as in the version's scores.
+    """
     inside = tested[f"coverage_{level}"]
     known = [m for m in held_out if (m.get("coverage") or {}).get(level) is not None]
     counts = [_of_numbers(int(inside.sum()), len(inside), m, level) for m in known]
@@ -101,9 +111,16 @@ def _coverage(tested: PerRowScores, level: str, held_out: Sequence[Metrics]) -> 
         "inside": one.hits,
         "held_out_rows": one.held_out_rows,
         "held_out_inside": one.held_out_hits,
-        "held_out_coverage": one.held_out_hits / max(one.held_out_rows, 1),
+        "held_out_coverage": known[0]["coverage"][level],
         "p_value": p_value,
-    }
+    } | _sides(tested)
+
+
+def _sides(tested: PerRowScores) -> Json:
+    """The share of true values above the predicted median; empty for labels of older releases."""
+    if "pit" not in tested:
+        return {}
+    return {"above_median": (tested["pit"] > 0.5).double().mean().item()}
 
 
 def _of_numbers(inside: int, rows: int, metrics: Metrics, level: str) -> Counts:

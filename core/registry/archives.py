@@ -6,36 +6,70 @@ part of the artifact.
 """
 
 import gzip
+import os
 import re
+import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from core.exceptions import Invalid, NotParseable, TooLarge
+from core.registry.documents import BOUNDS, ORIGIN, check_length
 from models.artifact.files import BACKGROUND, CARD, FEATURES, MANIFEST, MODEL
-
-ORIGIN = "origin.json"
-MAX_JSON_BYTES = 64 * 2**20
 
 _VARIANT = re.compile(r"prune-(0|0\.\d{1,16}|\d(\.\d{1,5})?e-\d{2})\.safetensors")
 _MEMBER = re.compile(r"target-[1-9]\d?-(?P<name>.+)")  # of several targets all but the first
 _CHUNK = 2**20
+MOST_FILES = 1_000  # more do not fit into a manifest (`core.registry.documents`)
 _GZIP = b"\x1f\x8b"
 
 
-def pack(directory: Path, origin: bytes | None = None) -> Iterator[bytes]:
-    """The bytes of the archive in pieces. Equal files give equal bytes."""
-    for path in sorted(directory.iterdir()):
-        yield _header(path.name, path.stat().st_size)
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-        yield _padding(path.stat().st_size)
+def pack(
+    directory: Path, origin: bytes | None = None, scratch: Path | None = None
+) -> Iterator[bytes]:
+    """The bytes of the archive in pieces. Equal files give equal bytes.
+
+    All files have a second name when this returns, in a folder of `scratch` (by default the
+    system's), so the archive is whole if they are deleted meanwhile. One of them is open at a time:
+    a version has up to 1,000.
+
+    Raises:
+        FileNotFoundError: they were deleted before.
+    """
+    pieces = _pieces(directory, origin, scratch)
+    next(pieces)
+    return pieces
+
+
+def _pieces(directory: Path, origin: bytes | None, scratch: Path | None) -> Iterator[bytes]:
+    """Nothing, once all files have a second name; then those of `pack`."""
+    with TemporaryDirectory(prefix="export-", dir=scratch) as folder:
+        for path in directory.iterdir():
+            _link(path, Path(folder) / path.name)
+        yield b""
+        for path in sorted(Path(folder).iterdir()):
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                yield _header(path.name, size)
+                while chunk := file.read(_CHUNK):
+                    yield chunk
+                yield _padding(size)
     if origin is not None:
         yield _header(ORIGIN, len(origin)) + origin + _padding(len(origin))
     yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _link(path: Path, name: Path) -> None:
+    """Give a file a second name, or copy it where another disk or file system has none."""
+    try:
+        name.hardlink_to(path)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(path, name)
 
 
 def unpack(archive: Path, directory: Path, max_bytes: int) -> None:
@@ -64,6 +98,8 @@ def _unpack(plain: BinaryIO, directory: Path, max_bytes: int) -> None:
         member = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         _check(member, names)
         names.add(member.name)
+        if len(names) > MOST_FILES:
+            raise TooLarge(f"the archive has more than {MOST_FILES} files")
         room -= member.size
         if room < 0:
             raise TooLarge(f"the archive's files have more than {max_bytes} bytes")
@@ -98,8 +134,8 @@ def _check(file: tarfile.TarInfo, names: set[str]) -> None:
         raise Invalid([(shown, f"is not a file of a version: those are {expected}")])
     if name in names:
         raise Invalid([(shown, "is there twice")])
-    if name.endswith(".json") and file.size > MAX_JSON_BYTES:
-        raise Invalid([(shown, f"has {file.size} bytes: at most {MAX_JSON_BYTES} are read")])
+    if name in BOUNDS:
+        check_length(name, file.size)
 
 
 def _plain(file: BinaryIO) -> BinaryIO:

@@ -25,14 +25,16 @@ def read(context: Context, version: Version) -> Json:
     Raises:
         CorruptArtifact: the artifact's `card.json` is damaged.
     """
-    return compose(context, version, read_card(context.registry.path(version)))
+    trained = read_card(context.registry.path(version))
+    return compose(version, trained, _recipe(context, version))
 
 
-def compose(context: Context, version: Version, trained: Json) -> Json:
+def compose(version: Version, trained: Json, recipe: Sequence[Json]) -> Json:
     """The model card.
 
     Args:
         trained: the artifact's `card.json`.
+        recipe: every setting of the training.
     """
     about, rows = version.description, trained["rows"]
     return {
@@ -43,7 +45,7 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
         "classes": about["classes"],
         "num_weights": about["num_weights"],
         "rows": rows | {"split": about["training"]["split"]},
-        "recipe": _recipe(context, version),
+        "recipe": recipe,
         "learning_curve": trained["learning_curve"],
         "variants": about["variants"],
         "baselines": about.get("baselines", []),  # versions of older releases have none
@@ -51,8 +53,10 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
         "selection": about.get("selection", {}),
         "source": trained.get("source"),
         "importance": trained.get("importance", {}),  # older releases did not measure it
+        "held_out": trained.get("held_out", {}),  # older releases did not store it
         "signal_to_noise": trained["signal_to_noise"],
         "out_of_distribution": _out_of_distribution(about),
+        "notes": about["notes"],
         "limits": find_limits(about, rows),
     }
 
@@ -60,10 +64,15 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
 def _recipe(context: Context, version: Version) -> list[Json]:
     """Every setting of the training, and whether the request gave it (null if imported)."""
     if "imported" in version.description:
-        return _settings({name: version.description[name] for name in _CONFIGURED}, None)
+        return imported_recipe(version)
     spec = context.for_caller(SERVICE).jobs.get(version.job).spec
     given = spec["given"]
     return _settings({k: v for k, v in spec["config"].items() if k not in _NO_SETTINGS}, given)
+
+
+def imported_recipe(version: Version) -> list[Json]:
+    """The settings of a version that was imported."""
+    return _settings({name: version.description[name] for name in _CONFIGURED}, None)
 
 
 def _settings(settings: Json, given: Sequence[str] | None) -> list[Json]:

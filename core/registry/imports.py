@@ -1,4 +1,4 @@
-"""Imports: unpack and examine an archive. `Registry.add` publishes it afterwards."""
+"""Imports: examine what an archive holds. `Registry.add` publishes it afterwards."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from core.database.schema import Json
 from core.exceptions import Invalid
 from core.names import name_problem
-from core.registry import archives
+from core.registry.documents import ORIGIN, check_description, check_documents
 from core.registry.registry import Version
 from models.artifact.files import CARD, MODEL, examine_artifact, read_json
 from models.exceptions import CorruptArtifact
@@ -64,16 +64,18 @@ def describe_origin(version: Version) -> bytes:
     )
 
 
-def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
-    """Unpack an archive into a new directory and examine it.
+def examine(directory: Path) -> Imported:
+    """Read the files of an archive that was unpacked.
+
+    Call it in a child with limits (`app.examination`).
 
     Raises:
-        NotParseable, TooLarge: see `core.registry.archives`.
         Invalid: a file, or a field of `model.json`, is wrong; the message names it.
+        MemoryError: a prediction takes more memory than there is.
     """
-    archives.unpack(archive, directory, max_bytes)
+    check_documents(directory)
     try:
-        origin = _read_origin(directory / archives.ORIGIN)
+        origin = _read_origin(directory / ORIGIN)
         model = examine_artifact(directory)
     except CorruptArtifact as error:
         message = error.message.replace(f"{directory}/", "").replace(str(directory), "the archive")
@@ -81,6 +83,7 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
     size = sum(path.stat().st_size for path in directory.iterdir())
     imported = {"origin": origin and asdict(origin), "bytes": size}
     description = model.description | {"imported": imported}
+    check_description(description)
     for name, part in ((MODEL, description), (CARD, model.card)):
         _check_plain(part, f"/{name}")
     _check_names(description)
@@ -104,7 +107,7 @@ def _read_origin(path: Path) -> Origin | None:
         origin = TypeAdapter(Origin).validate_python(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(["", archives.ORIGIN, *map(str, first["loc"])])
+        place = "/".join(["", ORIGIN, *map(str, first["loc"])])
         raise CorruptArtifact(first["msg"], place) from error
     return origin
 

@@ -9,9 +9,8 @@ _SURE = 1.96  # standard errors on each side of a share, for 95 %
 _FEW_ROWS = 20  # of a class: with fewer, its accuracy is uncertain by more than 20 points
 
 _APPROXIMATIONS = {
-    "bbb": "the posterior is mean-field: weights are independent of each other in it, and the "
-    "epistemic variance comes out too small where they depend on each other, as between clusters "
-    "of rows",
+    "bbb": "the epistemic variance comes out too small between clusters of rows: the posterior is "
+    "mean-field, so its weights are independent of each other",
     "map": "a point estimate: the epistemic variance is 0 everywhere",
     "mle": "a point estimate: the epistemic variance is 0 everywhere",
     "ensemble": "the epistemic variance is that of a few members, and varies with them",
@@ -33,14 +32,13 @@ _SPLITS = {
 
 
 def find_limits(description: Json, rows: Json) -> list[str]:
-    """The sentences; the notes of the training come first.
+    """The sentences. What the training did is in the notes of the version.
 
     Args:
         description: the content of `model.json`.
         rows: `models.training.row_profile.RowProfile` as JSON.
     """
     return [
-        *description["notes"],
         *_of_method(description),
         *_of_split(description),
         *_of_held_out(description["metrics"]),
@@ -61,7 +59,7 @@ def _of_method(description: Json) -> Iterator[str]:
     if pruned and training.get("fine_tune_epochs"):
         yield (
             f"pruned variants were fine-tuned (epochs each: {training['fine_tune_epochs']}): they "
-            "are no mere cuts of the full posterior"
+            "differ from the full posterior by more than the removed weights"
         )
 
 
@@ -80,10 +78,13 @@ def _of_held_out(metrics: Json) -> Iterator[str]:
     overlap = "independent_errors" in metrics  # the steps of forecasts do
     independent: float = metrics["independent_errors"] if overlap else rows
     low, high = wilson_interval(share, independent)
-    worth = "" if independent == rows else f", worth {independent:.0f} independent ones"
+    worth = "" if independent == rows else f", which count as {independent:.0f} independent ones"
+    count = metrics.get("origins")  # of a forecaster
+    of_series = f"{rows} steps of {count} forecasts of the held-out end"
+    held_out = of_series if count else f"{rows} held-out rows"
     yield (
-        f"scores are of {rows} held-out rows{worth}: the {what} is {100 * share:.1f} % of these, "
-        f"and between {100 * low:.1f} and {100 * high:.1f} % of all rows like them (95 %, Wilson)"
+        f"scores are of {held_out}{worth}: the {what} is {100 * share:.1f} % of these, "
+        f"and between {100 * low:.1f} and {100 * high:.1f} % of all rows like them (95 % interval)"
     )
     if "origins" in metrics and "independent_errors" not in metrics:  # of older versions
         yield "forecasts from neighbouring origins overlap: the scores are less certain than that"
@@ -115,7 +116,7 @@ def _of_rows(rows: Json) -> Iterator[str]:
     if rare := [f"{name} ({n})" for name, n in counts if n < _FEW_ROWS]:
         yield f"classes with fewer than {_FEW_ROWS} rows to learn from: {_few(rare)}"
     if gaps := [c["name"] for c in columns if c["role"] == "feature" and c["missing"]]:
-        yield f"missing in some rows, which the model learned as a state of its own: {_few(gaps)}"
+        yield f"missing in some rows, which the model treats as a value of their own: {_few(gaps)}"
 
 
 def _few(names: list[str], most: int = 20) -> str:

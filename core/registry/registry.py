@@ -1,14 +1,14 @@
 """The registry of models: immutable versions, numbered from 1, and movable aliases."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Row, delete, func, select
 from sqlalchemy.orm import Session
 
 from core.access import audit, quotas, shares
@@ -18,13 +18,17 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import AliasRow, Json, ModelRow, VersionRow
 from core.database.statements import installation_id
+from core.database.stored_bytes import stored_bytes
 from core.exceptions import Conflict, LostClaim, NotFound, NotOwner, QuotaExceeded
 from core.jobs import parts
 from core.jobs.transitions import Claim, JobStatus, complete, lock_claimed
 from core.names import check_alias, check_identifier, check_model_name
-from core.paging import Page, check_limit, decode_cursor, page_of
+from core.paging import Page, decode_cursor, encode_cursor, extent
 from core.registry import versions
 from core.storage import ArtifactStore
+
+AlsoPublished = Callable[[Session, VersionRow], None]
+"""What else is done in the transaction that publishes a version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +65,15 @@ class Registry:
         description: Json,
         dataset: str,
         alias: str | None = None,
+        then: AlsoPublished | None = None,
     ) -> Version:
         """Store the artifact; then number the version and end the job, in one transaction.
 
         Only this attempt uses the artifact's key. A crash between the two steps leaves files
         without a row, which the next attempt deletes.
+
+        Args:
+            then: moves an alias if a gate lets it, for example.
 
         Raises:
             LostClaim: another attempt has the job, or it was cancelled: nothing is published.
@@ -86,19 +94,27 @@ class Registry:
             created_at=now(),
         )
         try:
-            self._publish(claim, row, alias)
+            self._publish(claim, row, alias, then)
         except LostClaim:  # after other errors it may be published: a sweep checks it
             self._store.delete(key)
             raise
         return self.get(model, row.version)
 
-    def _publish(self, claim: Claim, row: VersionRow, alias: str | None) -> None:
+    def _publish(
+        self,
+        claim: Claim,
+        row: VersionRow,
+        alias: str | None,
+        then: AlsoPublished | None,
+    ) -> None:
         with self._database.begin() as session, parts.updating_parent(session, claim.job_id):
             is_cancelled = lock_claimed(session, claim) is JobStatus.CANCELLING
             if is_cancelled:
                 complete(session, claim, JobStatus.CANCELLED)
             else:
                 versions.insert(session, row, alias)
+                if then is not None:
+                    then(session, row)
                 metrics = row.description.get("metrics") or {}
                 complete(session, claim, JobStatus.SUCCEEDED, metrics=metrics, version=row.version)
         if is_cancelled:
@@ -131,7 +147,8 @@ class Registry:
         self._store.put_directory(key, directory)
         try:
             with self._database.begin() as session:
-                quotas.check_bytes(session, self._caller, imported["bytes"])
+                free = self._store.free_bytes()
+                quotas.check_bytes(session, self._caller, imported["bytes"], free)
                 versions.reserve(session, model, self._caller, self._caller.owner)
                 versions.insert(session, row, alias)
                 what = f"{model}/{row.version}"
@@ -152,25 +169,20 @@ class Registry:
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Version]:
         """The newest version of each model, in the order of names."""
-        newest = (
-            select(VersionRow.model, func.max(VersionRow.version).label("version"))
-            .group_by(VersionRow.model)
-            .subquery()
-        )
         query = (
-            select(VersionRow)
-            .join(newest, VersionRow.model == newest.c.model)
+            select(VersionRow, ModelRow.owner)
             .join(ModelRow, VersionRow.model == ModelRow.name)
-            .add_columns(ModelRow.owner)
-            .where(VersionRow.version == newest.c.version, self._caller.view.of(MODEL))
-            .order_by(VersionRow.model)
-            .limit(check_limit(limit) + 1)
+            .where(VersionRow.version == versions.newest(), self._caller.view.of(MODEL))
+            .order_by(ModelRow.name)
         )
         if cursor is not None:
-            query = query.where(VersionRow.model > decode_cursor("models", cursor))
+            query = query.where(ModelRow.name > decode_cursor("models", cursor))
+        size, hold = stored_bytes([VersionRow.description]), self._caller.hold
         with self._database.read() as session:
-            found = [_version(session, row, owner) for row, owner in session.execute(query)]
-        return page_of("models", found, [version.model for version in found], limit)
+            found = extent(session, query, ModelRow.name, size, limit, hold)
+            names = ModelRow.name.in_(found.positions)
+            data = _versions(session, session.execute(query.where(names)).all())
+        return Page(data, encode_cursor("models", found.positions[-1]) if found.more else None)
 
     def versions(self, model: str) -> Sequence[Version]:
         """All versions of a model, newest first. Raises `NotFound`."""
@@ -178,10 +190,18 @@ class Registry:
         query = select(VersionRow).where(VersionRow.model == model)
         with self._database.read() as session:
             owner = owner_of(session, self._caller, MODEL, model)
+            size = func.sum(stored_bytes([VersionRow.description]))
+            self._caller.hold(session.scalar(query.with_only_columns(size)) or 0)
             rows = session.scalars(query.order_by(VersionRow.version.desc())).all()
             if not rows:
                 raise NotFound("model", model)
-            return [_version(session, row, owner) for row in rows]
+            return _versions(session, [(row, owner) for row in rows])
+
+    def stored(self, artifact_keys: Sequence[str]) -> frozenset[str]:
+        """Those of the artifacts that belong to a version, whoever may see it."""
+        query = select(VersionRow.artifact_key).where(VersionRow.artifact_key.in_(artifact_keys))
+        with self._database.read() as session:
+            return frozenset(session.scalars(query))
 
     def set_alias(self, model: str, alias: str, version: int) -> Version:
         """Create an alias of a version, or move it there."""
@@ -200,7 +220,7 @@ class Registry:
             row = session.get(AliasRow, (model, alias))
             if row is None:
                 raise NotFound("alias", f"{model}/{alias}")
-            session.delete(row)
+            versions.remove_alias(session, row)
 
     def delete_version(self, model: str, version: int) -> None:
         """Delete a version and its artifact. Its number is never used again.
@@ -224,7 +244,9 @@ class Registry:
         check_identifier("model", model)
         with self._changed(model, "model.delete", model) as session:
             shares.forget(session, MODEL, model)
-            session.execute(delete(AliasRow).where(AliasRow.model == model))
+            for row in session.scalars(select(AliasRow).where(AliasRow.model == model)):
+                versions.remove_alias(session, row)
+            session.flush()
             keys = session.scalars(
                 delete(VersionRow)
                 .where(VersionRow.model == model)
@@ -243,6 +265,24 @@ class Registry:
             audit.record(session, self._caller, action, what, **details)
             yield session
 
+    def exported(self, version: Version) -> None:
+        """Write into the audit log that the caller exports a version."""
+        what = f"{version.model}/{version.version}"
+        with self._database.begin() as session:
+            audit.record(session, self._caller, "version.export", what)
+
+    def existing(self, names: Collection[str]) -> set[tuple[str, int]]:
+        """Name and number of each version of the models with these names."""
+        query = select(VersionRow.model, VersionRow.version).where(VersionRow.model.in_(names))
+        with self._database.read() as session:
+            return {(model, version) for model, version in session.execute(query)}
+
+    def visible(self, names: Collection[str]) -> set[str]:
+        """The models with these names that the caller may see."""
+        query = select(ModelRow.name).where(ModelRow.name.in_(names), self._caller.view.of(MODEL))
+        with self._database.read() as session:
+            return set(session.scalars(query))
+
     def path(self, version: Version) -> Path:
         """The folder of the artifact on this machine."""
         return self._store.local_path(version.artifact_key)
@@ -259,3 +299,14 @@ def _key(model: str, claim: Claim, attempt: int) -> str:
 
 def _version(session: Session, row: VersionRow, owner: str) -> Version:
     return row.to(Version, owner=owner, aliases=versions.aliases(session, row))
+
+
+def _versions(
+    session: Session, rows: Sequence[Row[VersionRow, str] | tuple[VersionRow, str]]
+) -> list[Version]:
+    """The versions of rows with their owners. The aliases of all are read at once."""
+    named = versions.aliases_of(session, {row.model for row, _ in rows})
+    return [
+        row.to(Version, owner=owner, aliases=named.get((row.model, row.version), ()))
+        for row, owner in rows
+    ]

@@ -1,12 +1,16 @@
 """Statements on versions and aliases, inside the caller's transaction."""
 
-from sqlalchemy import exists, or_, select
-from sqlalchemy.orm import Session
+from collections.abc import Collection
+
+from sqlalchemy import ScalarSelect, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from core.access.callers import EVERYBODY, Caller
-from core.database.schema import AliasRow, JobRow, ModelRow, VersionRow
+from core.database.schema import AliasRow, JobRow, Json, ModelRow, VersionRow
 from core.database.statements import upsert
 from core.exceptions import NotFound, NotOwner
+from core.webhooks.event_types import EventType
+from core.webhooks.outbox import tell
 
 TRAINS = frozenset({"train", "compare"})
 """The kinds of job that create versions of their model."""
@@ -69,10 +73,43 @@ def aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
     return tuple(session.scalars(query.order_by(AliasRow.alias)))
 
 
+def aliases_of(session: Session, models: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
+    """The sorted aliases of models, by model and version."""
+    query = select(AliasRow).where(AliasRow.model.in_(models)).order_by(AliasRow.alias)
+    found: dict[tuple[str, int], tuple[str, ...]] = {}
+    for row in session.scalars(query):
+        found[row.model, row.version] = (*found.get((row.model, row.version), ()), row.alias)
+    return found
+
+
+def newest() -> ScalarSelect[int]:
+    """The newest version of the model in the `ModelRow` of a query: one look at the key's index."""
+    others = aliased(VersionRow)
+    query = select(func.max(others.version)).where(others.model == ModelRow.name)
+    return query.correlate(ModelRow).scalar_subquery()
+
+
 def set_alias(session: Session, row: VersionRow, alias: str) -> None:
     """Create or move an alias. The model's row must be locked."""
+    before = session.get(AliasRow, (row.model, alias))
+    previous = None if before is None else before.version
     session.merge(AliasRow(model=row.model, alias=alias, version=row.version))
     session.flush()
+    if previous != row.version:
+        about = {"version": row.version, "previous_version": previous}
+        _tell(session, EventType.ALIAS_MOVED, row.model, alias, about)
+
+
+def remove_alias(session: Session, row: AliasRow) -> None:
+    """Delete an alias. The model's row must be locked."""
+    session.delete(row)
+    _tell(session, EventType.ALIAS_REMOVED, row.model, row.alias, {"version": row.version})
+
+
+def _tell(session: Session, event: EventType, model: str, alias: str, about: Json) -> None:
+    """Tell the webhooks of a model's owner what happened to an alias."""
+    owner = session.scalars(select(ModelRow.owner).where(ModelRow.name == model)).one()
+    tell(session, owner, event, f"{model}/{alias}", {"model": model, "alias": alias, **about})
 
 
 def lock_version(

@@ -7,17 +7,15 @@ from pathlib import Path
 from core.datasets.formats import MEDIA_TYPES
 from core.exceptions import Invalid
 from core.process.confined import Json
-from core.sources import secrets as named
 from core.sources.budget import Budget
 from core.sources.lakes import delta, iceberg, many
 from core.sources.lakes.copies import copy_files
 from core.sources.patterns import is_hidden, pattern
-from core.sources.places.bucket import Bucket
 from core.sources.places.folder import Folder
 from core.sources.places.place import File, Place
 from core.sources.places.web import Web
-from core.sources.rules import URI, Rules, covers
-from core.sources.secrets import HttpsSecret, S3Secret, Secrets
+from core.sources.rules import URI, Rules
+from core.sources.secrets import HttpsSecret, S3Secret, Secrets, find_for
 from core.sources.source import UriSource
 from core.sources.uris import Uri, parse
 
@@ -169,6 +167,9 @@ def _place(uri: Uri, entry: Uri, secret: S3Secret | HttpsSecret | None) -> Place
         return Folder(entry)
     if uri.scheme == "s3":
         assert not isinstance(secret, HttpsSecret)
+        # imported here, because boto3 takes a quarter of a second
+        from core.sources.places.bucket import Bucket  # noqa: PLC0415
+
         return Bucket(uri.authority, secret)
     assert not isinstance(secret, S3Secret)
     return Web(uri.authority, secret)
@@ -177,14 +178,6 @@ def _place(uri: Uri, entry: Uri, secret: S3Secret | HttpsSecret | None) -> Place
 def _secret(
     source: UriSource, uri: Uri, secrets: Secrets, owner: str
 ) -> S3Secret | HttpsSecret | None:
-    """The named secret, which must be made for this URI."""
     if source.secret is None:
         return None
-    secret = named.find(secrets, source.secret, owner, POINTER)
-    if (
-        isinstance(secret, S3Secret | HttpsSecret)
-        and secret.kind == uri.scheme
-        and (secret.uris is None or any(covers(one, uri) for one in secret.uris))
-    ):
-        return secret
-    raise Invalid([(POINTER, f"the secret {source.secret!r} is not for {uri}")])
+    return find_for(uri, source.secret, secrets, owner, POINTER)

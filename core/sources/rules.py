@@ -72,6 +72,19 @@ def read_rules(text: str) -> Rules:
     return Rules(read_uris([entry for entry in entries if "://" in entry]), names)
 
 
+def read_folders(text: str) -> tuple[Uri, ...]:
+    """The folders that a setting lists, in which predictions may be written.
+
+    Raises:
+        ValueError: an entry is no folder of this machine or of a bucket.
+    """
+    uris = read_uris([entry for entry in re.split(r"[,\s]+", text) if entry])
+    for uri in uris:
+        if not uri.is_folder or uri.scheme not in ("file", "s3"):
+            raise ValueError(f"{str(uri)!r} is no folder: give file:///folder/ or s3://bucket/")
+    return uris
+
+
 def read_uris(entries: Sequence[str]) -> tuple[Uri, ...]:
     """Folders and files that a setting lists, without wildcards."""
     return tuple(map(_entry, entries))

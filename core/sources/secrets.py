@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, T
 from pydantic import ValidationError as PydanticError
 
 from core.exceptions import Invalid
-from core.sources.rules import read_uris
+from core.sources.rules import covers, read_uris
 from core.sources.uris import Uri
 
 SETTING = "CREDENCE_SOURCE_SECRETS_FILE"
@@ -111,3 +111,21 @@ def find(secrets: Secrets, name: str, owner: str, pointer: str) -> Secret:
         reason = f"there is no secret {name!r} for you in the operator's file ({SETTING})"
         raise Invalid([(pointer, reason)])
     return secret
+
+
+def find_for(
+    uri: Uri, name: str, secrets: Secrets, owner: str, pointer: str
+) -> S3Secret | HttpsSecret:
+    """The secret with this name, of the URI's scheme and made for this URI.
+
+    Raises:
+        Invalid: it is not, or as `find`.
+    """
+    secret = find(secrets, name, owner, pointer)
+    if (
+        isinstance(secret, S3Secret | HttpsSecret)
+        and secret.kind == uri.scheme
+        and (secret.uris is None or any(covers(one, uri) for one in secret.uris))
+    ):
+        return secret
+    raise Invalid([(pointer, f"the secret {name!r} is not for {uri}")])

@@ -51,6 +51,9 @@ class DirectoryStore:
         with self._staging.path() as probe:
             probe.touch()
 
+    def free_bytes(self) -> int | None:
+        return shutil.disk_usage(self.root).free if self.root.exists() else None
+
     def remove_leftovers(self) -> None:
         self._staging.remove_leftovers()
 

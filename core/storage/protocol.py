@@ -48,6 +48,9 @@ class ArtifactStore(Protocol):
     def check(self) -> None:
         """Raise `Unavailable` if the store cannot be written."""
 
+    def free_bytes(self) -> int | None:
+        """Bytes that are free on its disk; None for a bucket, which has no end."""
+
     def remove_leftovers(self) -> None:
         """Remove unfinished files of processes that were killed during a publication."""
 

@@ -66,6 +66,9 @@ class S3Store:
     def check(self) -> None:
         self._bucket.put(".check", b"")
 
+    def free_bytes(self) -> int | None:
+        return None
+
     def remove_leftovers(self) -> None:
         self._cache.remove_leftovers()
         for note, written_at in list(self._bucket.list(_NOTES)):

@@ -11,6 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from core.process.resources import available_bytes
 from core.release import release
 
 
@@ -23,6 +24,12 @@ def register_process(registry: CollectorRegistry, data_dir: Path) -> None:
         registry=registry,
     )
     build.labels(release(), platform.python_version(), torch.__version__).set(1)
+    limit = Gauge(
+        "credence_machine_memory_bytes",
+        "Memory of the machine, or of the container if that is less",
+        registry=registry,
+    )
+    limit.set(available_bytes())
     registry.register(_DiskCollector(data_dir))
     registry.register(_DeviceCollector())
     ProcessCollector(registry=registry)

@@ -80,10 +80,27 @@ def _json_processors() -> list[Processor]:
 def _text_processors() -> list[Processor]:
     """For a terminal. Tracebacks do not show variables, which may hold a caller's data."""
     return [
+        structlog.processors.format_exc_info,
+        _escape_controls,
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-        )
+        ),
     ]
+
+
+def _escape_controls(logger: Any, method: str, event: EventDict) -> EventDict:
+    """Show control characters, of a path for instance, so that a terminal does not obey them."""
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            kept = "\n\t" if key == "exception" else ""
+            event[key] = "".join(_shown(each, kept) for each in value)
+    return event
+
+
+def _shown(character: str, kept: str) -> str:
+    if character.isprintable() or character in kept:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _to_json(event: dict[str, Any], **_: Any) -> str:

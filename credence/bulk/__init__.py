@@ -1,1 +1,1 @@
-"""Predictions of files into a folder of Parquet files, part by part: a killed run goes on."""
+"""Predictions of files where they lie, part by part: a killed run goes on."""

@@ -1,10 +1,11 @@
-"""`credence predict MODEL SOURCE --to FOLDER`, without a service unless the model is in one."""
+"""`credence predict MODEL SOURCE --to DESTINATION`: the service is asked for a model at most."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.exceptions import CredenceError
+from credence.bulk.places import Format
 from credence.bulk.runners import RUNNERS
 from credence.bulk.scoring import predict_files
 from credence.progress import is_interactive, rows_bar
@@ -21,12 +22,13 @@ def predict_to(
     version: str | None,
     url: str | None,
     source: str,
-    folder: Path,
+    destination: str,
+    format_: Format,
     engine: str,
     keep: Sequence[str],
     options: Mapping[str, Any],
 ) -> None:
-    """Predict files into a folder, and say how many rows it has; an error ends the command.
+    """Predict files into a folder or a table, and say how many rows; an error ends the command.
 
     Args:
         model: a path of an archive or a folder, or the name of a model of the service.
@@ -36,8 +38,15 @@ def predict_to(
         loaded = load(Path(model)) if Path(model).exists() else load(name, url=url)
         with rows_bar(None, visible=is_interactive()) as show:
             rows = predict_files(
-                loaded, source, folder, options, runner=RUNNERS[engine], keep=keep, show=show
+                loaded,
+                source,
+                destination,
+                options,
+                runner=RUNNERS[engine],
+                format_=format_,
+                keep=keep,
+                show=show,
             )
     except (CredenceError, ModelError, OSError, ModuleNotFoundError, ValueError) as error:
         fail(str(error), REFUSED)
-    note(f"{rows} rows of {loaded.name} version {loaded.version} in {folder}")
+    note(f"{rows} rows of {loaded.name} version {loaded.version} in {destination}")

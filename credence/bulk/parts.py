@@ -1,20 +1,23 @@
 """Files of rows, cut into parts that are predicted independently."""
 
-import glob
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from typing import IO, Any, cast
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from core.exceptions import Invalid, UnsupportedFormat
+from core.exceptions import Invalid
+from credence.bulk.files import RowFile
+from credence.bulk.places import filesystem
 from models.features.columns import InputColumn
 
 PART_ROWS = 2**20  # of a Parquet file, in whole row groups: seconds of work, which a kill may lose
 BATCH_ROWS = 2**16  # in memory at a time
-PARQUET, CSV = (".parquet", ".pq"), (".csv",)
+READERS = 16  # of footers at a time: a bucket answers each after some ten milliseconds
 
 
 @dataclass(frozen=True)
@@ -27,40 +30,21 @@ class Part:
     """
 
     number: int
-    path: str
+    file: RowFile
     row_groups: tuple[int, int] | None
     rows: int | None
 
-    @property
-    def file(self) -> str:
-        """The name of the file of predictions."""
-        return f"part-{self.number:05d}.parquet"
 
+@dataclass(frozen=True)
+class _Read:
+    """What is known of a file before its rows are read."""
 
-def find_files(source: str) -> list[Path]:
-    """The files of a path, of a folder or of a pattern such as `rows/*.parquet`, by name.
-
-    Raises:
-        FileNotFoundError: there is none.
-        UnsupportedFormat: one is neither Parquet nor CSV.
-    """
-    path = Path(source)
-    if path.is_dir():
-        found = [one for one in path.iterdir() if one.suffix.lower() in (*PARQUET, *CSV)]
-        found = [one for one in found if not one.name.startswith((".", "_"))]
-    else:
-        matches = glob.glob(source, recursive=True)  # noqa: PTH207 - which may be absolute
-        found = [Path(one) for one in matches if Path(one).is_file()]
-    if not found:
-        raise FileNotFoundError(f"there is no file {source!r}")
-    for one in found:
-        if one.suffix.lower() not in (*PARQUET, *CSV):
-            raise UnsupportedFormat(f"{one} is neither .parquet nor .csv")
-    return sorted(one.absolute() for one in found)
+    schema: pa.Schema
+    group_rows: tuple[int, ...] | None
 
 
 def plan(
-    files: Sequence[Path], inputs: Sequence[InputColumn], keep: Sequence[str]
+    files: Sequence[RowFile], inputs: Sequence[InputColumn], keep: Sequence[str]
 ) -> tuple[list[Part], pa.Schema]:
     """The parts of all files, and the types of the columns that are kept.
 
@@ -69,14 +53,14 @@ def plan(
     """
     parts: list[Part] = []
     kept: pa.Schema | None = None
-    for path in files:
-        schema = _schema(path, inputs)
-        _check(path, schema, [*(column.name for column in inputs), *keep])
-        fields = pa.schema([schema.field(name) for name in keep])
-        kept = kept or fields
-        if fields != kept:
-            raise Invalid([(str(path), "has columns to keep of other types than the first file")])
-        parts += _of_parquet(path, len(parts)) if _is_parquet(path) else [_of_csv(path, len(parts))]
+    with ThreadPoolExecutor(READERS) as pool:
+        for file, read in zip(files, pool.map(partial(_read, inputs=inputs), files), strict=True):
+            _check(file, read.schema, [*(column.name for column in inputs), *keep])
+            fields = pa.schema([read.schema.field(name) for name in keep])
+            kept = kept or fields
+            if fields != kept:
+                raise Invalid([(file.path, "has columns to keep of other types than the first")])
+            parts += _cut(file, read, len(parts))
     assert kept is not None
     return parts, kept
 
@@ -86,55 +70,75 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a part, the columns of the model and those to keep alone."""
     names = list(dict.fromkeys([*(column.name for column in inputs), *keep]))
+    values = {name: value for name, value in part.file.values if name in names}
+    inside = [name for name in names if name not in values]
+    for batch in _inside(part, inputs, inside):
+        if batch.num_rows:
+            for name, value in values.items():
+                batch = batch.append_column(name, pa.repeat(pa.scalar(value), batch.num_rows))  # noqa: PLW2901
+            yield batch.select(names)
+
+
+def _inside(
+    part: Part, inputs: Sequence[InputColumn], names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    files, path = filesystem(part.file.path)
     if part.row_groups is None:
         options = _conversion(inputs, names)
-        with pyarrow.csv.open_csv(part.path, convert_options=options) as reader:
-            yield from (batch for batch in reader if batch.num_rows)
+        with (
+            files.open_input_stream(path) as stream,
+            pyarrow.csv.open_csv(cast(IO[Any], stream), convert_options=options) as reader,
+        ):
+            yield from reader
         return
-    with pq.ParquetFile(part.path) as file:
+    with files.open_input_file(path) as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
         groups = list(range(*part.row_groups))
         yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=names)
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in PARQUET
+def _read(file: RowFile, inputs: Sequence[InputColumn]) -> _Read:
+    files, path = filesystem(file.path)
+    values = {name: pa.scalar(value).type for name, value in file.values}
+    if file.is_parquet:
+        with files.open_input_file(path) as opened:
+            about = pq.read_metadata(opened)
+        groups = tuple(about.row_group(one).num_rows for one in range(about.num_row_groups))
+        schema = about.schema.to_arrow_schema().remove_metadata()
+    else:
+        groups, conversion = None, _conversion(inputs)
+        with (
+            files.open_input_stream(path) as stream,
+            pyarrow.csv.open_csv(cast(IO[Any], stream), convert_options=conversion) as reader,
+        ):
+            schema = reader.schema
+    return _Read(pa.schema([*schema, *(pa.field(*pair) for pair in values.items())]), groups)
 
 
-def _schema(path: Path, inputs: Sequence[InputColumn]) -> pa.Schema:
-    if _is_parquet(path):
-        return pq.read_schema(path).remove_metadata()
-    with pyarrow.csv.open_csv(path, convert_options=_conversion(inputs)) as reader:
-        return reader.schema
-
-
-def _check(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
+def _check(file: RowFile, schema: pa.Schema, names: Sequence[str]) -> None:
     if missing := [name for name in names if name not in schema.names]:
         there = ", ".join(schema.names[:20])
-        raise Invalid([(str(path), f"lacks the columns {', '.join(missing)}; it has {there}")])
+        raise Invalid([(file.path, f"lacks the columns {', '.join(missing)}; it has {there}")])
 
 
-def _of_parquet(path: Path, first: int) -> Iterator[Part]:
-    """Whole row groups up to `PART_ROWS`."""
-    about = pq.read_metadata(path)
+def _cut(file: RowFile, read: _Read, first: int) -> Iterator[Part]:
+    """Whole row groups up to `PART_ROWS`; a CSV file is one part."""
+    if read.group_rows is None:
+        yield Part(first, file, None, None)
+        return
     start = rows = number = 0
-    for group in range(about.num_row_groups):
-        size = about.row_group(group).num_rows
+    for group, size in enumerate(read.group_rows):
         if rows and rows + size > PART_ROWS:
-            yield Part(first + number, str(path), (start, group), rows)
+            yield Part(first + number, file, (start, group), rows)
             start, rows, number = group, 0, number + 1
         rows += size
-    yield Part(first + number, str(path), (start, about.num_row_groups), rows)
-
-
-def _of_csv(path: Path, number: int) -> Part:
-    return Part(number, str(path), None, None)
+    yield Part(first + number, file, (start, len(read.group_rows)), rows)
 
 
 def _conversion(
     inputs: Sequence[InputColumn], names: list[str] | None = None
 ) -> pyarrow.csv.ConvertOptions:
     """Columns that the model reads as texts stay texts, as they are in a file that is uploaded."""
-    plain = {"number": pa.float64(), "boolean": pa.bool_()}
+    plain: dict[str, Any] = {"number": pa.float64(), "boolean": pa.bool_()}
     types = {
         column.name: pa.string() if column.reading else plain.get(column.type, pa.string())
         for column in inputs

@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from core.exceptions import Unavailable
 from credence.bulk.parts import Part
 from credence.bulk.scoring import Run, Runner, Show
 
@@ -30,11 +31,22 @@ def ray(run: Run, parts: Sequence[Part], show: Show) -> None:
 
 
 def spark(run: Run, parts: Sequence[Part], show: Show) -> None:
-    """A task of Spark per part; with the session's own settings, or else on this machine."""
+    """A task of Spark per part; with the session's own settings, or else on this machine.
+
+    Raises:
+        Unavailable: a part failed as often as the session allows.
+    """
     engine: Any = _engine("pyspark.sql")
     context = engine.SparkSession.builder.getOrCreate().sparkContext
     if parts:
-        rows = context.parallelize(parts, len(parts)).map(partial(_predict, run)).collect()
+        try:
+            rows = context.parallelize(parts, len(parts)).map(partial(_predict, run)).collect()
+        except _engine("py4j.protocol").Py4JJavaError as error:
+            reason = str(error.java_exception.getMessage()).partition("\n")[0]
+            message = (
+                f"Spark ended early; the same command predicts the parts that are missing: {reason}"
+            )
+            raise Unavailable(message) from error
         show(sum(rows))
 
 

@@ -1,24 +1,25 @@
 """Predicts the parts of a run, in this process or on the workers of Ray or Spark."""
 
-from collections import deque
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from core.destinations.overlap import ahead
+from core.destinations.parts import part_name
 from core.exceptions import Invalid
-from credence.bulk.manifest import begin, end, published
-from credence.bulk.parts import Part, batches, find_files, plan
+from credence.bulk.files import find_files
+from credence.bulk.parts import Part, batches, plan
+from credence.bulk.places import Format, Target, open_target
+from credence.scoring.blocks import Encoded
 from credence.scoring.model import LoadedModel
+from credence.scoring.tables import select_inputs
 
-T = TypeVar("T")
 Show = Callable[[int], None]
-AHEAD = 2  # batches that are read while one is predicted
 
 
 @dataclass(frozen=True)
@@ -26,48 +27,45 @@ class Run:
     """What all parts share. It is sent to the workers.
 
     Attributes:
-        folder: of the predictions; on a cluster all workers must see it.
+        id: what tells this run from those of other rows, options or models.
+        target: of the predictions; on a cluster all workers must see it.
         keep: names of columns that are copied beside the predictions.
+        schema: the columns of the target.
     """
 
+    id: str
     model: LoadedModel
-    folder: Path
+    target: Target
     options: Mapping[str, Any]
     keep: tuple[str, ...]
+    schema: pa.Schema
+
+    def name(self, part: Part) -> str:
+        """The file of a part."""
+        return part_name(self.id, part.number)
 
     def predict(self, part: Part, show: Show = lambda rows: None) -> int:
-        """Write the part's file, whole. Returns the number of rows; two workers do no harm."""
-        rows = 0
-        with published(self.folder / part.file) as hidden:
-            schema = self._schema(part)
-            texts: Any = [field.name for field in schema if pa.types.is_string(field.type)]
-            with (
-                pq.ParquetWriter(hidden, schema, use_dictionary=texts) as writer,
-                ThreadPoolExecutor(1) as pool,
-            ):
-                waiting: Future[Any] = pool.submit(int)
-                for table in self._tables(part):
-                    waiting.result()
-                    waiting = pool.submit(writer.write_table, table.cast(schema))
-                    rows += table.num_rows
-                    show(table.num_rows)
-                waiting.result()
-        return rows
-
-    def _schema(self, part: Part) -> pa.Schema:
-        kept = plan([Path(part.path)], self.model.inputs, self.keep)[1]
-        return pa.schema([*kept, *self.model.schema(**self.options)])
+        """Write a part, whole. Returns the number of rows; two workers do no harm."""
+        return self.target.add(self.name(part), self._tables(part), self.schema, show)
 
     def _tables(self, part: Part) -> Iterator[pa.Table]:
-        waiting: deque[pa.RecordBatch] = deque()
+        """The rows in blocks. A thread reads and encodes, one predicts, and this one makes tables.
 
-        def remembered() -> Iterator[pa.RecordBatch]:
-            for batch in ahead(batches(part, self.model.inputs, self.keep)):
-                waiting.append(batch)
-                yield batch
+        They take turns only where Python runs: networks, encoders and files release its lock.
+        """
+        blocks, inputs = self.model.blocks(**self.options), self.model.inputs
 
-        for found in self.model.predict_batches(remembered(), **self.options):
-            kept = waiting.popleft().select(self.keep)
+        def encoded() -> Iterator[tuple[pa.RecordBatch, Encoded]]:
+            for batch in batches(part, inputs, self.keep):
+                for some in blocks.cut(batch):
+                    yield some.select(self.keep), blocks.encode(select_inputs(some, inputs))
+
+        def predicted() -> Iterator[tuple[pa.RecordBatch, tuple[Encoded, Any]]]:
+            for kept, rows in ahead(encoded()):
+                yield kept, blocks.predict(rows)
+
+        for kept, (rows, prediction) in ahead(predicted()):
+            found = blocks.table(rows, prediction)
             names = [*self.keep, *found.column_names]
             yield pa.table([*kept.columns, *found.columns], names=names)
 
@@ -78,53 +76,55 @@ Runner = Callable[[Run, Sequence[Part], Show], None]
 def predict_files(
     model: LoadedModel,
     source: str,
-    folder: Path,
+    destination: str | Path,
     options: Mapping[str, Any],
     *,
     runner: Runner,
+    format_: Format = "parquet",
     keep: Sequence[str] = (),
     show: Show = lambda rows: None,
 ) -> int:
-    """Predict files into a folder of Parquet files; parts that are there are not predicted again.
+    """Predict files into a folder or a Delta table; parts that are there are not predicted again.
 
     Args:
-        source: a file, a folder, or a pattern such as `rows/*.parquet`: Parquet or CSV.
+        source: a file, a folder, a Delta table, or a pattern such as `rows/*.parquet`: Parquet or
+            CSV, here or in a bucket (`s3://…`).
+        destination: a folder here or in a bucket.
         runner: predicts the parts that are not there yet.
         show: gets the numbers of rows as they are done.
 
     Returns:
-        The number of rows in the folder, each counted once.
+        The number of rows of this run in the destination, each counted once.
 
     Raises:
         FileNotFoundError, UnsupportedFormat: there are no such files.
-        Invalid: a column is missing, or an option is wrong.
-        Conflict: the folder has predictions of something else.
+        Invalid: a column is missing, an option is wrong, or a place refuses.
+        Conflict: the destination has something else.
+        Unavailable: a bucket does not answer.
     """
     made = model.schema(**options)
     if twice := [name for name in keep if name in made.names]:
         raise Invalid([("/keep", f"a prediction has a column {twice[0]!r}, too")])
     files = find_files(source)
-    parts, _ = plan(files, model.inputs, keep)
-    stats = [(path, path.stat()) for path in files]
+    parts, kept = plan(files, model.inputs, keep)
     about = {
         "model": {"name": model.name, "version": model.version, "digest": model.source.digest},
         "options": dict(options),
         "keep": list(keep),
-        "files": [[str(path), stat.st_size, stat.st_mtime_ns] for path, stat in stats],
+        "files": [[file.path, file.bytes, file.changed] for file in files],
+        "parts": [[part.number, part.file.path, part.row_groups, part.rows] for part in parts],
     }
-    left = begin(folder, about, parts)
-    for part in (part for part in parts if part not in left):
-        show(pq.read_metadata(folder / part.file).num_rows)
-    runner(Run(model, folder.absolute(), options, tuple(keep)), left, show)
-    return end(folder, parts)
+    target, schema = open_target(str(destination), format_), pa.schema([*kept, *made])
+    run = Run(_sum(about), model, target, options, tuple(keep), schema)
+    target.begin(about, schema)
+    names = {run.name(part): part for part in parts}
+    there = target.there([*names])
+    for rows in there.values():
+        show(rows)
+    runner(run, [part for name, part in names.items() if name not in there], show)
+    target.end([*names])
+    return sum(target.there([*names]).values())
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The items, which a thread reads `AHEAD` before they are used."""
-    waiting: deque[Any] = deque()
-    with ThreadPoolExecutor(1) as reader:
-        read = partial(reader.submit, next, items, None)
-        waiting.extend(read() for _ in range(AHEAD))
-        while (item := waiting.popleft().result()) is not None:
-            waiting.append(read())
-            yield item
+def _sum(about: Any) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()

@@ -5,7 +5,7 @@ nanoarrow (3 MB) writes and reads them; pyarrow, pandas, polars and numpy need n
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from math import prod
@@ -84,8 +84,17 @@ class Table:
 
     def under(self, prefix: str) -> "Table":
         """The columns whose names begin with a prefix, without it."""
-        places = [i for i, name in enumerate(self.column_names) if name.startswith(prefix)]
-        names = [self.column_names[i].removeprefix(prefix) for i in places]
+        return self._picked(
+            {n: n.removeprefix(prefix) for n in self.column_names if n.startswith(prefix)}
+        )
+
+    def without(self, names: Collection[str]) -> "Table":
+        """All columns but these."""
+        return self._picked({name: name for name in self.column_names if name not in names})
+
+    def _picked(self, picked: Mapping[str, str]) -> "Table":
+        """These columns, under the names that they are mapped to."""
+        places, names = [self.column_names.index(name) for name in picked], list(picked.values())
         columns = [[na.c_array(batch.child(i)) for i in places] for batch in self.batches]
         return self._of(names, columns)
 

@@ -4,7 +4,7 @@ import os
 import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 import httpx
 
@@ -16,9 +16,12 @@ from credence.client.model_calls import ModelCalls
 from credence.client.operations import Operation, method
 from credence.client.prediction_calls import PredictionCalls
 from credence.client.retries import Retries
+from credence.client.schedule_calls import ScheduleCalls
 from credence.client.transport import AsyncTransport, SyncTransport
+from credence.client.webhook_calls import WebhookCalls
 from credence.progress import is_interactive
-from credence.types import Version
+from credence.train_settings import TrainSettings
+from credence.types import Json, Version
 
 H = TypeVar("H")
 
@@ -26,7 +29,15 @@ CONNECT_SECONDS = 5.0
 RETRIES = Retries()
 
 
-class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
+class Api(
+    DatasetCalls,
+    JobCalls,
+    ScheduleCalls,
+    ModelCalls,
+    PredictionCalls,
+    WebhookCalls,
+    Generic[H],
+):
     """All methods of both clients; `H` is the class of a version: `TrainedModel` or its async twin.
 
     Every method raises `CredenceAPIError` when the service refuses, and `ServiceUnreachable` when
@@ -77,7 +88,7 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         *,
         target: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
         model: str | None = None,
-        **settings: Any,
+        **settings: Unpack[TrainSettings],
     ) -> Operation[H]:
         """Train a model and wait for it; settings not given follow the recommended recipe.
 
@@ -95,8 +106,9 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         dataset, name = yield from dataset_of(self, data)
         first = target if isinstance(target, str | Mapping) else target[0]
         column = first if isinstance(first, str) else str(first["name"])
-        request = {"model": model or model_name_of(name or column), "dataset": dataset}
-        job = yield from JobCalls.submit_train(self, request | {"target": target} | settings)
+        request: Json = {"model": model or model_name_of(name or column), "dataset": dataset}
+        request |= {"target": target, **settings}
+        job = yield from JobCalls.submit_train(self, request)
         job = yield from JobCalls.finished(self, job["id"])
         return (yield from Api.model(self, job["model"], job["version"]))
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from credence.client.calls import Calls
-from credence.client.media_types import headers_for
+from credence.client.files.media_types import headers_for
 from credence.client.operations import Listing, Operation, listing, method
 from credence.client.requests import path
-from credence.types import ColumnFix, Dataset, Json, ReadingOptions
+from credence.types import ColumnFix, Dataset, DatasetOptions, Json
 
 
 class DatasetCalls(Calls):
@@ -22,7 +22,7 @@ class DatasetCalls(Calls):
         name: str | None = None,
         *,
         like: str | None = None,
-        **options: Unpack[ReadingOptions],
+        **options: Unpack[DatasetOptions],
     ) -> Operation[Dataset]:
         """Upload a file, or anything with columns; the same bytes again give the same data set.
 
@@ -34,7 +34,8 @@ class DatasetCalls(Calls):
                 of pandas, polars or pyarrow, a dict of arrays, a matrix, a list of records.
             name: by default the file's.
             like: the id of a data set, or the name of a model, whose columns are read in this way.
-            options: how the file is written, as `delimiter=";"`, where the service is mistaken.
+            options: how the file is written, as `delimiter=";"`, where the service is mistaken; and
+                `unique_rows=True` leaves out rows that equal an earlier one.
 
         Raises:
             TypeError: the data have no columns.
@@ -61,7 +62,7 @@ class DatasetCalls(Calls):
         secret: str | None = None,
         database: str | None = None,
         query: str | None = None,
-        **options: Unpack[ReadingOptions],
+        **options: Unpack[DatasetOptions],
     ) -> Operation[Dataset]:
         """A data set from files, a table or a query where they lie; the service reads them.
 
@@ -98,15 +99,17 @@ class DatasetCalls(Calls):
         dataset_id: str,
         columns: Sequence[ColumnFix] = (),
         name: str | None = None,
-        **options: Unpack[ReadingOptions],
+        **options: Unpack[DatasetOptions],
     ) -> Operation[Dataset]:
         """A new data set of the same bytes, of which columns, or the file, are read otherwise.
 
         Args:
-            columns: as `[{"name": "price", "type": "number", "missing": ["-"]}]`; the `fix` of a
-                finding has such `columns`, or such `options`.
+            columns: as `[{"name": "price", "type": "number", "missing": ["-"]}]`, or as
+                `[{"name": "city", "levels": {"Muenich": "Munich"}}]`, which merges levels; the
+                `fix` of a finding has such `columns`, or such `options`.
             name: of the new data set; by default that of the old one.
-            options: how the file is written, as `decimal=","`.
+            options: how the file is written, as `decimal=","`, and `unique_rows=True`, which leaves
+                out rows that equal an earlier one.
         """
         body: Json = {"columns": list(columns), "options": dict(options)}
         body |= {} if name is None else {"name": name}
@@ -129,8 +132,14 @@ class DatasetCalls(Calls):
     @method
     def dataset_rows(self, dataset_id: str, limit: int = 20) -> Operation[list[Json]]:
         """The first rows, as records."""
-        target, params = path("datasets", dataset_id, "rows"), {"limit": limit}
-        return self.call("GET", target, params=params, read=lambda answer: answer.json()["data"])
+        rows, target, cursor = list[Json](), path("datasets", dataset_id, "rows"), None
+        while True:  # a page of large rows ends early
+            params = {"limit": limit - len(rows), "cursor": cursor}
+            page = yield from self.call("GET", target, params=params)
+            rows += page["data"]
+            cursor = page.get("next_cursor")  # earlier services give none
+            if cursor is None or len(rows) >= limit:
+                return rows
 
     @method
     def delete_dataset(self, dataset_id: str) -> Operation[None]:

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from credence.client.calls import Calls
 from credence.client.dataset_calls import dataset_of
-from credence.client.job_calls import JobCalls
+from credence.client.job_calls import JobCalls, evaluation
 from credence.client.model_calls import ModelCalls
 from credence.client.operations import Async, Operation, Sync, method
+from credence.client.plots.methods import Plots
+from credence.client.summaries import model_html
 from credence.types import (
     Baseline,
     Card,
@@ -14,6 +16,7 @@ from credence.types import (
     Feedback,
     Json,
     PredictSettings,
+    ReadingOptions,
     RowsToLabel,
     Version,
 )
@@ -27,7 +30,7 @@ T = TypeVar("T")
 SCORES = ("log_likelihood", "rmse", "mase", "accuracy", "perplexity")
 
 
-class Handle:
+class Handle(Plots):
     """A version of a model, for both kinds of client; it never changes.
 
     Attributes:
@@ -44,6 +47,10 @@ class Handle:
             f"<{type(self).__name__} {self.name} version {self.version}: {about['task']} of "
             f"{about['target']!r}; on held-out rows: {', '.join(scores)}>"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return model_html(self.description, self._calls.url)
 
     @property
     def name(self) -> str:
@@ -91,10 +98,7 @@ class Handle:
         Raises:
             JobFailed: the evaluation failed or was cancelled.
         """
-        dataset, _ = yield from dataset_of(self._calls, data)
-        request: Json = {"version": self.version, "dataset": dataset, "prune": prune}
-        job = yield from JobCalls.submit_evaluate(self._calls, self.name, request)
-        return (yield from JobCalls.finished(self._calls, job["id"]))["metrics"]
+        return evaluation(self._calls, self.description, data, prune)
 
     @method
     def acquire(
@@ -139,16 +143,25 @@ class Handle:
         )
 
     @method
-    def feedback(self, rows: Any, truth: Any, *, prune: float | None = None) -> Operation[Feedback]:
+    def feedback(
+        self,
+        rows: Any,
+        truth: Any,
+        *,
+        prune: float | None = None,
+        **reading: Unpack[ReadingOptions],
+    ) -> Operation[Feedback]:
         """Send the true values of rows, and get the scores of the predictions for them.
 
         Args:
+            rows: as for `predict`; also the path of a file.
             truth: a value per row, None or NaN if unknown; or the name of their column in `rows`.
             prune: the fraction of the pruned variant to score.
+            reading: of a file `delimiter`, `encoding`, `decimal`, `sheet` and others.
         """
         from credence.client.rows import submit_feedback  # noqa: PLC0415
 
-        return submit_feedback(self._calls, self.description, rows, truth, prune)
+        return submit_feedback(self._calls, self.description, rows, truth, prune, **reading)
 
     @method
     def card(self) -> Operation[Card]:

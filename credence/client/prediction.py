@@ -237,7 +237,7 @@ class Prediction:
 
     @property
     def contributions(self) -> Contributions:
-        """With `explain`: what each feature contributes to mean, noise and ignorance.
+        """With `explain`: what each feature contributes to the mean and to both uncertainties.
 
         Raises:
             ValueError: the prediction was made without `explain=True`.

@@ -75,6 +75,11 @@ class PredictionCalls(Calls):
         return self.send(creation("/feedback", json=request_))
 
     @method
+    def withdraw_feedback(self, feedback_id: str) -> Operation[None]:
+        """Delete the scores of true values by the `id` in the response that they got."""
+        return self.call("DELETE", path("feedback", feedback_id))
+
+    @method
     def rolling_feedback(
         self, name: str, version: int | str | None = None
     ) -> Operation[RollingFeedback]:

@@ -1,6 +1,5 @@
 """Rows in any form → requests to `/predict` and `/feedback` → one result."""
 
-import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -10,7 +9,8 @@ import httpx
 
 from credence.client.arrow import MEDIA_TYPE, Column, Table, concatenate, from_stream, to_stream
 from credence.client.calls import Calls
-from credence.client.file_rows import predict_file
+from credence.client.files.feedback import label_file
+from credence.client.files.predictions import predict_file, to_parameter
 from credence.client.frames import Frame, read_frame, select
 from credence.client.operations import Operation
 from credence.client.prediction import Prediction
@@ -63,6 +63,8 @@ def predict_rows(
         tables: list[Table] = []
         yield from predict_file(calls, version, Path(rows), {**settings}, tables.append)
         return Prediction.of(concatenate(tables), names, Frame({}).restore)
+    if "keep" in settings:
+        raise TypeError("`keep` is for a file: to_frame() keeps the index of a frame")
     features = inputs_of(version)
     frame = read_frame(rows, [feature["name"] for feature in features])
     frame = Frame(select(frame.columns, features), frame.restore)
@@ -77,16 +79,31 @@ def predict_rows(
 
 
 def submit_feedback(
-    calls: Calls, version: Version, rows: Any, truth: Any, prune: float | None = None
+    calls: Calls,
+    version: Version,
+    rows: Any,
+    truth: Any,
+    prune: float | None = None,
+    **reading: Any,
 ) -> Operation[Feedback]:
     """Send true values in several requests; the last response, whose window has all, is returned.
 
     Args:
+        rows: also the path of a file, which the service reads as it read the training data.
         truth: a value per row, None or NaN if unknown; or the name of their column in `rows`.
+        reading: options of reading a file.
 
     Raises:
         ValueError: values and rows differ in number, a column is missing, or no value is known.
+        TypeError: values for the rows of a file, or options of reading for other rows.
     """
+    if isinstance(rows, str | Path):
+        if not isinstance(truth, str):
+            raise TypeError("the true values of a file are in it: give the name of their column")
+        options: Json = {"truth": truth, **reading} | ({} if prune is None else {"prune": prune})
+        return (yield from label_file(calls, version, Path(rows), options))
+    if reading:
+        raise TypeError(f"{', '.join(reading)}: only for a file")
     columns = read_frame(rows, [feature["name"] for feature in version["features"]]).columns
     labels = _labels(columns, truth)
     inputs = select(columns, inputs_of(version))
@@ -157,7 +174,7 @@ def _rows_per_request(frame: Frame, samples: int) -> int:
 def _predict(
     calls: Calls, columns: Mapping[str, Column], rows: slice, options: dict[str, Any]
 ) -> Operation[Table]:
-    params = {name: _parameter(value) for name, value in options.items()}
+    params = {name: to_parameter(value) for name, value in options.items()}
     headers = {"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE}
     body = to_stream(columns, rows)
     return calls.send(_request(options, params=params, headers=headers, body=body))
@@ -180,10 +197,3 @@ def _request(options: Mapping[str, Any], **parts: Any) -> Request[Any]:
 
 def _table(response: httpx.Response) -> Table:
     return from_stream(response.content)
-
-
-def _parameter(value: Any) -> Any:
-    """The value in a query string: booleans and objects as JSON."""
-    if isinstance(value, dict):
-        return json.dumps(value)
-    return str(value).lower() if isinstance(value, bool) else value

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
+from credence.commands.files.rows import existing
 from credence.commands.options import AsJson, ModelArgument, Url
-from credence.commands.row_files import existing
 from credence.rendering import note, print_json, print_table
 from credence.types import RowsToLabel
 

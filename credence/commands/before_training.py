@@ -1,6 +1,5 @@
 """What is said and asked before a training: how the data were read, and whether to go on."""
 
-import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from credence.commands.connection import EXIT_REFUSED
-from credence.commands.file_headers import names_without
-from credence.commands.fixes import apply, describe
+from credence.commands.files.headers import names_without
+from credence.commands.near import nearest
+from credence.commands.parameters import in_options
 from credence.commands.reading_report import MAX_COLUMNS, print_dataset
+from credence.fixes import apply, describe, improves
 from credence.rendering import errors, fail, note
 from credence.types import Dataset, Finding, ReadingOptions
 
@@ -21,21 +22,20 @@ if TYPE_CHECKING:
 MAX_NAMES = 20  # columns that a message lists
 
 
-def check_target(target: str, data: str, options: ReadingOptions) -> None:
-    """`typer.BadParameter` if the header of a file shows that it lacks the target."""
+def check_column(name: str, data: str, reading: ReadingOptions, option: str) -> None:
+    """`typer.BadParameter` if the header of a file shows that it lacks the column of an option."""
     path = Path(data)
-    if path.is_file() and (names := names_without(target, path, options)) is not None:
-        raise no_column(target, names)
+    if path.is_file() and (names := names_without(name, path, reading)) is not None:
+        raise no_column(name, names, option)
 
 
-def no_column(target: str, names: Sequence[str]) -> typer.BadParameter:
-    """The error for a target that is no column, with the nearest name."""
-    folded = {name.casefold(): name for name in names}
-    near = difflib.get_close_matches(target.casefold(), list(folded), n=1)
+def no_column(name: str, names: Sequence[str], option: str = "--target") -> typer.BadParameter:
+    """The error for an option that names no column, with the nearest name."""
+    near = nearest(name, names)
     listed = ", ".join(names[:MAX_NAMES]) + (" …" if len(names) > MAX_NAMES else "")
-    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
+    hint = "" if near is None else f"did you mean {near!r}? "
     return typer.BadParameter(
-        f"no column {target!r}: {hint}The columns are {listed}", param_hint="--target"
+        f"no column {name!r}: {hint}The columns are {listed}", param_hint=option
     )
 
 
@@ -81,13 +81,13 @@ def _stop_at_errors(findings: Sequence[Finding]) -> None:
         advice = (
             "run a fix above and train on the data set that it prints; --yes trains all the same"
         )
-        fail(f"not trained: {wrong[0]['message']}\n{advice}", EXIT_REFUSED)
+        fail(f"not trained: {in_options(wrong[0]['message'])}\n{advice}", EXIT_REFUSED)
 
 
 def _ask(findings: Sequence[Finding]) -> str:
-    """y: train; n: do not; f: apply fixes. Errors make n the default."""
+    """y: train; n: do not; f: apply fixes that improve. Errors make n the default."""
     default = "n" if any(finding["severity"] == "error" for finding in findings) else "y"
-    if any(finding["fix"] for finding in findings):
+    if any(map(improves, findings)):
         return _answer("Train?", "ynf", default, ", f = fix one by one")
     return _answer("Train?", "yn", default)
 
@@ -107,11 +107,11 @@ def _answer(question: str, choices: str, default: str, meaning: str = "") -> str
 
 
 def _fixed(client: "Client", dataset: Dataset, findings: Sequence[Finding]) -> Dataset:
-    """The data set with the fixes that the caller takes."""
+    """The data set with the fixes that the caller takes; those that undo are not offered."""
     chosen = []
     for finding in findings:
-        if (fix := finding["fix"]) is not None:
-            note(finding["message"])
+        if (fix := finding["fix"]) is not None and improves(finding):
+            note(in_options(finding["message"]))
             note(f"  {describe(fix)}")
             if _answer("  Apply?", "yn", "y") == "y":
                 chosen.append(fix)

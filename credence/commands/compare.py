@@ -13,12 +13,15 @@ from credence.commands.options import (
     Data,
     Decimal,
     Delimiter,
+    EffortOption,
     Encoding,
     Epochs,
+    Features,
     Follow,
     Header,
     Hidden,
     Index,
+    Likelihood,
     ModelName,
     Quote,
     Seed,
@@ -26,12 +29,22 @@ from credence.commands.options import (
     Sheet,
     Skip,
     Target,
+    TaskOption,
     Url,
     Yes,
+    column_list,
     reading_options,
 )
-from credence.commands.train import build_request, find_dataset, named_target, set_dataset
+from credence.commands.setting_names import check_names, check_settings
+from credence.commands.train import (
+    build_request,
+    check_columns,
+    find_dataset,
+    named_target,
+    set_dataset,
+)
 from credence.rendering import note, print_comparison, print_json
+from credence.train_settings import CompareBody
 
 
 def compare(
@@ -47,6 +60,10 @@ def compare(
             metavar="DATA", help="Rows unlike those of DATA, which the methods should detect."
         ),
     ] = None,
+    task: TaskOption = None,
+    features: Features = None,
+    likelihood: Likelihood = None,
+    effort: EffortOption = None,
     name: ModelName = None,
     hidden: Hidden = None,
     epochs: Epochs = None,
@@ -94,10 +111,24 @@ def compare(
     if picture is not None and not follow_:
         raise typer.BadParameter("--picture needs the finished job: leave out --no-follow")
     kinds = None if methods is None else [kind.strip() for kind in methods.split(",")]
-    options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
     target = named_target(target, data, reading)
-    given = {"target": target, "model": name, "methods": kinds}
-    request = build_request(options | given, set_)
+    chosen = column_list(features)
+    check_columns(chosen, {}, data, reading)
+    given = {
+        "network.hidden": hidden,
+        "training.epochs": epochs,
+        "training.seed": seed,
+        "training.effort": effort,
+        "task": task,
+        "features": chosen,
+        "likelihood": likelihood,
+        "target": target,
+        "model": name,
+        "methods": kinds,
+    }
+    request = build_request(given, set_)
+    check_settings(request, CompareBody)
+    check_names(request)
     with connect(url) as client:
         set_dataset(client, request, data, target, reading, yes=yes)
         if out_of_distribution is not None:

@@ -32,6 +32,13 @@ def job_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     return [(j["id"], f"{j['kind']} {j['model']}, {j['status']}") for j in found]
 
 
+def names_and_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Models; jobs or data sets if the word begins as their ids."""
+    kinds = {"job_": job_ids, "ds_": dataset_ids}
+    found = next((names for prefix, names in kinds.items() if incomplete.startswith(prefix)), None)
+    return (found or model_names)(ctx, incomplete)
+
+
 def dataset_ids_and_files(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Files, or data sets if the word begins with `ds_`."""
     if incomplete.startswith("ds_"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from credence.commands.parameters import in_options
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.rendering import fail
 
@@ -29,7 +30,7 @@ def connect(url: str | None) -> "Iterator[Client]":
             yield client
     except CredenceAPIError as error:
         request = f" (request {error.request_id})" if error.request_id else ""
-        fail(f"{error}{request}{_advice(error)}", EXIT_REFUSED)
+        fail(f"{in_options(str(error))}{request}{_advice(error)}", EXIT_REFUSED)
     except ServiceUnreachable as error:
         fail(str(error), EXIT_UNREACHABLE)
     except httpx.InvalidURL as error:

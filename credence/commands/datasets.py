@@ -9,7 +9,6 @@ import typer
 
 from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
-from credence.commands.fixes import apply
 from credence.commands.options import (
     AsJson,
     Comment,
@@ -29,6 +28,7 @@ from credence.commands.options import (
 )
 from credence.commands.reading_report import print_dataset
 from credence.commands.sharing import add_share
+from credence.fixes import apply, describe, improves
 from credence.rendering import note, print_datasets, print_json, print_table
 from credence.types import Finding, Json
 
@@ -177,7 +177,10 @@ def fix(
     *,
     finding: Annotated[
         list[int] | None,
-        typer.Option(help="Number of a finding in `datasets show`; once per finding."),
+        typer.Option(
+            help="Apply what `datasets show` prints below the finding of this number; "
+            "once per finding."
+        ),
     ] = None,
     column: Annotated[str | None, typer.Option(help="The column to read otherwise.")] = None,
     type_: Annotated[ColumnType | None, typer.Option("--type", help="Its type.")] = None,
@@ -195,6 +198,20 @@ def fix(
     use: Annotated[
         bool | None,
         typer.Option("--use/--no-use", help="Whether trainings use it by default."),
+    ] = None,
+    merge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A level of a category and the one that it is read as: Muenich=Munich; once per "
+            "level."
+        ),
+    ] = None,
+    unique_rows: Annotated[
+        bool | None,
+        typer.Option(
+            "--unique-rows/--no-unique-rows",
+            help="Whether rows that equal an earlier one are left out.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="The --target of the `datasets show` that numbered them.")
@@ -220,9 +237,19 @@ def fix(
 
     `credence datasets fix ds_01 --decimal , --no-header`
 
+    `credence datasets fix ds_01 --column city --merge Muenich=Munich`
+
+    `credence datasets fix ds_01 --unique-rows`
+
     `credence datasets fix ds_01 --finding 2 --finding 3`
     """
-    given = {"type": type_, "format": format_, "missing": missing or None, "use": use}
+    given = {
+        "type": type_,
+        "format": format_,
+        "missing": missing or None,
+        "use": use,
+        "levels": merged_levels(merge or ()) or None,
+    }
     changes = {key: value for key, value in given.items() if value is not None}
     reading = reading_options(
         delimiter=delimiter,
@@ -234,22 +261,50 @@ def fix(
         comment=comment,
         index=index,
         sheet=sheet,
+        unique_rows=unique_rows,
     )
     if bool(changes) != (column is not None):
-        raise typer.BadParameter("--column goes with --type, --format, --missing, --use, --no-use")
+        raise typer.BadParameter(
+            "--column goes with --type, --format, --missing, --merge, --use, --no-use"
+        )
     if not (changes or finding or reading):
         raise typer.BadParameter("give --column NAME, --finding NUMBER, or how to read the file")
     fixes: list[Json] = [{"columns": [{"name": column, **changes}]}] if column else []
     with connect(url) as client:
         if finding:
             fixes = _chosen(client.dataset(dataset, target)["findings"], finding) + fixes
-        answer = apply(client, dataset, [*fixes, {"options": reading}], name)
+        try:
+            answer = apply(client, dataset, [*fixes, {"options": reading}], name)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
     print_json(answer) if as_json else print_dataset(answer)
 
 
+def merged_levels(pairs: Sequence[str]) -> dict[str, str]:
+    """`Muenich=Munich` as levels of a fix.
+
+    Raises:
+        typer.BadParameter: a pair has no or several signs, or two pairs name one level.
+    """
+    levels: dict[str, str] = {}
+    for pair in pairs:
+        level, sign, meant = pair.partition("=")
+        if not (level and sign and meant) or "=" in meant:
+            message = f"{pair!r} is no level with the one that it is read as: give Muenich=Munich"
+            raise typer.BadParameter(message, param_hint="--merge")
+        if level in levels:
+            raise typer.BadParameter(f"{level!r} is given twice", param_hint="--merge")
+        levels[level] = meant
+    return levels
+
+
 def _chosen(findings: Sequence[Finding], numbers: Sequence[int]) -> list[Json]:
-    """The fixes of these findings, as `datasets show` numbers them."""
-    return [_fix_of(findings, number) for number in numbers]
+    """The fixes of these findings, as `datasets show` numbers them; it says what each does."""
+    fixes = [_fix_of(findings, number) for number in numbers]
+    for number, fix in zip(numbers, fixes, strict=True):
+        undoes = "" if improves(findings[number - 1]) else "undoes how the table was read: "
+        note(f"finding {number}: {undoes}{describe(fix)}")
+    return fixes
 
 
 def _fix_of(findings: Sequence[Finding], number: int) -> Json:

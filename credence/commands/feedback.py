@@ -1,20 +1,32 @@
 """`credence feedback`: send true values of rows, show how well they were predicted."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import AsJson, ModelArgument, Url
-from credence.commands.row_files import BadRows, Columns, existing, rows_of
-from credence.rendering import flatten, print_json, print_table
-from credence.types import Feature, Feedback, Version
-
-if TYPE_CHECKING:
-    from credence.client import TrainedModel
-
-TYPES = {bool: "boolean", int: "number", float: "number", str: "category"}
+from credence.commands.files.input import input_of, refused
+from credence.commands.files.rows import RowFormat, existing
+from credence.commands.options import (
+    AsJson,
+    Comment,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    Index,
+    ModelArgument,
+    Quote,
+    Sheet,
+    Skip,
+    Url,
+    reading_options,
+)
+from credence.commands.parameters import in_options
+from credence.feedback_verdict import leaves, sentence
+from credence.rendering import flatten, note, output, print_json, print_line, print_table
+from credence.types import Feedback, Json, Version
 
 
 def feedback(
@@ -22,7 +34,7 @@ def feedback(
     file: Annotated[
         Path,
         typer.Argument(
-            callback=existing, help="CSV, JSONL, Parquet or Arrow; - is CSV from standard input."
+            callback=existing, help="CSV, JSON lines, Excel, Parquet, …. - is standard input."
         ),
     ],
     *,
@@ -31,22 +43,57 @@ def feedback(
     ],
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
+    from_: Annotated[
+        RowFormat | None,
+        typer.Option("--from", help="Format of the rows; default: found out."),
+    ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="End with exit code 1 if fewer are right than chance allows."),
+    ] = False,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
     """Send true values of rows and show how well the model predicts them.
 
-    Example: `credence feedback concrete measured.csv --truth y`
+    The columns of a file are found by name, and read as those of the training data were.
+
+    The first line is the verdict on the newest rows with true values. It changes after every 100.
+
+    Example: `credence feedback concrete measured.csv --truth y --check`
     """
-    with connect(url) as client:
-        model_ = client.model(model, version)
-        about = model_.description
-        with rows_of(file, [*_features(about, truth), _target(about, truth)]) as rows:
-            result = _submit(model_, rows.all(), truth, prune)
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
+    settings: Json = {"truth": truth, **reading} | ({} if prune is None else {"prune": prune})
+    with connect(url) as client, input_of(file, from_) as given, refused(given.name):
+        about = client.model(model, version).description
+        _check(about, truth)
+        result = client.run(given.label(client, about, settings))
+    _report(result)
     print_json(result) if as_json else _print(about, result)
+    if check and leaves(result["rolling"]):
+        raise typer.Exit(EXIT_ALERT)
 
 
-def _features(about: Version, truth: str) -> list[Feature]:
+def _check(about: Version, truth: str) -> None:
     if about["task"] not in ("regression", "classification"):
         raise typer.BadParameter(
             f"{about['model']} is a model of {about['task']}: use POST /feedback"
@@ -55,34 +102,34 @@ def _features(about: Version, truth: str) -> list[Feature]:
         raise typer.BadParameter(
             f"{truth} is a feature of {about['model']}: name the column of the target"
         )
-    return about["features"]
 
 
-def _target(about: Version, truth: str) -> Feature:
-    """The column of true values; its type is that of the classes, else number."""
-    classes = about.get("classes")
-    return {"name": truth, "type": TYPES[type(classes[0])] if classes else "number"}
+def _report(result: Feedback) -> None:
+    """Say on standard error what the service says about the file."""
+    if ignored := result.get("ignored"):
+        note(f"not features, ignored: {', '.join(ignored)}")
+    for text in result.get("notes", ()):
+        note(in_options(text))
 
 
-def _submit(model: "TrainedModel", rows: Columns, truth: str, prune: float | None) -> Feedback:
-    from credence.client.frames import Frame  # noqa: PLC0415
-
-    if all(label is None for label in rows[truth].values):
-        raise BadRows(f"no row has a value in the column {truth!r}")
-    return model.feedback(Frame(rows), truth, prune=prune)
-
-
-_ELSEWHERE = {"expected_log_likelihood"}  # the held-out log likelihood, which has its own cell
-_P_VALUES = ("check coverage 0.9 p_value", "check calibration p_value", "check alarm_p_value")
+EXIT_ALERT = 1
+_LEFT_OUT = ("check ", "standard_errors ", "adapted_level ", "expected_log_likelihood")  # of a row
 
 
 def _print(about: Version, feedback: Feedback) -> None:
-    """The window's metrics beside those on held-out rows."""
+    """The verdict, then the window's metrics beside those on held-out rows."""
     rolling, held_out = flatten(feedback["rolling"]["metrics"]), flatten(about["metrics"])
+    is_off = leaves(feedback["rolling"])
+    print_line(sentence(feedback["rolling"]), output, style="bold red" if is_off else "bold")
     rows = [
-        [name, value, held_out.get(name)]
-        for name, value in rolling.items()
-        if name not in _ELSEWHERE and (not name.startswith("check ") or name in _P_VALUES)
+        [name, *_with_error(rolling, name), *_with_error(held_out, name)]
+        for name in rolling
+        if not name.startswith(_LEFT_OUT)
     ]
     title = f"{feedback['model']} version {feedback['version']}"
-    print_table(["metric", "labelled", "held out"], rows, title)
+    print_table(["metric", "labelled", "±", "held out", "±"], rows, title)
+
+
+def _with_error(metrics: Json, name: str) -> list[Any]:
+    """A metric and its standard error, each None if it is not known."""
+    return [metrics.get(name), metrics.get(f"standard_errors {name}")]

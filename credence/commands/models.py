@@ -108,7 +108,8 @@ def _convert(archive: Path, path: Path, *options: Any) -> None:
     """Convert here, not in the service: it takes seconds, and packages that a service lacks."""
     if not find_spec("credence.serving"):
         raise typer.BadParameter(
-            "graphs are made with torch: pip install 'credence-server[export]'"
+            "graphs are made with torch: in a clone, "
+            "pip install ./credence ./credence/scoring '.[export]'"
         )
     try:
         import_module("credence.serving.exports").convert(archive, path, *options)

@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
+import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -8,6 +10,7 @@ import typer
 
 from credence import DEFAULT_URL
 from credence.commands.completion import dataset_ids_and_files, model_names
+from credence.train_settings import Effort, LikelihoodName, MethodName, Task
 from credence.types import ReadingOptions
 
 Url = Annotated[
@@ -37,8 +40,26 @@ Hidden = Annotated[list[int] | None, typer.Option(help="Width of a hidden layer;
 Epochs = Annotated[int | None, typer.Option(help="At most this many epochs.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of training.")]
 TaskOption = Annotated[
-    Literal["regression", "classification", "forecasting", "language_model"] | None,
+    Task | None,
     typer.Option("--task", help="What is predicted; default: by the target's values."),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN,…",
+        help="Columns to learn from, separated by commas, or once per column. Default: all others.",
+    ),
+]
+MethodOption = Annotated[
+    MethodName | None,
+    typer.Option("--method", help="Method of inference. Default: bbb. --set method.… has more."),
+]
+Likelihood = Annotated[
+    LikelihoodName | None,
+    typer.Option(help="Distribution of the target, given the features. Default: by its values."),
+]
+EffortOption = Annotated[
+    Effort | None, typer.Option("--effort", help="How much the recipe tries. Default: standard.")
 ]
 FORECASTS = "Forecasts"  # the panel of these options in --help
 Time = Annotated[
@@ -152,6 +173,13 @@ def reading_options(**options: Any) -> ReadingOptions:
     """The options that were given."""
     given = {name: value for name, value in options.items() if value is not None}
     return cast("ReadingOptions", given)
+
+
+def column_list(texts: Sequence[str] | None) -> list[str] | None:
+    """The columns of an option that takes several, separated by commas; "a,b" is one name."""
+    if not texts:
+        return None
+    return [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
 
 
 def json_object(text: str) -> dict[str, Any]:

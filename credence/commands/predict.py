@@ -9,12 +9,14 @@ from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.file_input import Input, input_of, refused
+from credence.commands.files.input import Input, input_of, refused
+from credence.commands.files.predictions import BINARY, ResultFormat, result_writer
+from credence.commands.files.rows import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
 from credence.commands.options import (
     AsJson,
     Comment,
@@ -31,8 +33,7 @@ from credence.commands.options import (
     json_object,
     reading_options,
 )
-from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
-from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
+from credence.commands.parameters import in_options
 from credence.progress import is_interactive, rows_bar
 from credence.rendering import fail, note, print_json
 from credence.types import Feature, Json, Version
@@ -42,7 +43,11 @@ if TYPE_CHECKING:
     from credence.client.arrow import Table
 
 
+AnyFormat = Literal["table", "csv", "jsonl", "parquet", "arrow", "delta"]
+
+EVERY_COLUMN = "*"
 EXIT_NOT_INSTALLED = 2
+TABLES = (None, "parquet", "delta")  # formats with --to
 TEXTS_PER_REQUEST = 100  # few: each token counts as a row for the service's limit
 
 
@@ -73,14 +78,16 @@ class SamplerOption(StrEnum):
 
 def predict(
     model: ModelArgument,
-    file: Annotated[
-        Path,
+    source: Annotated[
+        str,
         typer.Argument(
+            metavar="[FILE]",
             help="CSV, JSON lines, Excel, Parquet, …; text for a language model. - is standard "
             "input. For a forecast: the history of one series or of several, in the order of time. "
-            "With --to also a folder, or a pattern in quotes: Parquet or CSV.",
+            "With --to also a folder, a pattern in quotes (Parquet or CSV) or a Delta table, here "
+            "or at s3://….",
         ),
-    ] = STANDARD_INPUT,
+    ] = str(STANDARD_INPUT),
     *,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     samples: Annotated[
@@ -97,7 +104,7 @@ def predict(
     seed: Annotated[int | None, typer.Option(help="Seed of the samples.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     interval: Annotated[
-        list[float] | None, typer.Option(help="Level of an interval; once per level.")
+        list[float] | None, typer.Option(help="Level of an interval, once per level; default: 0.9.")
     ] = None,
     interval_kind: Annotated[
         list[KindOption] | None,
@@ -197,15 +204,19 @@ def predict(
     index: Index = None,
     sheet: Sheet = None,
     format_: Annotated[
-        ResultFormat | None,
-        typer.Option("--format", help="Of the result; default: a table on a terminal, else CSV."),
+        AnyFormat | None,
+        typer.Option(
+            "--format",
+            help="Of the result; default: a table on a terminal, else CSV. With --to: parquet, the "
+            "default, or delta.",
+        ),
     ] = None,
     as_json: AsJson = False,
     to: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Predict on this machine, without the service, into Parquet files in this folder; "
-            "MODEL may be an archive. The same command goes on after it was stopped.",
+            help="Predict on this machine, without the service, into this folder, here or at "
+            "s3://…; MODEL may be an archive. The same command goes on after it was stopped.",
         ),
     ] = None,
     engine: Annotated[
@@ -214,8 +225,17 @@ def predict(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="With --to: a column to copy, such as a key; once per column."),
+        typer.Option(
+            "--keep",
+            "--id",
+            metavar="COLUMN",
+            help="A column of the rows to copy before the predictions, such as a key to join on; "
+            "once per column.",
+        ),
     ] = None,
+    with_inputs: Annotated[
+        bool, typer.Option("--with-inputs", help="Copy all columns of the rows.")
+    ] = False,
     url: Url = None,
 ) -> None:
     """Predict rows, texts, or what comes next: a table on a terminal, CSV into a pipe.
@@ -229,6 +249,8 @@ def predict(
     `credence predict concrete --prune 0.95 --interval 0.5 --interval 0.9 < rows.csv > out.csv`
 
     `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
+
+    `credence predict concrete rows.csv --id number > predictions.csv`
 
     `credence predict concrete rows.csv --exceeds 40 --exceeds 60 --quantile 0.1`
 
@@ -284,17 +306,20 @@ def predict(
         sheet=sheet,
     )
     if to is not None:
-        for name, value in {"--json": as_json, "--format": format_, "--future": future}.items():
-            if value:
-                raise typer.BadParameter(f"{name}: not with --to")
-        if reading or from_:
-            raise typer.BadParameter("with --to, CSV files have commas and a header, in UTF-8")
-        place: Json = {"model": model, "version": version, "url": url, "source": str(file)}
-        place |= {"folder": to, "engine": engine or EngineOption.LOCAL, "keep": keep or []}
+        others = {"--json": as_json, "--future": future, "--with-inputs": with_inputs}
+        _check_to(others, format_, is_read_otherwise=bool(reading or from_))
+        place: Json = {"model": model, "version": version, "url": url, "source": source}
+        place |= {"destination": to, "format_": format_ or "parquet"}
+        place |= {"engine": engine or EngineOption.LOCAL, "keep": keep or []}
         _predict_to(place, settings)
         return
-    if engine or keep:
-        raise typer.BadParameter("--engine and --keep need --to FOLDER")
+    if engine:
+        raise typer.BadParameter("--engine needs --to FOLDER")
+    if keep or with_inputs:
+        settings["keep"] = [EVERY_COLUMN] if with_inputs else keep
+    if format_ == "delta":
+        raise typer.BadParameter("--format delta needs --to FOLDER")
+    file = Path(source)
     existing(file)
     result = _checked(format_, as_json=as_json)
     with connect(url) as client, ExitStack() as files:
@@ -308,8 +333,9 @@ def predict(
                 client, about, given_file, settings | reading, None if as_json else result
             )
             return
-        if reading:
-            raise typer.BadParameter(f"{', '.join(reading)}: not with texts, nor with --future")
+        if reading or "keep" in settings:
+            which = ", ".join(reading) or "--keep and --with-inputs"
+            raise typer.BadParameter(f"{which}: not with texts, nor with --future")
         rows = files.enter_context(rows_of(file, inputs_of(about), from_))
         wanted = future_of(about) if about["task"] == "forecasting" else []
         steps = _future(about, wanted, future)
@@ -323,10 +349,21 @@ def predict(
             _write(batches, lambda batch: _predict_rows(trained, batch, steps, settings), result)
 
 
+def _check_to(others: Json, format_: AnyFormat | None, *, is_read_otherwise: bool) -> None:
+    """Refuse options that do not go together with --to."""
+    for name, value in others.items():
+        if value:
+            raise typer.BadParameter(f"{name}: not with --to")
+    if format_ not in TABLES:
+        raise typer.BadParameter(f"--format {format_}: with --to give parquet or delta")
+    if is_read_otherwise:
+        raise typer.BadParameter("with --to, CSV files have commas and a header, in UTF-8")
+
+
 def _predict_to(place: Json, settings: Json) -> None:
     """Predict files without the service, where the models are installed."""
     if find_spec("credence.bulk") is None:
-        advice = "pip install credence-models"
+        advice = "in a clone, pip install ./credence ./credence/scoring"
         fail(f"`credence predict --to` predicts on this machine: {advice}", EXIT_NOT_INSTALLED)
     import_module("credence.bulk.command").predict_to(**place, options=settings)
 
@@ -388,7 +425,7 @@ def _report(metadata: dict[str, str], *, is_first: bool) -> None:
     if ignored and is_first:
         note(f"not features, ignored: {', '.join(ignored)}")
     for text in json.loads(metadata.get("notes", "[]")):
-        note(text)
+        note(in_options(text))
 
 
 def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from credence.rendering import output, print_line, print_table
+from credence.digits import digits
+from credence.rendering import GAP, output, print_line, print_table, table_width
+from credence.strips import CELLS, strips
 
 if TYPE_CHECKING:
     from credence.client.arrow import Table
@@ -15,8 +17,8 @@ MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained", "as
 DECISIONS = {"action": "action", "expected_cost": "expected\ncost"}
 PARTS = {
     "contribution_": "mean",
-    "aleatoric_contribution_": "noise",
-    "epistemic_contribution_": "ignorance",
+    "aleatoric_contribution_": "aleatoric",
+    "epistemic_contribution_": "epistemic",
 }
 LOWER = ("lower_", "conformal_lower_")
 STRONGEST = 3  # features in a cell
@@ -55,6 +57,9 @@ def print_prediction(table: "Table", first_row: int) -> None:
         f"{float(about['prune']):.0%} pruned, {_drawn(about)}"
     )
     columns: Columns = {"row": range(first_row, first_row + table.num_rows)}
+    kept = json.loads(about.get("kept", "[]"))
+    columns |= {name: table.to_pylist(name) for name in kept}
+    table = table.without(kept) if kept else table
     styles = [""] * table.num_rows
     if "perplexity" in table.column_names:
         columns |= _named(table, TEXTS)
@@ -62,6 +67,9 @@ def print_prediction(table: "Table", first_row: int) -> None:
         columns |= _classes(table) if "label" in table.column_names else _numbers(table)
         columns |= _contributions(table)
         columns |= _named(table, DECISIONS) if "action" in table.column_names else {}
+        drawn = _strips(table)
+        if table_width(columns) + GAP + CELLS + GAP + max(map(len, MARKS.values())) <= output.width:
+            columns |= drawn
         columns["!"] = _marks(table)
         styles = [UNUSUAL if mark else "" for mark in columns["!"]]
     print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
@@ -122,6 +130,18 @@ def _numbers(table: "Table") -> Columns:
         header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
         columns[header] = [_span(lower, upper) for lower, upper in bounds]
     return columns | _asked(table) | _totals(table)
+
+
+def _strips(table: "Table") -> Columns:
+    """A drawing of each interval of the first level, on a terminal."""
+    first = next((name for name in table.column_names if name.startswith("lower_")), None)
+    if first is None or not output.is_terminal:
+        return {}
+    lower, mean, upper = map(table.to_pylist, (first, "mean", first.replace("lower", "upper")))
+    unlike = list(map(bool, table.to_pylist("out_of_distribution")))
+    axis, drawn = strips(lower, mean, upper, unlike)
+    level = float(first.removeprefix("lower_"))
+    return {f"{level:.0%} interval\n{axis}": drawn} if axis else {}
 
 
 def _series(table: "Table") -> list[str]:
@@ -195,7 +215,7 @@ def _drawing(values: list[Any] | None, density: list[Any] | None) -> str:
         value = low + (high - low) * i / (BARS - 1)
         nearest = min(range(len(values)), key=lambda j: abs(values[j] - value))
         bars.append(HEIGHTS[round((len(HEIGHTS) - 1) * density[nearest] / highest)])
-    return f"{low:.3g} {''.join(bars)} {high:.3g}"
+    return f"{digits(low, 3)} {''.join(bars)} {digits(high, 3)}"
 
 
 def _classes(table: "Table") -> Columns:
@@ -241,12 +261,16 @@ def _by_feature(table: "Table", prefix: str) -> list[dict[str, float | None]]:
 def _strongest(values: dict[str, float | None]) -> str:
     known = {name: value for name, value in values.items() if value}
     order = sorted(known, key=lambda name: -abs(known[name]))
-    return "\n".join(f"{name} {known[name]:+.3g}" for name in order[:STRONGEST])
+    return "\n".join(f"{name} {_signed(known[name])}" for name in order[:STRONGEST])
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "") + digits(value, 3)
 
 
 def _span(lower: float | None, upper: float | None) -> str:
     """Unbounded where too few rows were left for calibration."""
-    return "unbounded" if lower is None or upper is None else f"{lower:.4g} to {upper:.4g}"
+    return "unbounded" if lower is None or upper is None else f"{digits(lower)} to {digits(upper)}"
 
 
 def _marks(table: "Table") -> list[str]:

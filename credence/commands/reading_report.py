@@ -1,15 +1,20 @@
-"""What a data set was read as: the file, its columns, its findings and the commands that fix."""
+"""What a data set was read as: the file, its columns, its findings and their commands."""
 
 import shlex
 from collections.abc import Iterator
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Console
 
 from credence import rendering
+from credence.commands.parameters import in_options
+from credence.fixes import describe, improves
 from credence.rendering import describe_values, print_line, print_table
 from credence.types import Column, Dataset, Finding, Json
 
+MAX_MERGED = 3  # levels in a command
+MAX_DESCRIBED = 120  # characters of what a fix does
 MAX_COLUMNS = 50  # of the report before a training; `datasets show` prints all
 SEVERITIES = ("error", "warning", "info")
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
@@ -24,6 +29,7 @@ PHRASES = {
     "header": "a header",
     "index": "the first column only numbers or names the rows",
 }
+ONE_LINE = "1 line skipped"
 DELIMITERS = {"\t": "tab", " ": "blank"}
 
 
@@ -69,12 +75,16 @@ def _parts(reading: Json) -> Iterator[str]:
         yield f"{member} in {packing}" if member else f"packed by {packing}"
     for name, phrase in PHRASES.items():
         value = reading.get(name)
-        if value and (name, value) != ("quote", '"'):
+        if (name, value) == ("skip", 1):
+            yield ONE_LINE
+        elif value and (name, value) != ("quote", '"'):
             yield phrase.format(
                 DELIMITERS.get(value, repr(value)) if name == "delimiter" else value
             )
     if reading.get("header") is False:
         yield "no header"
+    if (repeated := reading.get("repeated_rows")) is not None:
+        yield f"{repeated} rows left out that equal an earlier one"
 
 
 def _column(column: Column, target: str | None) -> list[Any]:
@@ -82,6 +92,8 @@ def _column(column: Column, target: str | None) -> list[Any]:
     parts = [reading["format"] or ""] if reading else []
     if reading and reading["missing"]:
         parts.append(f"missing: {' '.join(map(repr, reading['missing']))}")
+    for level, meant in (reading.get("levels", {}) if reading else {}).items():
+        parts.append(f"{level!r} is {meant!r}")
     if column["name"] == target:
         parts.append("the target")
     elif not column.get("use", True):
@@ -111,9 +123,13 @@ def _print_finding(
     dataset_id: str, number: int, finding: Finding, to: Console, target: str | None
 ) -> None:
     """The number is that of `credence datasets fix --finding`."""
-    print_line(f"{number:>3}  {finding['message']}{_where(finding)}", to)
+    print_line(f"{number:>3}  {in_options(finding['message'])}{_where(finding)}", to)
     if finding["fix"]:
-        print_line(f"     {fix_command(dataset_id, number, finding['fix'], target)}", to)
+        command = fix_command(dataset_id, number, finding["fix"], target)
+        lead = "" if improves(finding) else "if that is wrong: "
+        print_line(f"     {lead}{command}", to)
+        if "--finding" in command.split():  # which does not say what it does
+            print_line(f"     which does: {shorten(describe(finding['fix']), MAX_DESCRIBED)}", to)
 
 
 def _where(finding: Finding) -> str:
@@ -130,12 +146,19 @@ def fix_command(dataset_id: str, number: int, fix: Json, target: str | None = No
     """The command that makes a new data set with this fix."""
     columns = fix.get("columns") or []
     words = _options(fix.get("options") or {})
-    if len(columns) > 1 or [] in [column.get("missing") for column in columns]:  # no option says it
+    if len(columns) > 1 or any(map(_has_no_option, columns)):
         words = ["--finding", str(number), *(["--target", target] if target else [])]
     elif columns:
         words += ["--column", columns[0]["name"]]
         words += _options({key: columns[0][key] for key in columns[0] if key != "name"})
     return shlex.join(["credence", "datasets", "fix", dataset_id, *words])
+
+
+def _has_no_option(column: Json) -> bool:
+    """Whether options cannot say the fix, or only at great length."""
+    levels = column.get("levels") or {}
+    pairs = "".join((*levels, *levels.values()))
+    return column.get("missing") == [] or len(levels) > MAX_MERGED or "=" in pairs
 
 
 def _options(values: Json) -> list[str]:
@@ -146,7 +169,9 @@ def _options(values: Json) -> list[str]:
             case None:
                 pass
             case bool():
-                words.append(f"--{'' if value else 'no-'}{name}")
+                words.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+            case dict():
+                words += [word for pair in value.items() for word in ("--merge", "=".join(pair))]
             case list():
                 words += [word for one in value for word in (f"--{name}", one)]
             case _:

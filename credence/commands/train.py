@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credence.commands.before_training import check_target, review
+from credence.commands.before_training import check_column, review
 from credence.commands.connection import connect
-from credence.commands.file_headers import column_names
+from credence.commands.files.headers import column_names
 from credence.commands.following import follow
 from credence.commands.options import (
     AsJson,
@@ -18,14 +18,18 @@ from credence.commands.options import (
     Data,
     Decimal,
     Delimiter,
+    EffortOption,
     Encoding,
     Epochs,
+    Features,
     Follow,
     Header,
     Hidden,
     Horizon,
     Index,
     Key,
+    Likelihood,
+    MethodOption,
     ModelName,
     Quote,
     Seed,
@@ -37,8 +41,10 @@ from credence.commands.options import (
     Time,
     Url,
     Yes,
+    column_list,
     reading_options,
 )
+from credence.commands.setting_names import check_names, check_settings
 from credence.rendering import note, print_json, print_version
 from credence.types import Dataset, Json, ReadingOptions
 
@@ -54,6 +60,10 @@ def train(
     hidden: Hidden = None,
     epochs: Epochs = None,
     seed: Seed = None,
+    features: Features = None,
+    method: MethodOption = None,
+    likelihood: Likelihood = None,
+    effort: EffortOption = None,
     groups: Annotated[
         str | None,
         typer.Option(help="A column in each group of which conformal intervals are right."),
@@ -89,6 +99,8 @@ def train(
 
     `credence train ds_01 --target y --name concrete --hidden 50 --hidden 50 --alias champion`
 
+    `credence train concrete.csv --target y --features x0,x1 --method ensemble --effort quick`
+
     `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
 
     `credence train bakery.csv --target flour --target butter`
@@ -106,19 +118,27 @@ def train(
         index=index,
         sheet=sheet,
     )
-    options = {
+    options: Json = {
         "network.hidden": hidden,
         "training.epochs": epochs,
         "training.seed": seed,
         "training.groups": groups,
+        "training.effort": effort,
+        "features": column_list(features),
         "task": task,
+        "method.kind": method,
+        "likelihood": likelihood,
         "forecast.time": time,
         "forecast.key": key,
         "forecast.horizon": horizon,
     }
     targets = [named_target(one, data, reading) for one in target or (None,)]
     wanted = targets if len(targets) > 1 else targets[0]
+    columns = {"--groups": groups, "--time": time, "--key": key}
+    check_columns(options["features"], columns, data, reading)
     request = build_request(options | {"target": wanted, "model": name, "alias": alias}, set_)
+    check_settings(request)
+    check_names(request)
     with connect(url) as client:
         set_dataset(client, request, data, targets[0], reading, yes=yes)
         job = client.submit_train(request)
@@ -131,7 +151,8 @@ def train(
     print_json(version) if as_json else print_version(version)
     if sys.stderr.isatty():
         card = f"credence models card {version['model']} --html card.html"
-        note(f"next: `credence predict {version['model']} ROWS` · `{card}`", style="dim")
+        steps = (f"credence predict {version['model']} ROWS", "credence open", card)
+        note(f"next: {' · '.join(f'`{step}`' for step in steps)}", style="dim")
 
 
 def named_target(target: str | None, data: str, reading: ReadingOptions) -> str:
@@ -142,11 +163,25 @@ def named_target(target: str | None, data: str, reading: ReadingOptions) -> str:
             names the columns if the file is text.
     """
     if target is not None:
-        check_target(target, data, reading)
+        check_column(target, data, reading, "--target")
         return target
     names = column_names(Path(data), reading) if Path(data).is_file() else None
     choice = f", one of {', '.join(names)}" if names else ""
     raise typer.BadParameter(f"name the column to predict{choice}", param_hint="--target")
+
+
+def check_columns(
+    features: Sequence[str] | None,
+    others: Mapping[str, str | None],
+    data: str,
+    reading: ReadingOptions,
+) -> None:
+    """Raise `typer.BadParameter` if a file surely lacks a column that an option names."""
+    for name in features or ():
+        check_column(name, data, reading, "--features")
+    for option, column in others.items():
+        if column is not None:
+            check_column(column, data, reading, option)
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from core.destinations.types import plain_type
+
 if TYPE_CHECKING:
     from credence.scoring.model import LoadedModel
 
@@ -14,7 +16,7 @@ COLUMN = "prediction"
 
 def struct_type(model: "LoadedModel", options: Mapping[str, Any]) -> pa.StructType:
     """The outputs of a prediction with these options, by name."""
-    return pa.struct([field.with_type(_plain(field.type)) for field in model.schema(**options)])
+    return pa.struct([field.with_type(plain_type(field.type)) for field in model.schema(**options)])
 
 
 def scored(
@@ -52,14 +54,8 @@ def free(names: Iterable[str], column: str) -> list[str]:
 
 def to_struct(predictions: pa.Table) -> pa.StructArray:
     """The columns of a table as one, with lists in place of lists of a fixed size."""
-    types = [_plain(field.type) for field in predictions.schema]
+    types = [plain_type(field.type) for field in predictions.schema]
     pairs = zip(predictions.columns, types, strict=True)
     arrays = [column.combine_chunks().cast(type_) for column, type_ in pairs]
     names = predictions.column_names
     return pa.StructArray.from_arrays(arrays, fields=list(map(pa.field, names, types)))
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_fixed_size_list(type_):
-        return pa.list_(_plain(type_.value_type))
-    return type_

@@ -10,7 +10,7 @@ except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise
     raise ModuleNotFoundError(
-        "credence.estimators needs scikit-learn: pip install 'credence-server[sklearn]'",
+        "credence.estimators needs scikit-learn: pip install scikit-learn",
         name="sklearn",
     ) from error
 

@@ -1,7 +1,7 @@
-"""What both estimators answer beyond predictions: why, what to do, which rows are strange."""
+"""What both estimators answer beyond predictions: why, what to do, which rows are unusual."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from models.evaluation.acquisition import choose
 from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
+from models.joint.model import JointModel
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.answers.decisions import Decisions
 from models.prediction.answers.reasons import REASONS, Reason, Reasons
@@ -23,7 +24,7 @@ from models.tabular.model import TabularModel
 class Unlike(NamedTuple):
     """Per row: whether it is unlike the training rows, its score, and why; no reasons if it is not.
 
-    The score is −log₁₀ of the probability that a training row is as strange.
+    The score is −log₁₀ of the probability that a training row is at least as unusual.
     """
 
     flags: np.ndarray
@@ -34,7 +35,7 @@ class Unlike(NamedTuple):
 class AnswersMixin:
     """Methods of fitted estimators that rest on one prediction."""
 
-    model_: TabularModel
+    model_: TabularModel | JointModel
     samples: int | None
     prune: float
 
@@ -44,15 +45,31 @@ class AnswersMixin:
     def _columns(self, X: Any) -> Columns:
         raise NotImplementedError
 
+    def _single_model(self) -> TabularModel:
+        """The model, of a method whose answer is of one target.
+
+        Raises:
+            ValueError: the model has several.
+        """
+        check_is_fitted(self, "model_")
+        if len(self.model_.targets) > 1:
+            names = ", ".join(self.model_.targets)
+            raise ValueError(
+                f"the answer is of one target, and this model has several ({names}): "
+                "ask one of estimators_"
+            )
+        return cast(TabularModel, self.model_)
+
     def explain(self, X: Any) -> Contributions:
-        """What each feature contributes to mean, noise and ignorance: Shapley values.
+        """What each feature contributes to mean and both variances: Shapley values.
 
         Rows × features with their standard errors; of a classifier the mean is rows × features ×
         classes. `base` and the contributions add up to the prediction.
 
         Raises:
-            ValueError: the model cannot explain its predictions; the message says why.
+            ValueError: the model cannot explain its predictions, or has several targets.
         """
+        self._single_model()
         try:
             answer = self._predict(X, intervals=(), explain=True).answers[CONTRIBUTIONS]
         except InvalidInput as error:
@@ -78,9 +95,9 @@ class AnswersMixin:
         Raises:
             ValueError: the predictions do not depend on uncertain weights (`mle`, `map`).
         """
-        check_is_fitted(self, "model_")
+        model = self._single_model()
         options = PredictOptions(samples=self.samples, prune=self.prune, intervals=())
-        z = self.model_.informed(self.model_.encode(self._columns(X)), options)
+        z = model.informed(model.encode(self._columns(X)), options)
         if not torch.count_nonzero(z):
             raise ValueError("the model has no uncertain weights: use a method with a posterior")
         return np.array(choose(z, k).rows)
@@ -93,11 +110,11 @@ class AnswersMixin:
         Args:
             level: probability of the intervals.
         """
-        check_is_fitted(self, "model_")
+        model = self._single_model()
         samples = self.samples or DEFAULT_SAMPLES
         options = PredictOptions(samples=samples, prune=self.prune, intervals=())
-        found = self.model_.simulate(self.model_.encode(self._columns(X)), options)
-        return expect(found, self.model_.variant(self.prune).promise, level)
+        found = model.simulate(model.encode(self._columns(X)), options)
+        return expect(found, model.variant(self.prune).promise, level)
 
     def decide(self, X: Any, costs: Mapping[str, Any]) -> Decisions:
         """The action with the least expected cost of each row, and what knowing more would save.
@@ -115,6 +132,7 @@ class AnswersMixin:
         except ValidationError as error:
             wrong = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors())
             raise ValueError(f"costs: {wrong}") from None
+        self._single_model()
         found = self._predict(X, costs=given).answers["decisions"]
         assert isinstance(found, Decisions)
         return found

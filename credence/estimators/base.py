@@ -21,20 +21,25 @@ from credence.estimators import fitting, saving, tables
 from credence.estimators.answers import AnswersMixin
 from credence.estimators.progress import training_progress
 from models.features.columns import Columns
+from models.joint.model import JointModel
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.tabular.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
-    from credence.client import Client
-    from credence.types import Version
+    from credence.client import Client, TrainedModel
 
 _TRAINING = (
-    "epochs", "batch_size", "learning_rate", "optimizer", "patience", "validation_fraction",
-    "calibration_fraction", "class_weight", "groups",
+    "effort", "folds", "epochs", "batch_size", "learning_rate", "optimizer", "patience",
+    "validation_fraction", "calibration_fraction", "class_weight", "groups",
 )  # fmt: skip
 _NETWORK = ("hidden", "activation")
+_ARRAYS: dict[str, Any] = {
+    "dtype": np.float64,
+    "ensure_all_finite": "allow-nan",
+    "accept_sparse": "csr",
+}
 
 
 class Uncertainty(NamedTuple):
@@ -48,9 +53,11 @@ class Uncertainty(NamedTuple):
 class BayesianEstimator(AnswersMixin, BaseEstimator):
     """Settings are named as in `POST /train`; None means the recommended value.
 
-    All checks of scikit-learn pass but two. `class_weight` (of classifiers) is "balanced" or None,
-    no dictionary. A row of weight 2 counts as two rows in the objective, but two rows are shuffled
-    and held out separately, so that the fits differ.
+    All checks of scikit-learn pass but those below. A row of weight 2 counts as two rows in the
+    objective, but two rows are shuffled and held out separately, so that the fits differ.
+
+    `class_weight` (of classifiers) is None, "balanced", or a weight by class, which multiplies
+    those of the rows.
 
     `groups` (of regressors) names a column of X, in each group of which conformal intervals are
     right.
@@ -62,7 +69,10 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
             "mini-batches and held-out rows are drawn by row, so that two rows are not drawn "
             "as one row of weight 2"
         ),
-        "check_class_weight_classifiers": "class_weight is None or 'balanced', not a dictionary",
+        "check_sample_weight_equivalence_on_sparse_data": "the same",
+        "check_class_weight_classifiers": (
+            "a class of weight 0.0001 beside one of 1000 is learned from hundreds of steps only"
+        ),
     }
 
     def __init__(
@@ -73,6 +83,8 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         activation: str | None = None,
         members: int | None = None,
         likelihood: str | Mapping[str, Any] | None = None,
+        effort: str | None = None,
+        folds: int | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -80,7 +92,7 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         patience: int | None = None,
         validation_fraction: float | None = None,
         calibration_fraction: float | None = None,
-        class_weight: str | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
         groups: str | None = None,
         support: Mapping[str, Any] | None = None,
         pruning: Sequence[float] | None = None,
@@ -95,6 +107,8 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         self.activation = activation
         self.members = members
         self.likelihood = likelihood
+        self.effort = effort
+        self.folds = folds
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -120,10 +134,13 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         Raises:
             ValueError: data or a setting cannot be used; the message names it.
         """
+        given_names = _names_of(y)
         columns, target = self._validated(X, y)
-        weights = None
+        weights = self._class_weights(target)
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, target, ensure_non_negative=True)
+            given = _check_sample_weight(sample_weight, target, ensure_non_negative=True)
+            weights = given if weights is None else weights * given
+        if weights is not None:
             kept = weights > 0
             columns = {name: column.filter(pa.array(kept)) for name, column in columns.items()}
             target, weights = target[kept], weights[kept]
@@ -131,11 +148,15 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         if len(target) < MIN_ROWS:
             raise ValueError(f"n_samples={len(target)} are too few: give at least {MIN_ROWS} rows")
         self._inputs = list(columns)
-        names = _free_names(columns, ("target", "weight"))
-        columns[names[0]] = pa.chunked_array([pa.array(target.tolist())])
+        several = target.reshape(len(target), -1).T
+        *names, weight = _free_names(columns, (*given_names, "weight"))
+        columns |= {
+            name: pa.chunked_array([pa.array(values.tolist())])
+            for name, values in zip(names, several, strict=True)
+        }
         if weights is not None:
-            columns[names[1]] = pa.chunked_array([pa.array(weights)])
-        request = self._request(names[0], None if weights is None else names[1])
+            columns[weight] = pa.chunked_array([pa.array(weights)])
+        request = self._request(names, None if weights is None else weight)
         try:
             with training_progress(verbose=bool(self.verbose)) as show:
                 self.model_ = fitting.fit(tables.read(columns), request, self.device, show)
@@ -165,7 +186,7 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         return cls.of(saving.unpack(Path(path).read_bytes(), (cls.task,)))
 
     @classmethod
-    def of(cls, model: TabularModel) -> Self:
+    def of(cls, model: TabularModel | JointModel) -> Self:
         """Return an estimator with default settings that predicts with a model."""
         estimator, names = cls(), [feature.name for feature in model.features]
         estimator.model_ = model
@@ -178,26 +199,30 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
     def _restore(self) -> None:
         """Set what a fit of this task learns besides the model."""
 
-    def deploy(self, client: "Client", name: str, alias: str | None = None) -> "Version":
-        """Send the model to a service, as a new version that predicts the same."""
+    def deploy(self, client: "Client", name: str, alias: str | None = None) -> "TrainedModel":
+        """Send the model to a service; the new version, which predicts the same."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.tar"
             self.save(path)
-            return client.import_version(path, name, alias)
+            version = client.import_version(path, name, alias)
+        return client.model(name, version["version"])
 
     def _validated(self, X: Any, y: Any) -> tuple[dict[str, Any], np.ndarray]:
-        """Named columns, and one target per row."""
-        numeric = self.task == "regression"
+        """Named columns, and one target per row, or a row of several."""
+        options = {"y_numeric": self.task == "regression", "multi_output": self._has_several(y)}
+        X = tables.with_plain_names(X)
         table = tables.to_arrow(X)
         if table is None:
-            X, y = validate_data(
-                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric
-            )
-            return tables.name_columns(X, self._feature_names()), y
+            X, y = validate_data(self, X, y, **_ARRAYS, **options)
+            return tables.name_columns(_dense(X), self._feature_names()), y
         validate_data(self, X, y, skip_check_array=True)
-        y = validate_data(_Target(), y=y, y_numeric=numeric)
+        y = validate_data(_Target(), y=y, **options)
         check_consistent_length(X, y)
         return tables.name_columns(table, self._feature_names()), y
+
+    def _has_several(self, y: Any) -> bool:
+        """Whether a target has several columns. Raises `ValueError` if the task takes but one."""
+        return False
 
     def _feature_names(self) -> list[str]:
         """The names of a frame; for an array x0, x1, …"""
@@ -209,9 +234,15 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         """The target, after checks of the task."""
         return target
 
-    def _request(self, target: str, weight: str | None) -> dict[str, Any]:
+    def _class_weights(self, target: np.ndarray) -> np.ndarray | None:
+        """The weight of each row by its class; None if there are none."""
+        return None
+
+    def _request(self, target: Sequence[str], weight: str | None) -> dict[str, Any]:
         """The body of `POST /train` for the same training, without model and data set."""
         training = self._given(_TRAINING) | {"seed": self._seed()}
+        if not isinstance(self.class_weight, str):
+            training.pop("class_weight", None)  # a mapping: the rows have these weights
         method = {"kind": self.method} if isinstance(self.method, str) else dict(self.method)
         return {
             "target": target,
@@ -238,11 +269,10 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         return self.model_.predict(self._columns(X), wanted)
 
     def _columns(self, X: Any) -> Columns:
+        X = tables.with_plain_names(X)
         table = tables.to_arrow(X)
         if table is None:
-            table = validate_data(
-                self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
-            )
+            table = _dense(validate_data(self, X, **_ARRAYS, reset=False))
         else:
             validate_data(self, X, skip_check_array=True, reset=False)
         try:
@@ -255,6 +285,7 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -272,6 +303,32 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
 
 class _Target(BaseEstimator):
     """Checks a target without its frame."""
+
+
+def _dense(X: Any) -> Any:
+    """An array, also of a sparse matrix: the networks read dense columns."""
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def num_targets(y: Any) -> int:
+    """The number of columns of an array or frame."""
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def _names_of(y: Any) -> list[str]:
+    """The names of targets that are columns of a frame, which a service then shows.
+
+    Others are "target", or "target0", "target1", ….
+    """
+    count = num_targets(y)
+    names = getattr(y, "column_names", getattr(y, "columns", None))  # Arrow's columns are values
+    if names is not None and count > 1:
+        return tables.unique_names(names)
+    if count > 1:
+        return [f"target{i}" for i in range(count)]
+    name = getattr(y, "name", None) if names is None else names[0]
+    return [name if isinstance(name, str) and name else "target"]
 
 
 def _free_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:

@@ -1,12 +1,14 @@
 """`BayesianClassifier`: classes with probabilities."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from credence.estimators.base import BayesianEstimator, Uncertainty
+from credence.estimators.base import BayesianEstimator, Uncertainty, num_targets
 from models.prediction.options import IntervalKind
 
 
@@ -47,6 +49,20 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         found = self._predict(X, set_level=level, interval_kinds=(kind,)).answers["sets"]
         (members,) = found.tensors().values()
         return members
+
+    def _has_several(self, y: Any) -> bool:
+        if num_targets(y) > 1:
+            raise ValueError(
+                f"y has {num_targets(y)} columns, and classes are predicted of one target: use "
+                "sklearn.multioutput.MultiOutputClassifier, which trains a model for each"
+            )
+        return False
+
+    def _class_weights(self, target: np.ndarray) -> np.ndarray | None:
+        if not isinstance(self.class_weight, Mapping):
+            return None
+        weights: np.ndarray = compute_sample_weight(dict(self.class_weight), target)
+        return weights
 
     def _restore(self) -> None:
         self.classes_ = np.array(self.model_.classes)

@@ -1,22 +1,19 @@
-"""Train a model on a table, in the steps of a worker: profile, recipe, training."""
+"""Train a model on a table, as a worker does."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 import torch
-from pydantic import TypeAdapter, ValidationError
 
-from core.datasets.columns.conversion import to_numpy
-from core.datasets.profiles import profile
 from core.exceptions import Invalid
-from models.config import ModelConfig
+from credence.engines.training import Training, read_training
+from models.joint.model import JointModel
+from models.joint.training import train_joint
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
-from models.training.recipe import resolve
-from models.training.train import train
+from models.training.train import TrainingRun, train
 
 
 def fit(
@@ -24,38 +21,35 @@ def fit(
     request: Mapping[str, Any],
     device: str | None,
     on_progress: Callable[[Progress], None],
-) -> TabularModel:
+) -> TabularModel | JointModel:
     """Train as `POST /train` does: the same request, rows and seed give the same weights.
+
+    Args:
+        request: its `target` is a list of one or several names.
 
     Raises:
         ValueError: a setting or column cannot be used; the message names it.
     """
-    profiles = [profile(name, table.column(name)) for name in table.column_names]
-    config = resolve(_config(request), profiles, table.num_rows)
-    types = {p.name: p.type for p in profiles if p.name in _needed(config)}
-    columns = {name: np.array(to_numpy(table.column(name), type_)) for name, type_ in types.items()}
+    each = [_of_target(table, request, name) for name in request["target"]]
+    columns = {name: values for one in each for name, values in one.columns.items()}
+    types = {name: type_ for one in each for name, type_ in one.types.items()}
+    first, *others = (one.config for one in each)
     threads = torch.get_num_threads()
-    torch.set_num_threads(training_threads(config, threads))
+    torch.set_num_threads(training_threads(first, threads))
     try:
-        model = train(columns, types, config, device=device or _device(), on_progress=on_progress)
+        if others:
+            run = TrainingRun(on_progress)
+            return train_joint(columns, types, [first, *others], run, device or _device())
+        model = train(columns, types, first, device=device or _device(), on_progress=on_progress)
     finally:
         torch.set_num_threads(threads)
     return cast(TabularModel, model)  # the estimators' tasks predict rows
 
 
-def _config(request: Mapping[str, Any]) -> ModelConfig:
-    try:
-        return TypeAdapter(ModelConfig).validate_python(request)
-    except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        path = ".".join(map(str, found["loc"]))
-        raise ValueError(f"{path}: {found['msg']}, not {found['input']!r}") from error
-
-
-def _needed(config: ModelConfig) -> set[str]:
-    names = {feature.name for feature in config.features or ()}
-    others = (config.target, config.weight, config.training.groups)
-    return names | {name for name in others if name}
+def _of_target(table: pa.Table, request: Mapping[str, Any], name: str) -> Training:
+    """The training of one target, which the others are no features of."""
+    others = [other for other in request["target"] if other != name]
+    return read_training(table.drop_columns(others), {**request, "target": name})
 
 
 def _device() -> str:

@@ -4,19 +4,29 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, cast, overload
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from credence.estimators.base import BayesianEstimator, Uncertainty
+from credence.estimators.base import BayesianEstimator, Uncertainty, num_targets
+from models.joint.model import JointModel
+from models.joint.prediction import JOINT, JointIntervals, JointPrediction
 from models.prediction.answers.density import PredictedDensity
 from models.prediction.answers.exceeds import Exceedance
 from models.prediction.answers.quantiles import Quantiles
 from models.prediction.options import MAX_POINTS, Density, IntervalKind
+from models.prediction.prediction import RowPrediction
+from models.tabular.model import TabularModel
+
+KINDS = ("aleatoric", "epistemic", "total")  # of variance, in the order of `Uncertainty`
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
     """Regression with a Bayesian neural network.
 
     `predict(X, return_std=True)` works as in scikit-learn's Gaussian processes and BayesianRidge.
+
+    A `y` of several columns gives a network for each, and the dependence between them, as several
+    targets of `POST /train`. Answers then have a last axis of targets.
     """
 
     task: ClassVar[str] = "regression"
@@ -29,13 +39,18 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         self, X: Any, return_std: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Means; with `return_std` also standard deviations, noise included."""
-        found = self._predict(X, intervals=())
-        return (found.mean, np.sqrt(found.variance["total"])) if return_std else found.mean
+        each = self._of_targets(X, intervals=())
+        mean = _together([one.mean for one in each])
+        if not return_std:
+            return mean
+        return mean, np.sqrt(_together([one.variance["total"] for one in each]))
 
     def predict_interval(
         self, X: Any, level: float = 0.9, kind: IntervalKind = "credible"
     ) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds that contain a new target with probability `level`.
+
+        Of several targets each is inside with this probability: see `predict_joint_interval`.
 
         Raises:
             ValueError: conformal bounds were requested of a model that was not calibrated, or
@@ -43,13 +58,40 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         if kind == "adaptive":
             raise ValueError("adaptive bounds follow labels that a service received: deploy first")
-        if not 0 < level < 1:
-            raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
-        (interval,) = self._predict(X, intervals=(level,), interval_kinds=(kind,)).intervals
-        return interval.lower, interval.upper
+        check_level(level)
+        each = self._of_targets(X, intervals=(level,), interval_kinds=(kind,))
+        lower = _together([one.intervals[0].lower for one in each])
+        return lower, _together([one.intervals[0].upper for one in each])
+
+    def predict_joint_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds, rows × targets, that contain all targets together.
+
+        They do so with probability `level`; with too few calibration rows they are infinite.
+
+        Raises:
+            ValueError: the model has one target.
+        """
+        check_level(level)
+        answers = self._predict(X, intervals=(level,)).answers
+        if JOINT not in answers:
+            raise ValueError("the model has one target: use predict_interval")
+        found = cast(JointIntervals, answers[JOINT])
+        return found.lower[:, 0], found.upper[:, 0]
+
+    @property
+    def estimators_(self) -> list["BayesianRegressor"]:
+        """An estimator for each target, as in scikit-learn's MultiOutputRegressor.
+
+        It predicts as this one does, and answers what is of one target: `explain`, `decide`, ….
+        """
+        check_is_fitted(self, "model_")
+        members = self.model_.members if isinstance(self.model_, JointModel) else (self.model_,)
+        return [self._with_model(member) for member in members]
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.1, 0.5, 0.9)) -> np.ndarray:
         """The values that a new target is at most with these probabilities: rows × quantiles.
+
+        Of several targets rows × quantiles × targets.
 
         Raises:
             ValueError: a probability is not between 0 and 1, or there is none.
@@ -59,8 +101,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             raise ValueError(f"quantile {wrong[0]} is not between 0 and 1, such as 0.9")
         if not levels:
             raise ValueError("give at least one quantile, such as 0.9")
-        found = self._predict(X, intervals=(), quantiles=levels).answers["quantiles"]
-        return cast(Quantiles, found).values
+        each = self._of_targets(X, intervals=(), quantiles=levels)
+        return _together([cast(Quantiles, one.answers["quantiles"]).values for one in each])
 
     def predict_exceeds(self, X: Any, thresholds: Sequence[float]) -> np.ndarray:
         """The probabilities that a new target is above the thresholds: rows × thresholds.
@@ -73,6 +115,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             raise ValueError(f"threshold {wrong[0]} is not a finite number")
         if not values:
             raise ValueError("give at least one threshold")
+        self._single_model()
         found = self._predict(X, intervals=(), exceeds=values).answers["exceeds"]
         return cast(Exceedance, found).probabilities
 
@@ -84,9 +127,42 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         if not 2 <= points <= MAX_POINTS:
             raise ValueError(f"{points} points: give 2 to {MAX_POINTS}")
+        self._single_model()
         found = self._predict(X, intervals=(), density=Density(points)).answers["density"]
         return cast(PredictedDensity, found)
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Variances: of the noise, of the predicted mean, and their sum."""
-        return Uncertainty(**self._predict(X, intervals=()).variance)
+        each = self._of_targets(X, intervals=())
+        return Uncertainty(*(_together([one.variance[k] for one in each]) for k in KINDS))
+
+    def _of_targets(self, X: Any, **options: Any) -> list[RowPrediction]:
+        """The prediction of each target."""
+        found = self._predict(X, **options)
+        return [*found.targets.values()] if isinstance(found, JointPrediction) else [found]
+
+    def _with_model(self, model: TabularModel) -> "BayesianRegressor":
+        estimator = clone(self)
+        estimator.model_, estimator.n_features_in_ = model, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            estimator.feature_names_in_ = self.feature_names_in_
+        return cast(BayesianRegressor, estimator)
+
+    def _has_several(self, y: Any) -> bool:
+        return num_targets(y) > 1
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def check_level(level: float) -> None:
+    """Raise `ValueError` unless this is the probability of an interval."""
+    if not 0 < level < 1:
+        raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
+
+
+def _together(each: Sequence[np.ndarray]) -> np.ndarray:
+    """Of several targets along a last axis."""
+    return each[0] if len(each) == 1 else np.stack(each, axis=-1)

@@ -8,23 +8,24 @@ from typing import cast
 
 from core.registry import archives
 from models.artifact.files import read_model, write_model
+from models.joint.model import JointModel
 from models.tabular.model import TabularModel
 
 
-def pack(model: TabularModel) -> bytes:
+def pack(model: TabularModel | JointModel) -> bytes:
     """Return the archive of a model."""
     with tempfile.TemporaryDirectory() as folder:
         write_model(model, Path(folder))
         return b"".join(archives.pack(Path(folder)))
 
 
-def unpack(data: bytes, tasks: Sequence[str]) -> TabularModel:
+def unpack(data: bytes, tasks: Sequence[str]) -> TabularModel | JointModel:
     """Return the model of an archive.
 
     It is not tuned for this machine, so that it predicts the same bits everywhere.
 
     Raises:
-        ValueError: if the model has another task, or several targets.
+        ValueError: if the model has another task.
         NotParseable, Invalid: if the data are no archive of a model.
         CorruptArtifact: if a file differs from its checksum, or a field is out of its range.
     """
@@ -35,6 +36,6 @@ def unpack(data: bytes, tasks: Sequence[str]) -> TabularModel:
         model = read_model(directory)
     if model.task not in tasks:
         raise ValueError(f"the model's task is {model.task}, not {' or '.join(tasks)}")
-    if len(model.targets) > 1:
-        raise ValueError(f"the model has several targets: {', '.join(model.targets)}")
+    if isinstance(model, JointModel):
+        return model.with_members(replace(one, tuned=False) for one in model.members)
     return replace(cast(TabularModel, model), tuned=False)

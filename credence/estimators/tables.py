@@ -4,7 +4,7 @@ Arrays hold numbers. A frame's columns keep their types: categories stay categor
 look like times. Strings, booleans and times are read as in an uploaded file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -14,8 +14,37 @@ import pyarrow as pa
 from core.datasets.columns import Column, canonical
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.columns.strings import is_string
+from core.datasets.files.names import unused
 from core.datasets.profiles import profile
 from models.features.columns import Columns, InputColumn, level_text
+
+
+def with_plain_names(data: Any) -> Any:
+    """A frame of pandas or Arrow with names that are strings and differ; other data as they are.
+
+    The integer 7 becomes "7", and a second "x" becomes "x_2", as in an uploaded file. Sparse
+    columns of pandas become dense.
+    """
+    if isinstance(data, pa.Table):
+        return data.rename_columns(unique_names(data.column_names))
+    if not (hasattr(data, "set_axis") and hasattr(data, "columns")):
+        return data
+    names = unique_names(data.columns)
+    if names != list(data.columns):
+        data = data.set_axis(names, axis=1)
+    sparse = [n for n, type_ in data.dtypes.items() if type(type_).__name__ == "SparseDtype"]
+    return data.assign(**{n: data[n].sparse.to_dense() for n in sparse}) if sparse else data
+
+
+def unique_names(names: Iterable[Any]) -> list[str]:
+    """The names as strings; one that is there already gets a number."""
+    texts = list(map(str, names))
+    found, taken = dict[str, None](), set(texts)
+    for text in texts:
+        name = unused(text, taken) if text in found else text
+        found[name] = None
+        taken.add(name)
+    return list(found)
 
 
 def to_arrow(frame: Any) -> pa.Table | None:

@@ -1,7 +1,6 @@
 """A loaded model: predictions with the values of `POST /predict`, in this process."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import torch
 
 from core.exceptions import Invalid
 from core.inputs.arrow import to_columns
@@ -19,9 +17,11 @@ from core.predictions.blocks import block_rows
 from core.predictions.document import record, to_document
 from core.predictions.prediction_table import to_table, with_metadata
 from credence.client.prediction import Prediction
+from credence.scoring.blocks import Blocks
 from credence.scoring.options import is_divisible, read_options
 from credence.scoring.source import Source
 from credence.scoring.tables import Rows, concatenate, read_rows, select_inputs, to_client_table
+from credence.scoring.threads import limited_to
 from models.features.columns import Columns, InputColumn
 from models.model import TrainedModel
 from models.prediction.compiled.compiler import compiler
@@ -123,6 +123,13 @@ class LoadedModel:
         select = partial(select_inputs, inputs=self.inputs)
         return (self._predicted(select(batch), None, resolved) for batch in batches)
 
+    def blocks(self, **options: Any) -> Blocks:
+        """The steps of `predict_batches`, to be run in threads. Raises as it does."""
+        resolved = self._resolve(options)
+        self._check_divisible(resolved)
+        compiler().wait()
+        return Blocks(self.model, self.name, self.version, self.threads, resolved)
+
     def schema(self, **options: Any) -> pa.Schema:
         """The columns of `predict_table` with these options, and their types."""
         resolved = self._resolve(options)
@@ -212,20 +219,6 @@ class LoadedModel:
         if not is_divisible(options):
             message = "draws, sums over series and target_mc_error need all rows at once: "
             raise Invalid([("/inputs", message + "use `predict`")])
-
-
-@contextmanager
-def limited_to(threads: int | None) -> Iterator[None]:
-    """Compute with so many threads of torch; None for those of the process."""
-    before = torch.get_num_threads()
-    if threads is None or threads == before:
-        yield
-        return
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _example(column: InputColumn) -> np.ndarray:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.registry import archives
+from core.registry.documents import ORIGIN
 from credence.scoring.versions import VersionPlace
 from models.artifact.files import MANIFEST, read_model
 from models.exceptions import CorruptArtifact
@@ -100,7 +101,7 @@ def open_source(source: Source, files: Files, threads: int | None) -> "LoadedMod
 def _read_folder(folder: Path, name: str) -> Files:
     model = read_model(folder)
     digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-    origin = _origin(folder / archives.ORIGIN)
+    origin = _origin(folder / ORIGIN)
     return Files(model, digest, str(origin.get("model", name)), int(origin.get("version", 0)))
 
 

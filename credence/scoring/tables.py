@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import nanoarrow as na
@@ -25,6 +26,9 @@ def read_rows(data: Any, inputs: Sequence[InputColumn]) -> tuple[pa.Table, Calla
     Raises:
         TypeError, ValueError: the data cannot be read; the message says which part.
     """
+    if isinstance(data, str | Path):
+        message = f"a loaded model reads no files, such as {str(data)!r}: read it with pandas first"
+        raise TypeError(f"{message}, or predict with credence.Client, whose service reads it")
     if isinstance(data, pa.Table | pa.RecordBatch):
         return select_inputs(data, inputs), pa.table
     features: list[Feature] = [{"name": one.name, "type": one.type} for one in inputs]

@@ -1,6 +1,6 @@
 """The API: uvicorn in a thread, so that the supervisor handles the process's signals."""
 
-import os
+import asyncio
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -14,11 +14,10 @@ from credence.serving.connections import connections_of
 if TYPE_CHECKING:
     from app.dependencies import Services  # loads torch: first report a port in use
 
-SILENT_PEER_SECONDS = 60
-
-
-class CannotStart(Exception):
-    """The service could not be started; the message is for the user."""
+# Longer than clients and proxies keep an idle connection: HAProxy here 60 s, httpx 5. One that the
+# server closes first may just carry the next request, which then fails.
+KEEP_ALIVE_SECONDS = 75
+BODY_SECONDS = 2  # for bodies in flight when the server stops; the rest of the grace is for answers
 
 
 class ApiThread:
@@ -36,6 +35,8 @@ class ApiThread:
             log_level="warning",  # the supervisor reports start and stop
             access_log=False,
             server_header=False,
+            forwarded_allow_ips=app.state.settings.trusted_proxies,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=grace_seconds,
         )
         self._server = _Server(config, app)
@@ -67,7 +68,10 @@ class ApiThread:
 
 
 class _Server(uvicorn.Server):
-    """Ends event streams before it waits for requests in flight; they would not end otherwise."""
+    """Ends event streams before it waits for requests in flight; they would not end otherwise.
+
+    Bodies that still come after `BODY_SECONDS` are refused, so that their clients try again.
+    """
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -76,40 +80,6 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         services: Services = self._app.state.services
         services.event_streams.end()
+        loop = asyncio.get_running_loop()
+        loop.call_later(BODY_SECONDS, self._app.state.open_bodies.close)
         await super().shutdown(sockets)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free port.
-
-    Raises:
-        CannotStart: the address is in use, unknown, or not of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except OSError as error:
-        # str(error) would repeat the address; an unknown host name has no positive errno.
-        code = error.errno or 0
-        reason = (os.strerror(code) if code > 0 else str(error.strerror)).lower()
-        raise CannotStart(
-            f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
-        ) from error
-    _close_silent_peers(listener)
-    return listener
-
-
-def _close_silent_peers(listener: socket.socket) -> None:
-    """Let the kernel close connections whose peer has gone or read nothing for this long.
-
-    Connections inherit the options of their listener. uvicorn itself would wait for ever.
-    """
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # RFC 5482, of Linux
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * SILENT_PEER_SECONDS)
-
-
-def address(host: str, listener: socket.socket) -> str:
-    """The URL of a listening socket, with its actual port."""
-    port = listener.getsockname()[1]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -11,16 +11,18 @@ import asyncio
 import math
 import re
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
+from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.errors import problem_response
 from core.exceptions import Unavailable
 from credence.serving.concurrency_limit import ConcurrencyLimit
+from credence.serving.lingering import LingeringTransport
 
 MAX_HEAD_BYTES = 2**16  # more than nginx and Apache take
 HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20 to 40
@@ -44,7 +46,8 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._head_bytes = 0
         self._in_head = False
-        self._is_counted = False
+        self._in_request = False
+        self._counted: tuple[Hashable, ...] = ()  # the caller whose prediction is in flight
         self.idle_since = self.loop.time()
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -55,7 +58,8 @@ class Connection(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        lingering = LingeringTransport(transport, lambda: self._in_request)
+        super().connection_made(lingering)  # type: ignore[arg-type]
         self._await_head()
         if len(self.connections) > most_connections() and not self._make_room():
             transport.write(FULL)
@@ -67,6 +71,8 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return  # nobody waits for the rest of a request that was answered
         if self.is_idle and self._head_timer is None:  # the first bytes after a response
             self._await_head()
         continued = self._in_head
@@ -77,8 +83,13 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response("The request line and headers are too long.")
 
     def on_message_begin(self) -> None:
-        self._head_bytes, self._in_head = 0, True
+        self._head_bytes, self._in_head, self._in_request = 0, True, True
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header of the head. Trailers come after the key was checked, and are dropped."""
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -89,20 +100,26 @@ class Connection(HttpToolsProtocol):
             self._head_timer = None
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._in_request = False
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
         self.idle_since = self.loop.time()
         self._leave()
         super().on_response_complete()
+        if self._in_request and self.is_idle:  # its body is unread, or half of the next head came
+            self._await_head()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if not PREDICTIONS.fullmatch(str(cycle.scope["path"])):
             super()._start_asgi_task(cycle, app)
-        elif self.limit.is_reached and not self.flow.write_paused:
+        elif self.limit.is_reached(caller := caller_of(cycle.scope)) and not self.flow.write_paused:
             with suppress(StopIteration):  # now: a task would wait behind the others
                 cycle.run_asgi(self._refuse).send(None)
         else:
-            self.limit.enter(perf_counter())
-            self._is_counted = True
+            self.limit.enter(perf_counter(), caller)
+            self._counted = (caller,)
             super()._start_asgi_task(cycle, app)
 
     async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
@@ -113,9 +130,9 @@ class Connection(HttpToolsProtocol):
         await problem_response(refusal, scope)(scope, receive, send)
 
     def _leave(self) -> None:
-        if self._is_counted:
-            self._is_counted = False
-            self.limit.leave(perf_counter())
+        counted, self._counted = self._counted, ()
+        for caller in counted:
+            self.limit.leave(perf_counter(), caller)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -170,6 +187,18 @@ def connections_of(limit: ConcurrencyLimit, on_refusal: Callable[[], None]) -> t
     """
     own = {"limit": limit, "on_refusal": staticmethod(on_refusal)}
     return type("ServerConnection", (Connection,), own)
+
+
+def caller_of(scope: HTTPScope) -> Hashable:
+    """Whose limit a request counts for: its key's, known or not, or else its address's.
+
+    Unknown keys are refused at once, so that inventing them gives no room.
+    """
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            return value
+    client = scope["client"]
+    return None if client is None else client[0]
 
 
 def most_connections() -> int:

@@ -79,7 +79,7 @@ def _save_onnx(export: Export, program: Any, output: Path, description: str) -> 
     try:
         import onnxscript  # noqa: F401, PLC0415
     except ModuleNotFoundError as error:
-        message = "ONNX needs two more packages: pip install 'credence-server[export]'"
+        message = "ONNX needs two more packages: pip install onnx onnxscript"
         raise ModuleNotFoundError(message, name=error.name) from error
     if sum(tensor.nbytes for tensor in export.module.buffers()) > _MOST_ONNX_BYTES:
         raise InvalidInput("more than 2 GB do not fit into one ONNX file: take fewer samples")

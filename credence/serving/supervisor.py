@@ -1,26 +1,30 @@
-"""Starts the API and the worker, reports when both are ready, stops them within ten seconds."""
+"""Runs the API beside the worker, reports when both are ready, stops them within ten seconds."""
 
-import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from types import FrameType
 
 import structlog
 import typer
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.main import create_app
-from core.database.database import opened
-from core.jobs.workers import Workers
+from core.context import Context
+from core.database.schema import WorkerRow
+from core.exceptions import CredenceError
+from core.process.ending import abandon
 from core.process.long_lived import keep_present_objects
 from core.settings import Settings
 from credence import DEFAULT_URL
-from credence.serving.api_thread import ApiThread, CannotStart, address
+from credence.serving.agents import mount
+from credence.serving.api_thread import ApiThread
+from credence.serving.listener import CannotStart, address
 from credence.serving.worker_process import WorkerProcess
 from models.prediction.compiled.compiler import compiler
 
@@ -42,16 +46,19 @@ log = structlog.get_logger(__name__)
 
 
 class Supervisor:
-    """Runs the API on an open socket and, if wanted, one worker; both use the same settings."""
+    """Runs the API on an open socket, and keeps a worker running that has been started.
+
+    It knows at once when the worker has died: then it hands the worker's job on.
+    """
 
     def __init__(
-        self, settings: Settings, host: str, listener: socket.socket, *, with_worker: bool
+        self, settings: Settings, host: str, listener: socket.socket, worker: WorkerProcess | None
     ) -> None:
         self._settings = settings
         self._address = address(host, listener)
-        self._api = ApiThread(create_app(settings, host), listener, GRACE_SECONDS)
-        environment = os.environ | {"CREDENCE_DATA_DIR": str(settings.data_dir)}
-        self._worker = WorkerProcess(environment) if with_worker else None
+        self._app = mount(create_app(settings, host))
+        self._api = ApiThread(self._app, listener, GRACE_SECONDS)
+        self._worker = worker
         self._stopping = False
 
     def run(self) -> None:
@@ -66,26 +73,42 @@ class Supervisor:
                 while not self._stopping:
                     self._check_api()
                     if self._worker:
-                        self._worker.keep_running()
+                        self._worker.keep_running(self._hand_on)
                     time.sleep(POLL_SECONDS)
             finally:
                 self._stop()
 
     def _start(self) -> None:
-        started_at = datetime.now(UTC)
         self._api.start()
-        if self._worker:
-            self._worker.start()
         self._wait_for(lambda: self._api.ready)
-        if self._worker and not self._stopping:
-            with opened(self._settings.sqlalchemy_url) as database:
-                workers = Workers(database)
-                self._wait_for(lambda: any(w.started_at >= started_at for w in workers.list()))
+        if worker := self._worker:
+            self._wait_for(lambda: any(w.id == worker.worker_id for w in self._workers()))
         threading.Thread(target=_keep_loaded, name="keep loaded objects", daemon=True).start()
         if not self._stopping:
-            typer.echo(f"ready on {self._address}")
-            if sys.stdout.isatty():
-                typer.echo(WELCOME.format(address=self._address, url=self._url()))
+            with suppress(OSError):  # the output's disk may be full, its reader gone
+                typer.echo(f"ready on {self._address}")
+                if sys.stdout.isatty():
+                    typer.echo(WELCOME.format(address=self._address, url=self._url()))
+
+    def _workers(self) -> Sequence[WorkerRow]:
+        return self._context.workers.list()
+
+    @property
+    def _context(self) -> Context:
+        """The services of the API, once it is ready."""
+        context: Context = self._app.state.services.context
+        return context
+
+    def _hand_on(self, worker_id: str) -> None:
+        """Queue the job of a worker that has ended. Without a database its lease ends by itself."""
+        try:
+            context = self._context
+            for job_id in context.jobs.take_back_from(worker_id, context.settings.max_attempts):
+                log.warning("worker lost, job handed on", job_id=job_id)
+                context.queue.send(job_id)
+            context.workers.leave(worker_id)
+        except (CredenceError, SQLAlchemyError) as error:
+            log.warning("the lost worker's job waits for its lease to end", error=str(error))
 
     def _url(self) -> str:
         """The line with the address for commands; empty if it is the default."""
@@ -135,12 +158,14 @@ class Supervisor:
 
 def _keep_loaded() -> None:
     """When all is imported, the compiler of predictions last, take it out of collections."""
+    with suppress(ImportError):  # without it pyarrow does not look for it again
+        import_module("pandas")  # pyarrow does at the first upload, which would wait for it
     compiler().wait()
     keep_present_objects()
 
 
 def _exit_after(seconds: float) -> None:
     """End this process even if a thread of it hangs."""
-    timer = threading.Timer(seconds, os._exit, args=[1])
+    timer = threading.Timer(seconds, abandon, args=[1])
     timer.daemon = True
     timer.start()

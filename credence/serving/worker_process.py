@@ -5,14 +5,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from types import TracebackType
 
 import structlog
 
-WORKER = (sys.executable, "-m", "credence", "worker", "--stop-with-stdin")
-MAX_RESTART_SECONDS = 60.0
-STEADY_SECONDS = 60.0  # a process that ran longer restarts with the first delay
+from core.names import new_worker_id
+
+WORKER = (sys.executable, "-P", "-m", "credence", "worker", "--stop-with-stdin")
+NEXT_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 60.0
+STEADY_SECONDS = 60.0  # a process that ran longer restarts at once
 
 log = structlog.get_logger(__name__)
 
@@ -21,29 +24,47 @@ class WorkerProcess:
     """`credence worker`, in a process group of its own: Ctrl-C reaches only the supervisor.
 
     The child reads a pipe that only this process holds open. The pipe closes even when this
-    process is killed, and then the child stops.
+    process is killed, and then the child stops. Each process has a new `worker_id`, under which it
+    claims jobs.
+
+    As a context manager it starts the process, and leaves none behind.
     """
 
     def __init__(
         self,
         environment: dict[str, str],
         command: Sequence[str] = WORKER,
-        first_restart_seconds: float = 1.0,
+        next_restart_seconds: float = NEXT_RESTART_SECONDS,
     ) -> None:
         self._environment = environment
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
         self._restart_at: float | None = None
-        self._first_restart_seconds = self._delay_seconds = first_restart_seconds
+        self._next_restart_seconds = next_restart_seconds
+        self._delay_seconds = 0.0
+        self.worker_id = ""
+
+    def __enter__(self) -> "WorkerProcess":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.join(0.0)
 
     def start(self) -> None:
         """Start the process; kill what is left of an earlier one."""
         self._kill_group()
         self._restart_at = None
         self._started = time.monotonic()
+        self.worker_id = new_worker_id()
         self._process = subprocess.Popen(
-            self._command,
+            [*self._command, "--worker-id", self.worker_id],
             env=self._environment,
             stdin=subprocess.PIPE,
             process_group=0,
@@ -59,19 +80,29 @@ class WorkerProcess:
         """Exit code of the process; None while it runs."""
         return self._process.poll() if self._process else None
 
-    def keep_running(self) -> None:
-        """Restart the process if it has ended, with exponential back-off if it ends early."""
+    def keep_running(self, on_end: Callable[[str], None] = lambda worker_id: None) -> None:
+        """Restart the process if it has ended, with exponential back-off if it ends early.
+
+        Args:
+            on_end: called once with the id of a worker that has ended, and all it started with it.
+        """
         if self.exit_code is None:
             return
         now = time.monotonic()
         if self._restart_at is None:
             steady = now - self._started > STEADY_SECONDS
-            self._delay_seconds = self._first_restart_seconds if steady else self._delay_seconds
+            self._delay_seconds = 0.0 if steady else self._delay_seconds
             self._restart_at = now + self._delay_seconds
             log.warning(
                 "worker ended", exit_code=self.exit_code, restart_seconds=self._delay_seconds
             )
-            self._delay_seconds = min(2 * self._delay_seconds, MAX_RESTART_SECONDS)
+            longer = max(2 * self._delay_seconds, self._next_restart_seconds)
+            self._delay_seconds = min(longer, MAX_RESTART_SECONDS)
+            self._kill_group()
+            lost, now = self.worker_id, time.monotonic()
+            if now >= self._restart_at:
+                self.start()  # before the rest: it takes seconds to load
+            on_end(lost)
         elif now >= self._restart_at:
             self.start()
 

@@ -83,7 +83,7 @@ def _draw_band(axes: Axes, band: Band) -> None:
     axes.plot(band.grid, mean, color=BLUE, label="mean")
     axes.plot(band.truth_x, band.truth_y, ".", color="#333333", markersize=4, label="held-out rows")
     axes.set(xlabel=f"{band.feature} (grey: range of the training rows)", ylabel="progression")
-    axes.set_title(f"A model of {band.feature} alone: mean, noise and ignorance")
+    axes.set_title(f"A model of {band.feature} alone: mean, noise and epistemic uncertainty")
     axes.legend(loc="upper left")
 
 

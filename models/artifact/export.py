@@ -206,9 +206,9 @@ class _Float32Tails:
         return self.family.tail_bound(tail)
 
     def log_interval(
-        self, low: Tensor, high: Tensor, open_low: Tensor, open_high: Tensor
+        self, low: Tensor, high: Tensor, log_width: Tensor, open_low: Tensor, open_high: Tensor
     ) -> Tensor:
-        return self.family.log_interval(low, high, open_low, open_high)
+        return self.family.log_interval(low, high, log_width, open_low, open_high)
 
 
 class _Exported(nn.Module):

@@ -32,6 +32,7 @@ from models.joint.model import JointModel
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
 from models.posteriors.variant import Variant
+from models.prediction.device.memory import ran_out_of_memory
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
@@ -164,6 +165,7 @@ def examine_artifact(directory: Path) -> TrainedModel:
 
     Raises:
         CorruptArtifact: with the file or the field of `model.json` that is wrong.
+        MemoryError: a prediction takes more memory than there is.
     """
     known = {MANIFEST, *read_manifest(directory)}
     if unknown := {path.name for path in directory.iterdir()} - known:
@@ -173,6 +175,8 @@ def examine_artifact(directory: Path) -> TrainedModel:
         for prune in model.variants:
             _try_prediction(model, prune)
     except Exception as error:  # any error: a model that cannot predict is of no use
+        if ran_out_of_memory(error):
+            raise MemoryError(str(error)[:500]) from error
         raise CorruptArtifact(f"cannot predict: {error!r}"[:500], "/model.json") from error
     return model
 
@@ -241,7 +245,7 @@ def _to_json(model: TrainedModel) -> Json:
         "baselines": [asdict(baseline) for baseline in model.baselines],
         "recommended_variant": model.recommended_variant,
         "selection": model.selection,
-        "readings": [asdict(reading) for reading in model.readings],
+        "readings": [reading.to_json() for reading in model.readings],
         "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
     }
 

@@ -79,7 +79,7 @@ def average_precision(
     """Σ (Rₙ − Rₙ₋₁) Pₙ, with equal scores as one threshold; None without a positive row."""
     if not positive.any():
         return None
-    _, recall, precision, _ = _curve(scores, positive, weights)
+    _, recall, precision, _ = threshold_curve(scores, positive, weights)
     steps = torch.diff(recall, prepend=recall.new_zeros(1))
     return float((steps * precision).sum())
 
@@ -110,7 +110,7 @@ def thresholds(
     the largest one that reaches `WANTED_RECALL`; empty without a positive row."""
     if not positive.any():
         return []
-    at, recall, precision, share = _curve(scores, positive, weights)
+    at, recall, precision, share = threshold_curve(scores, positive, weights)
     wanted = int(torch.nonzero(recall >= WANTED_RECALL - 1e-12)[0])
     above = int((at >= 0.5).sum()) - 1
     half: Json = {"threshold": 0.5, "recall": 0.0, "precision": None, "share": 0.0}
@@ -125,7 +125,7 @@ def _point(i: int, *curves: Float64[Tensor, "thresholds"]) -> Json:
     return {name: float(curve[i]) for name, curve in zip(names, curves, strict=True)}
 
 
-def _curve(
+def threshold_curve(
     scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None
 ) -> tuple[Float64[Tensor, "thresholds"], ...]:
     """Distinct scores from high to low; recall, precision and share of the rows at or above."""

@@ -53,6 +53,10 @@ class Score:
         known = {value for value in values if value is not None}
         return None if self.best is None or len(known) < 2 else min(known, key=self._loss)
 
+    def gap(self, value: float, best: float) -> float:
+        """How much worse a value is than another, in the unit of the score; at least 0."""
+        return self._loss(value) - self._loss(best)
+
     def _loss(self, value: float) -> float:
         match self.best:
             case "highest":

@@ -1,6 +1,7 @@
 """The importance of features on held-out rows, for the model's card."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -10,6 +11,7 @@ from models.config import Json
 from models.explanation.dependence import find_dependent
 from models.features.columns import Columns
 from models.features.rows import evenly_spread
+from models.likelihoods import ShapedLikelihood
 from models.prediction.answers.contributions import CONTRIBUTIONS, PARTS, Contributions
 from models.prediction.options import PredictOptions, Sampler
 from models.tabular.model import TabularModel
@@ -19,6 +21,10 @@ SAMPLES = 16  # of methods that have only draws
 MAX_SHOWN = 50  # features on the card
 # Of one thread: about a second (`python -m benchmarks.verification.explanations`).
 _OPERATIONS, _EVALUATIONS = 4e9, 40_000
+# Numbers that the evaluations compute: of each member, output and node. Integrals over shapes of
+# the target take longer than the products: 0.2 s per million numbers.
+_NUMBERS = 8_000_000
+_MIN_PAIRS = 8  # background rows of the widest tables
 # Of each member: half of an answer's, in half of the time. On diabetes and wine that moves no
 # feature's importance by more than 0.13 of its standard errors for the mean, 0.5 for aleatoric and
 # 1.2 for epistemic variance.
@@ -44,7 +50,7 @@ def measure_importance(
         return {}
     options = PredictOptions(explain=True, samples=SAMPLES, sampler=_sampler(model), intervals=())
     x = held_out[evenly_spread(len(held_out), rows).to(held_out.device)]
-    few = model.with_nodes(0.0, _NODES)
+    few = replace(model, background=affordable_background(model, rows)).with_nodes(0.0, _NODES)
     found = few.predict_rows(x, options).answers[CONTRIBUTIONS]
     assert isinstance(found, Contributions)
     sizes = {part: _sizes(getattr(found, part)) for part in PARTS}
@@ -76,7 +82,25 @@ def affordable_rows(model: TabularModel, held_out: int) -> int:
     evaluations = explainer.evaluations + 1
     operations = max(1, model.fitted(0.0).operations) * runs * evaluations  # linear: 0
     rows = min(_OPERATIONS // operations, _EVALUATIONS // evaluations)
-    return int(min(held_out, MAX_ROWS, rows))
+    summarised = max(MIN_ROWS, _NUMBERS // (evaluations * _numbers(model)))
+    return int(min(held_out, MAX_ROWS, rows, summarised))
+
+
+def affordable_background(model: TabularModel, rows: int) -> Tensor | None:
+    """The background rows that so many rows can be compared with; of wide tables fewer."""
+    explainer = model.explainer
+    if explainer is None:
+        return None
+    per_pair = max(1, explainer.evaluations // explainer.pairs)
+    most = _NUMBERS // (rows * per_pair * _numbers(model))
+    return explainer.background[: max(_MIN_PAIRS, most)]
+
+
+def _numbers(model: TabularModel) -> int:
+    """Numbers that one evaluation computes."""
+    nodes = _NODES if isinstance(model.likelihood, ShapedLikelihood) else 1
+    draws = 1 if _sampler(model) == "moments" else SAMPLES
+    return model.network.layout.members * model.network.num_outputs * nodes * draws
 
 
 def _sampler(model: TabularModel) -> Sampler:

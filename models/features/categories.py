@@ -175,6 +175,20 @@ class CategoryEncoder:
         effects = self.effects.encode_learned(known, targets, folds, weights)
         return self._encode(values, known, effects)
 
+    def by_fold(
+        self,
+        values: np.ndarray,
+        targets: Targets,
+        folds: Int[np.ndarray, "rows"],
+        weights: Weights | None = None,
+    ) -> Mapping[int, "CategoryEncoder"]:
+        """The encoders that encode the rows of each fold as `encode_learned` does."""
+        if self.effects is None:
+            return dict.fromkeys(np.unique(folds).tolist(), self)
+        known = codes_of(self._places, values)
+        found = self.effects.by_fold(known, targets, folds, weights)
+        return {fold: replace(self, effects=effects) for fold, effects in found.items()}
+
     def _encode(
         self,
         values: np.ndarray,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class ColumnReading:
             case count. None is the plain form.
         missing: texts that stand for a missing value.
         use: whether the column is a feature unless a training names its features.
+        levels: levels of a category that are read as another one, such as misspelt ones.
     """
 
     name: str
@@ -53,6 +55,11 @@ class ColumnReading:
     format: str | None = None
     missing: tuple[str, ...] = ()
     use: bool = True
+    levels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The reading as it is stored. Without merged levels, earlier releases can read it."""
+        return {key: value for key, value in vars(self).items() if key != "levels" or value}
 
 
 _CONVERSIONS = {

@@ -11,8 +11,8 @@ level that no training row had. Source: Robinson 1991, *That BLUP is a good thin
 2001 for its use as an input.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -102,12 +102,33 @@ class LevelEffects:
         Each row's effects are those of the rows in other folds: with its own target in its input, a
         network would learn to copy it.
         """
-        sums = _Sums.of(codes, targets, folds, len(self.levels), weights)
-        encoded, ratios = np.zeros((len(codes), self.width)), np.asarray(self.noise_ratio)
-        for fold in np.unique(folds):
+        encoded = np.zeros((len(codes), self.width))
+        for fold, table in self._tables(codes, targets, folds, weights):
             rows = np.flatnonzero((folds == fold) & (codes >= 0))
-            encoded[rows] = _table(sums.without(int(fold)), ratios)[codes[rows]]
+            encoded[rows] = table[codes[rows]]
         return encoded
+
+    def by_fold(
+        self, codes: Levels, targets: Targets, folds: Levels, weights: Weights | None = None
+    ) -> Mapping[int, "LevelEffects"]:
+        """The effects that the rows of each fold have in `encode_learned`: those of other rows."""
+        return {
+            fold: replace(
+                self,
+                effects=tuple(tuple(effects) for effects in table[:, :-1].T.tolist()),
+                certainty=tuple(table[:, -1].tolist()),
+            )
+            for fold, table in self._tables(codes, targets, folds, weights)
+        }
+
+    def _tables(
+        self, codes: Levels, targets: Targets, folds: Levels, weights: Weights | None
+    ) -> Iterator[tuple[int, Float[np.ndarray, "levels width"]]]:
+        """The inputs of each level without the rows of one fold after the other."""
+        sums = _Sums.of(codes, targets, folds, len(self.levels), weights)
+        ratios = np.asarray(self.noise_ratio)
+        for fold in np.unique(folds).tolist():
+            yield fold, _table(sums.without(fold), ratios)
 
 
 def places_of(levels: Sequence[str]) -> Mapping[str | None, int]:

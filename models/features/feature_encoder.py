@@ -1,7 +1,7 @@
 """Encodes a table's columns as one compact matrix, from which the network inputs are made."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -264,6 +264,29 @@ class FeatureEncoder:
 
         read = self._encode(self._converted(columns), encode, self._num_read)
         return read.clamp_(-MAX_INPUT, MAX_INPUT)
+
+    def by_fold(
+        self,
+        columns: Columns,
+        targets: Targets,
+        folds: Int[np.ndarray, "rows"],
+        weights: Weights | None = None,
+    ) -> Mapping[int, "FeatureEncoder"]:
+        """The encoders whose `encode_inputs` of a fold's rows is `encode_learned`.
+
+        They also encode rows of the fold that the effects were not fitted to. The arguments are
+        those of `encode_learned`.
+        """
+        each = [
+            one.by_fold(values, targets, folds, weights)
+            if isinstance(one, CategoryEncoder)
+            else dict.fromkeys(np.unique(folds).tolist(), one)
+            for one, values in zip(self.encoders, self._converted(columns), strict=True)
+        ]
+        return {
+            fold: replace(self, encoders=tuple(encoders[fold] for encoders in each))
+            for fold in np.unique(folds).tolist()
+        }
 
     @property
     def has_effects(self) -> bool:

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,10 @@ def with_readings(
     if not readings:
         return tuple(inputs)
     by_name = {one.name: one for one in readings}
-    return tuple(_with_reading(one, by_name.get(one.name), levels) for one in inputs)
+    from_texts = _are_from_texts(readings)
+    return tuple(
+        _with_reading(one, by_name.get(one.name), levels, from_texts=from_texts) for one in inputs
+    )
 
 
 def without_sentinels(numbers: np.ndarray, reading: ColumnReading | None) -> np.ndarray:
@@ -83,34 +87,61 @@ def spellings(levels: Sequence[str]) -> dict[str, str]:
     return {folded: level for folded, level in found.items() if folded not in twice}
 
 
-def respelled(levels: np.ndarray, known: Mapping[str, str]) -> np.ndarray:
-    """Levels as the training data spell them; unknown ones and missing values stay.
+def as_trained(levels: np.ndarray, column: InputColumn) -> np.ndarray:
+    """Levels as the training data have them: merged and spelled as there.
 
-    Args:
-        known: see `spellings`.
+    Unknown ones and missing values stay.
     """
-    found = {level: _respelled(level, known) for level in set(levels.tolist())}
+    if column.spellings is None and not merged_levels(column):
+        return levels
+    found = {level: level_as_trained(level, column) for level in set(levels.tolist())}
     made = np.empty(len(levels), dtype=object)
     made[:] = [found[level] for level in levels.tolist()]
     return made
 
 
-def _respelled(level: str | None, known: Mapping[str, str]) -> str | None:
-    return level if level is None else known.get(fold(level), level)
+def level_as_trained(level: Any, column: InputColumn) -> Any:
+    """As `as_trained`, of one value; what is no text stays."""
+    if not isinstance(level, str):
+        return level
+    if column.spellings is None:
+        return merged_levels(column).get(level, level)
+    return column.spellings.get(fold(level), level)
+
+
+def merged_levels(column: InputColumn) -> Mapping[str, str]:
+    """The levels that the training data read as another one."""
+    return {} if column.reading is None else column.reading.levels
 
 
 def _with_reading(
-    column: InputColumn, reading: ColumnReading | None, levels: Mapping[str, Sequence[str]]
+    column: InputColumn,
+    reading: ColumnReading | None,
+    levels: Mapping[str, Sequence[str]],
+    *,
+    from_texts: bool,
 ) -> InputColumn:
-    if reading is None or reading.type != column.type or not _takes_texts(reading):
+    if reading is None or reading.type != column.type:
+        return column
+    if not _takes_texts(reading) and not (from_texts and reading.type == "number"):
         return column
     if column.type != "category" or reading.format == EXACT:
         return replace(column, reading=reading)
-    return replace(column, reading=reading, spellings=spellings(levels.get(column.name, ())))
+    known = spellings(levels.get(column.name, ()))
+    merged = {fold(level): meant for level, meant in reading.levels.items()}
+    return replace(column, reading=reading, spellings=known | merged)
+
+
+def _are_from_texts(readings: Sequence[ColumnReading]) -> bool:
+    """Whether the training data were texts: some number or boolean was written in a format.
+
+    Then its plain numbers were texts, too, and `n/a` among them was a missing value.
+    """
+    return any(one.type in ("number", "boolean") and one.format for one in readings)
 
 
 def _takes_texts(reading: ColumnReading) -> bool:
-    """Whether texts were understood; a plain column takes only values of its type."""
+    """Whether texts were understood; a plain column of typed data takes only its type."""
     return reading.type == "category" or bool(reading.format or reading.missing)
 
 

@@ -160,7 +160,7 @@ class Forecast:
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
-        """Epistemic variance of the next change, which is compared with that of held-out rows.
+        """Epistemic variance of the step's relative change, in the unit of windows' scores.
 
         It is the network's, and 0 if the forecast has no paths of a network.
         """

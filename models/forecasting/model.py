@@ -17,6 +17,7 @@ from models.config import (
     OutOfDistributionConfig,
 )
 from models.evaluation.metrics import PerRowScores
+from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
@@ -26,6 +27,7 @@ from models.forecasting.backtest import (
     Origin,
     Scores,
     backtest,
+    find_origins,
     has_diverged,
     origins,
     worths,
@@ -63,12 +65,19 @@ from models.prediction.answers import anomalies, totals
 from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
-from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Totals
+from models.prediction.options import (
+    DEFAULT_SAMPLES,
+    BatchOptions,
+    PredictOptions,
+    ResolvedOptions,
+    Totals,
+)
+from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
-from models.tabular.model import TabularModel
+from models.tabular.model import DEFAULT_SCORES, TabularModel
 
 _MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
 _SEASONS_KNOWN = 3  # of the longest season: at least these
@@ -244,11 +253,11 @@ class Forecaster(TabularModel):
         )
         return newest_of(pasts, origins, histories, str(self.forecast.time))
 
-    def _scored(self, x: History, options: ResolvedOptions) -> Arrays:
+    def _scored(self, x: History, options: ResolvedOptions, pause: Pause) -> Arrays:
         """The arrays of the answer about anomalies, for the summary; {} if none are asked for."""
         if not isinstance(x.newest, Newest):
             return {}
-        forecast = self.roll_out(x.newest.history, options)
+        forecast = self.roll_out(x.newest.history, options, pause)
         rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
         found = x.newest.scores(forecast, rate)
         series = {} if x.series is None else {"series": np.array(x.series, object)}
@@ -289,13 +298,19 @@ class Forecaster(TabularModel):
 
     def predict_rows(self, x: Tensor | History, options: BatchOptions) -> RowPrediction:
         """`predict` for the result of `read`; for encoded windows it predicts the next change."""
+        return self.predict_pausing(x, options, go_on)
+
+    def predict_pausing(
+        self, x: Tensor | History, options: BatchOptions, pause: Pause
+    ) -> RowPrediction:
+        """With a pause before each step of each chunk of weight draws."""
         if not isinstance(x, History):
-            return super().predict_rows(x, options)
+            return super().predict_pausing(x, options, pause)
         options = self.resolve(options)
         made: list[Forecast] = []
 
         def summarise(samples: int) -> Arrays:
-            made[:] = [self.roll_out(x, replace(options, samples=samples))]
+            made[:] = [self.roll_out(x, replace(options, samples=samples), pause)]
             return self._with_error(made[0].summarise(options), options, samples)
 
         if options.target_mc_error is None:
@@ -303,7 +318,7 @@ class Forecaster(TabularModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        summary |= self._scored(x, used) | _named(x)
+        summary |= self._scored(x, used, pause) | _named(x)
         answer = self._explained(
             to_prediction(summary, used, self.detector(options.prune), None), x
         )
@@ -359,16 +374,18 @@ class Forecaster(TabularModel):
         """The forecast, which has its reasons already."""
         return prediction
 
-    def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
+    def roll_out(
+        self, history: History, options: ResolvedOptions, pause: Pause = go_on
+    ) -> Forecast:
         """Draw sample paths of the network and of the classical members."""
         split = self.split(options.prune, options.samples)
         parts = []
         if split.network:
-            parts.append(split.repeated(self._network_paths(history, options, split)))
+            parts.append(split.repeated(self._network_paths(history, options, split, pause)))
         if split.classics:
             assert self.classics is not None
             assert history.known is not None
-            asked = Asked(history.horizon, split.classics, split.paths, options.seed)
+            asked = Asked(history.horizon, split.classics, split.paths, options.seed, pause)
             found = self.classics.paths(history.known, asked, history.regressors)
             parts.append(found.to(history.past.device))
         drawn = Paths.concatenate(parts, dim=0)
@@ -376,9 +393,11 @@ class Forecaster(TabularModel):
         assert calibration is None or isinstance(calibration, PathCalibration)
         return Forecast(drawn, self.frame.observation, calibration, options.seed, history.groups)
 
-    def _network_paths(self, history: History, options: ResolvedOptions, split: Split) -> Paths:
+    def _network_paths(
+        self, history: History, options: ResolvedOptions, split: Split, pause: Pause
+    ) -> Paths:
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
-        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
+        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths, pause)
         with threads_for(fitted.operations * len(history.past) * paths * split.network):
             return rollout.run(history, split.network, self.engine.memory_bytes)
 
@@ -420,7 +439,12 @@ class Forecaster(TabularModel):
         )
 
     def row_scores(
-        self, x: Tensor | History, truth: np.ndarray, options: PredictOptions
+        self,
+        x: Tensor | History,
+        truth: np.ndarray,
+        options: PredictOptions,
+        *,
+        by_class: bool = False,
     ) -> PerRowScores:
         """The scores of each step ahead whose truth is known; for windows, of each next change.
 
@@ -457,6 +481,39 @@ class Forecaster(TabularModel):
     ) -> tuple[Json, None]:
         """Back-test the held-out end of each series."""
         return self.score_origins(self.held_out_origins(columns), prune, samples), None
+
+    def fit_detector(self, prune: float, rows: Rows, columns: Columns) -> Detector:
+        """Fit the configured false-alarm rate to the steps of forecasts of the held-out end.
+
+        They are made as those of requests are: a step reads the drawn values of the steps before.
+        Forecasts overlap, so that all their steps together count as the held-out ones. These are
+        few: no step is flagged that is no more unusual than a share of the wanted rate of the
+        learned steps.
+        """
+        rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+        usual = self._ood_scores(self.held_out_origins(columns), prune)
+        weights = np.full(len(usual), min(1.0, len(rows) / len(usual)))
+        found = Detector.fit(DEFAULT_SCORES[self.task], usual, rate, weights)
+        learned = self._ood_scores(self._learned_origins(columns), prune)
+        least = np.quantile(learned[np.isfinite(learned)], 1 - rate) if len(learned) else 0.0
+        return replace(found, threshold=max(found.threshold, float(least)))
+
+    def _ood_scores(self, chosen: Sequence[Origin], prune: float) -> np.ndarray:
+        """The out-of-distribution score of each step of forecasts from these origins."""
+        if not chosen:
+            return np.array([])
+        options = self.resolve(PredictOptions(samples=DEFAULT_SAMPLES, prune=prune))
+        split = self.split(prune, options.samples)
+        if not split.network:  # more samples have some draws of it
+            split = Split.plan(options.samples, self.variant(prune).state.num_draws, 0.0)
+        paths = self._network_paths(self.histories(chosen), options, split, go_on)
+        return Forecast(split.repeated(paths)).ood_score().cpu().numpy()
+
+    def _learned_origins(self, columns: Columns) -> list[Origin]:
+        """The origins of forecasts whose steps lie before the held-out end of each series."""
+        series = split_series(columns, self.config.target, self.forecast, self.spacing)
+        before = [one.until(divide(len(one), self.config).scores) for one in series]
+        return find_origins(before, [self.frame.span] * len(before), self.frame.span, self.horizon)
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
         """Notes on variants whose paths diverge."""

@@ -83,6 +83,7 @@ class _Table:
             calibration=len(at(sets.calibration, sets.scores)),
             held_out=len(scores),
             columns=summarise_columns(learned, encoder, config.target, "number"),
+            described=len(learned[config.target]),
         )
         held_out = stacked.rows(stacked.between(sets.scores, never))
         seen = SeenSeries.fit(config, self.types, learned, [held_out])

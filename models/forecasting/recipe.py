@@ -31,7 +31,8 @@ from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.networks import Inputs
 
-Load = Callable[[Sequence[str]], Columns]
+Load = Callable[..., Columns]
+"""Reads columns by their names, all rows or a slice of them: `load(names)`, `load(names, rows)`."""
 
 _SMALL = 2_000  # windows
 # Beside classical members 300 were as good as 600 on eight series; panels have more to learn.

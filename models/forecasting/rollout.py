@@ -22,6 +22,7 @@ from models.forecasting.windows import Frame, Pasts
 from models.likelihoods import GaussianLikelihood
 from models.prediction.answers.reasons import Reason
 from models.prediction.noise import standard_normal
+from models.prediction.pauses import Pause, go_on
 from models.prediction.weight_draws import FittedDraws, Functions, evaluate
 
 # Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
@@ -131,8 +132,7 @@ def _ends(rows: slice) -> tuple[int | None, int | None]:
 class Paths:
     """The drawn value of each step, and the mean and variance of u given the path before it.
 
-    `changes` are the means of the network's draws, which come first, in standard deviations of the
-    changes in training.
+    `changes` are the mean relative changes that the network's draws predict; these come first.
     """
 
     values: PerStep
@@ -185,6 +185,7 @@ class Rollout:
     fitted: FittedDraws
     seed: int
     paths: int  # per weight draw
+    pause: Pause = go_on  # before each step of each chunk of draws
 
     @torch.inference_mode()
     def run(self, history: History, samples: int, memory_bytes: int) -> Paths:
@@ -220,6 +221,7 @@ class Rollout:
         frame, rows = self.frame, len(history.past)
         past = history.past.expand(stop - start, self.paths, rows, -1)
         for h in range(history.horizon):
+            self.pause()
             reading = frame.read(past)
             x = self._inputs(reading.inputs, history, h)
             outputs = evaluate(self.fitted.network, functions, x.float()).double()
@@ -232,7 +234,7 @@ class Rollout:
             value = mean + variance.sqrt() * normal
             seen = frame.observation.seen(value)
             past = torch.cat([past[..., 1:], seen.unsqueeze(-1)], dim=-1)
-            yield value, mean, variance, change
+            yield value, mean, variance, frame.change.mean + frame.change.std * change
 
     def _inputs(self, read: Tensor, history: History, h: int) -> Float[Tensor, "samples batch _"]:
         """The network's rows: window and dynamic inputs step by step, then static inputs."""

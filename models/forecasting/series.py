@@ -120,6 +120,13 @@ def number_keys(keys: np.ndarray) -> np.ndarray:
     return place[first]
 
 
+def _shortly(time: np.generic) -> str:
+    """The time without zeros that say nothing."""
+    if not isinstance(time, np.datetime64):
+        return str(time)
+    return str(np.datetime_as_string(np.array([time], "datetime64[us]"), unit="auto")[0])
+
+
 def _in_order(columns: Columns, rows: np.ndarray, target: str, config: ForecastConfig) -> Series:
     times = columns[str(config.time)][rows]
     order = np.argsort(times, kind="stable")
@@ -128,8 +135,8 @@ def _in_order(columns: Columns, rows: np.ndarray, target: str, config: ForecastC
     if (twice := times[1:] == times[:-1]).any():
         where = "" if key is None else f" of the series {key!r}"
         raise InvalidData(
-            f"two rows{where} are of {times[int(twice.argmax())]}: a series has one value at a "
-            "time; forecast.key names the column that distinguishes several series",
+            f"two rows{where} are of {_shortly(times[int(twice.argmax())])}: a series has one "
+            "value at a time; forecast.key names the column that distinguishes several series",
             "/forecast/key",
         )
     known = np.flatnonzero(present(columns[target][rows]))

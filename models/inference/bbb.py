@@ -37,7 +37,7 @@ from models.posteriors.priors import (
     build_prior,
 )
 from models.posteriors.reparameterisation import Reparameterised, reparameterise
-from models.tensors import TensorRecord
+from models.tensors import Constant, TensorRecord
 from models.training.distributed import Part
 
 # Initial scale × √fan-in, measured on tables of 277 to 927 rows: small enough for little noise in
@@ -164,7 +164,7 @@ class BayesByBackprop:
     def members(self) -> int:
         return self.layout.members
 
-    @property
+    @cached_property
     def part_weights(self) -> tuple[float, ...] | None:
         """The KL weight of each part of a stack; None if all have that of the method."""
         if not isinstance(self.network, Stack):
@@ -176,7 +176,11 @@ class BayesByBackprop:
         rest = 1.0 if rest is None or isinstance(rest, str) else rest
         return tuple(rest if weight is None else weight for weight in given)
 
-    @property
+    @cached_property
+    def _tempering(self) -> Constant:
+        return Constant(self.part_weights or ())
+
+    @cached_property
     def kl(self) -> KLConfig:
         """The weight of the KL; 1 if the parts have weights of their own, which `loss` applies."""
         config = self.config.kl
@@ -239,7 +243,7 @@ class BayesByBackprop:
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         tempered = None
         if self.part_weights is not None:
-            tempered = kl.dot(kl.new_tensor(self.part_weights))
+            tempered = kl.dot(self._tempering.like(kl))
         return negative_elbo(
             batch.weigh(nll), kl.sum(), self.num_data, kl_weight, part, tempered=tempered
         )

@@ -59,6 +59,9 @@ class JointModel(TrainedModel):
         """A copy with other members, such as these with their baselines."""
         return JointModel.of(tuple(members), self.dependence)
 
+    def without_records(self) -> "JointModel":
+        return self.with_members(member.without_records() for member in self.members)
+
     # What the model is
 
     @property

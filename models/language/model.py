@@ -17,6 +17,8 @@ from models.language.corpus import Corpus
 from models.language.evaluation import evaluate
 from models.language.prediction import (
     PADDING,
+    VALUES_PER_TEXT,
+    VALUES_PER_TOKEN,
     NextToken,
     TextPrediction,
     score,
@@ -28,6 +30,7 @@ from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
 from models.prediction.answers.questions import not_answered
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
+from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import epistemic_share
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
@@ -112,6 +115,10 @@ class BayesianLanguageModel(TrainedModel):
         """The probabilities of all tokens, in float64."""
         return 8 * len(self.vocabulary)
 
+    def values_per_row(self, options: ResolvedOptions) -> int:
+        """The next tokens, and what every text has."""
+        return VALUES_PER_TEXT + VALUES_PER_TOKEN * min(options.top, len(self.vocabulary))
+
     def num_steps(self, columns: Columns) -> int:
         """The steps of the longest text, including its end."""
         texts = columns[self.config.target]
@@ -147,9 +154,15 @@ class BayesianLanguageModel(TrainedModel):
 
     def predict_rows(self, x: Int[Tensor, "texts steps"], options: BatchOptions) -> TextPrediction:
         """`predict` for encoded texts."""
+        return self.predict_pausing(x, options, go_on)
+
+    def predict_pausing(
+        self, x: Int[Tensor, "texts steps"], options: BatchOptions, pause: Pause
+    ) -> TextPrediction:
+        """With a pause before each window of each chunk of samples."""
         options = self.resolve(options)
-        parts = [self._predict(part, options) for part in x.split(texts_at_once(self.network))]
-        return TextPrediction.joined(parts)
+        texts = x.split(texts_at_once(self.network))
+        return TextPrediction.joined([self._predict(part, options, pause) for part in texts])
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
         """Perplexities of a text with one line per row."""
@@ -162,10 +175,12 @@ class BayesianLanguageModel(TrainedModel):
         """The text as streams of this model's tokens."""
         return Corpus.of(self.vocabulary.stream(lines), num_streams)
 
-    def _predict(self, x: Int[Tensor, "texts steps"], options: ResolvedOptions) -> TextPrediction:
+    def _predict(
+        self, x: Int[Tensor, "texts steps"], options: ResolvedOptions, pause: Pause
+    ) -> TextPrediction:
         fitted, seed = self.fitted(options.prune), options.seed
         with threads_for(fitted.operations * x.numel() * options.samples):
-            scores = score(fitted, x, self.vocabulary.end, seed, options.samples)
+            scores = score(fitted, x, self.vocabulary.end, seed, options.samples, pause)
         lengths = (x[:, 1:] != PADDING).sum(1)
         log_likelihood = scores.log_likelihoods.sum(1)
         total = torch.special.entr(scores.probabilities).sum(1)

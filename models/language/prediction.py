@@ -30,6 +30,7 @@ from models.language.corpus import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
 from models.prediction.outputs import TEXTS, Output, part
+from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import Arrays, Prediction
 from models.prediction.weight_draws import FittedDraws, Functions
 
@@ -40,6 +41,8 @@ _WEIGHTS_BYTES = 128 * 2**20  # of samples that are drawn at once
 _WINDOW_BYTES = 32 * 2**20  # of gates and states that are computed at once
 _WINDOW_STEPS = 50  # of a text; longer windows do not make the inputs' products faster
 _CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
+# In the answer: a token with its names and its probability takes as much text as three numbers.
+VALUES_PER_TEXT, VALUES_PER_TOKEN = 5, 3
 PADDING = -1  # after the end of a text that is shorter than the longest
 
 
@@ -95,7 +98,9 @@ class TextPrediction(Prediction):
     def num_values(self) -> int:
         """About how many numbers the response has."""
         tokens = sum(len(values) for values in self.token_log_likelihoods)
-        return tokens + sum(2 * len(found) + 5 for found in self.next_tokens)
+        return tokens + sum(
+            VALUES_PER_TOKEN * len(found) + VALUES_PER_TEXT for found in self.next_tokens
+        )
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,13 @@ class Scores:
 
 
 @torch.inference_mode()
-def score(
-    fitted: FittedDraws, x: Int[Tensor, "texts steps"], end: int, seed: int, samples: int
+def score(  # noqa: PLR0917 - what is read, the draws, and who may run in between
+    fitted: FittedDraws,
+    x: Int[Tensor, "texts steps"],
+    end: int,
+    seed: int,
+    samples: int,
+    pause: Pause = go_on,
 ) -> Scores:
     """Scores of encoded texts that begin and end with an end token, padded at the right."""
     network = _language_model(fitted)
@@ -119,7 +129,7 @@ def score(
     probabilities = torch.zeros(len(x), network.num_outputs, dtype=torch.float64, device=x.device)
     entropies = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     for functions in _functions(fitted, seed, samples, len(x) * steps):
-        ends = _read(network, functions, inputs, targets, steps, mixture)
+        ends = _read(network, functions, inputs, targets, steps, mixture, pause)
         for weights, s, _ in _parts(network, functions, ends):
             probs = network.decoder(weights, ends[s]).squeeze(2).double().softmax(-1)
             probabilities += probs.sum(0)
@@ -199,12 +209,14 @@ def _read(  # noqa: PLR0917 - inputs and where results are added
     targets: Int[Tensor, "texts steps"],
     steps: int,
     mixture: Float[Tensor, "texts steps"],
+    pause: Pause,
 ) -> Float[Tensor, "samples texts 1 hidden"]:
     """Add exp C_s,t of these samples to exp `mixture`; return each text's last hidden state."""
     last = (targets != PADDING).sum(1) - 1
     texts = torch.arange(len(last), device=last.device)
     ends, so_far, states = mixture.new_zeros(()), mixture.new_zeros(()), None
     for start in range(0, inputs.shape[1], steps):
+        pause()
         window = slice(start, min(start + steps, inputs.shape[1]))
         hidden, states = network.read(functions.weights, inputs[:, window], states, functions.masks)
         hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)

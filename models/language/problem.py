@@ -62,6 +62,10 @@ class TextProblem:
         """Nothing: texts have no features."""
         return {}
 
+    def held_out(self, model: Any) -> Json:
+        """Nothing: a text has no single true value."""
+        return {}
+
 
 def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProblem:
     """Build the problem: half of the held-out lines choose the epoch, the others are scored.

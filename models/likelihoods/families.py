@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
-from torch.special import log_ndtr, ndtri
+from torch.special import erfcx, log_ndtr, ndtri
 
 from models.likelihoods.incomplete_beta import student_survival
 
@@ -26,6 +26,8 @@ Index = Int[Tensor, "some"] | slice
 # Below this width the probability of an interval is density × width: the relative error is
 # width² |f''/f|/24, and a difference of distribution functions would lose more digits.
 _NARROW = 0.02
+_LOG_NARROW = math.log(_NARROW)
+_FAR = -10.0  # t, down to which float32 keeps 5 digits of t²/2 + log Φ(t)
 _NODES = 32  # of the quadrature of Student's distribution function; its error is below 1e-7
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -78,8 +80,15 @@ class Family(Protocol):
         """A t above which there is at most the probability `tail`."""
         ...
 
-    def log_interval(self, low: Values, high: Values, open_low: Open, open_high: Open) -> Values:
-        """log P(low < T < high); an open end counts as infinite, whatever its value."""
+    def log_interval(
+        self, low: Values, high: Values, log_width: Values, open_low: Open, open_high: Open
+    ) -> Values:
+        """log P(low < T < high); an open end counts as infinite, whatever its value.
+
+        Args:
+            log_width: log(high − low). As a difference it has no digits left where the ends are far
+                from 0 and close together: of whole numbers such as prices both are the same float.
+        """
         ...
 
 
@@ -91,6 +100,14 @@ def log1mexp(d: Values) -> Values:
         torch.log(-torch.expm1(-torch.where(small, d, 1.0))),
         torch.log1p(-torch.exp(-torch.where(small, 1.0, d))),
     )
+
+
+def log1mexp_of_log(log_d: Values) -> Values:
+    """log(1 − e^−d), given log d: by the series of small d, which may be 0 as a float."""
+    tiny = log_d < _LOG_NARROW
+    d = log_d.clamp(max=_LOG_NARROW).exp()
+    series = log_d - 0.5 * d + d.square() / 24  # the error is d⁴/2880
+    return torch.where(tiny, series, log1mexp(torch.where(tiny, 1.0, log_d).exp()))
 
 
 @dataclass(frozen=True)
@@ -136,11 +153,12 @@ class Logistic:
     def tail_bound(self, tail: Values) -> Values:
         return -torch.logit(tail)
 
-    def log_interval(self, low: Values, high: Values, open_low: Open, open_high: Open) -> Values:
+    def log_interval(
+        self, low: Values, high: Values, log_width: Values, open_low: Open, open_high: Open
+    ) -> Values:
         """log σ(high) + log σ(−low) + log(1 − e^(low − high)), which is exact."""
         zero = high.new_zeros(())
-        width = torch.where(open_low | open_high, 1.0, high - low)
-        inner = torch.where(open_low | open_high, zero, log1mexp(width))
+        inner = torch.where(open_low | open_high, zero, log1mexp_of_log(log_width))
         return (
             torch.where(open_high, zero, logsigmoid(high))
             + torch.where(open_low, zero, logsigmoid(-low))
@@ -171,7 +189,11 @@ class Normal:
         return 0.5 * torch.erfc(t * math.sqrt(0.5))
 
     def log_cdf(self, t: Values) -> Values:
-        return log_ndtr(t)
+        """log Φ(t); far below 0 not torch's, whose gradient exp(−t²/2 − log Φ(t)) overflows."""
+        far = t < _FAR
+        below, above = torch.where(far, t, _FAR), torch.where(far, _FAR, t)
+        tail = (0.5 * erfcx(below * -math.sqrt(0.5))).log() - 0.5 * below.square()
+        return torch.where(far, tail, log_ndtr(above))
 
     def shortfall(self, t: Values) -> Values:
         return (t * self.cdf(t) + self.density(t)).clamp(min=0)
@@ -188,13 +210,16 @@ class Normal:
     def tail_bound(self, tail: Values) -> Values:
         return -ndtri(tail)
 
-    def log_interval(self, low: Values, high: Values, open_low: Open, open_high: Open) -> Values:
-        def between(low: Values, high: Values) -> Values:
-            """Both ends below 0."""
+    def log_interval(
+        self, low: Values, high: Values, log_width: Values, open_low: Open, open_high: Open
+    ) -> Values:
+        def between(low: Values, high: Values, width: Values) -> Values:
+            """Both ends below 0, where the slope of log Φ(t) is above −t."""
             upper = self.log_cdf(high)
-            return upper + log1mexp(upper - self.log_cdf(low))
+            least = width * high.neg().clamp(min=0)  # all that is left of digits far from 0
+            return upper + log1mexp(torch.maximum(upper - self.log_cdf(low), least))
 
-        return _log_interval(self, between, low, high, open_low, open_high)
+        return _log_interval(self, between, low, high, log_width, open_low, open_high)
 
 
 @dataclass(frozen=True)
@@ -256,13 +281,15 @@ class Student:
         """Chebyshev: P(T > t) ≤ variance/(2t²)."""
         return (0.5 * torch.as_tensor(self.variance).max() / tail).sqrt()
 
-    def log_interval(self, low: Values, high: Values, open_low: Open, open_high: Open) -> Values:
-        def between(low: Values, high: Values) -> Values:
+    def log_interval(
+        self, low: Values, high: Values, log_width: Values, open_low: Open, open_high: Open
+    ) -> Values:
+        def between(low: Values, high: Values, width: Values) -> Values:
             """Both ends below 0."""
             mass = self.cdf(high) - self.cdf(low)
             return mass.clamp(min=torch.finfo(mass.dtype).tiny).log()
 
-        return _log_interval(self, between, low, high, open_low, open_high)
+        return _log_interval(self, between, low, high, log_width, open_low, open_high)
 
     def _tail(self, t: Values) -> Values:
         """P(T > t) for t ≥ 0."""
@@ -287,9 +314,10 @@ def _legendre() -> tuple[tuple[float, float], ...]:
 
 def _log_interval(  # noqa: PLR0917 - in the order of `Family.log_interval`
     family: Family,
-    between: Callable[[Values, Values], Values],
+    between: Callable[[Values, Values, Values], Values],
     low: Values,
     high: Values,
+    log_width: Values,
     open_low: Open,
     open_high: Open,
 ) -> Values:
@@ -298,12 +326,14 @@ def _log_interval(  # noqa: PLR0917 - in the order of `Family.log_interval`
         torch.where(open_low, high - 1, low),
         torch.where(open_high, low + 1, high),
     )
-    width, middle = closed_high - closed_low, 0.5 * (closed_low + closed_high)
+    log_width = torch.where(open_low | open_high, 0.0, log_width)
+    middle = 0.5 * (closed_low + closed_high)
     top = torch.where(middle > 0, -closed_low, closed_high)
     # An interval around 0 has its upper end above 0, where digits are lost only of large numbers.
-    exact = between(top - width.clamp(min=_NARROW), top)
-    narrow = family.log_prob(middle) + width.clamp(min=1e-30).log()
-    inside = torch.where(width < _NARROW, narrow, exact)
+    width = log_width.clamp(min=_LOG_NARROW).exp()
+    exact = between(top - width, top, width)
+    narrow = family.log_prob(middle) + log_width
+    inside = torch.where(log_width < _LOG_NARROW, narrow, exact)
     only_high, only_low = family.log_cdf(high), family.log_cdf(-low)
     return torch.where(
         open_low,

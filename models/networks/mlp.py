@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -61,12 +62,12 @@ class MLP:
         path = Dense("skip", in_features, out_features, biased=False)
         return cls(dense, config.activation, path if skip and len(dense) > 1 else None)
 
-    @property
+    @cached_property
     def layers(self) -> tuple[Dense, ...]:
         """All layers with weights; the last dense layer is the last one."""
         return self.dense if self.skip is None else (self.skip, *self.dense)
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
         return layout_of(self.layers)

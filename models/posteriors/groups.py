@@ -1,14 +1,19 @@
 """Groups of weights that share a learned prior scale, and sums over them.
 
 A tensor's groups are one axis of a view, so that thousands of groups cost one reduction per tensor.
+What follows from the shapes alone is computed once: a training step on a small table asks for it
+dozens of times.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from models.tensors import Constant
 
 Vector = Float[Tensor, "weights"]
 PerGroup = Float[Tensor, "groups"]
@@ -30,11 +35,11 @@ class TensorGroups:
     shape: tuple[int, int, int]
     first: int
 
-    @property
+    @cached_property
     def count(self) -> int:
         return self.shape[0] * self.shape[2]
 
-    @property
+    @cached_property
     def stop(self) -> int:
         return self.start + self.count * self.shape[1]
 
@@ -46,21 +51,26 @@ class PartGroups:
     members: int
     tensors: tuple[TensorGroups, ...]
 
-    @property
+    @cached_property
     def num_weights(self) -> int:
         """Weights of one member."""
         return max(each.stop for each in self.tensors)
 
-    @property
+    @cached_property
     def num_groups(self) -> int:
         """Groups of one member."""
         return max(each.first + each.count for each in self.tensors)
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether each group is one slice of the vector."""
         separate = self.num_groups == len(self.tensors)
         return self.members == 1 and separate and all(each.count == 1 for each in self.tensors)
+
+    @cached_property
+    def tensor_sizes(self) -> list[int]:
+        """Weights of each tensor of a member; together all of its weights, in this order."""
+        return [each.stop - each.start for each in self.tensors]
 
 
 @dataclass(frozen=True)
@@ -84,17 +94,17 @@ class Groups:
         """One group for each part."""
         return cls(tuple(PartGroups(1, (TensorGroups(0, (1, n, 1), 0),)) for n in part_sizes))
 
-    @property
+    @cached_property
     def part_sizes(self) -> list[int]:
         """Weights of each part, all its members together."""
         return [part.members * part.num_weights for part in self.parts]
 
-    @property
+    @cached_property
     def part_counts(self) -> list[int]:
         """Groups of each part, all its members together."""
         return [part.members * part.num_groups for part in self.parts]
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether each group is one slice of the vector."""
         return all(part.is_whole for part in self.parts)
@@ -103,11 +113,15 @@ class Groups:
         """Number of weights of each group that are not pruned."""
         if mask is not None:
             return self.sums(mask.to(like.dtype))
-        sizes = like.new_zeros(sum(self.part_counts))
+        return self._sizes.like(like)
+
+    @cached_property
+    def _sizes(self) -> Constant:
+        sizes = torch.zeros(sum(self.part_counts), dtype=torch.float64)
         tensors = (each for part in self.parts for each in part.tensors)
         for each, found in zip(tensors, self.views_of_groups(sizes), strict=True):
             found.add_(each.shape[1])
-        return sizes
+        return Constant(tuple(sizes.tolist()))
 
     def sums(self, values: Vector) -> PerGroup:
         """Sum the values of each group."""
@@ -128,21 +142,24 @@ class Groups:
 
     def views(self, values: Vector) -> Iterator[Float[Tensor, "members outer size inner"]]:
         """Yield a view of each tensor's values."""
-        for part, vector in zip(self.parts, values.split(self.part_sizes), strict=True):
+        vectors = torch.split_with_sizes(values, self.part_sizes)
+        for part, vector in zip(self.parts, vectors, strict=True):
             rows = vector.view(part.members, -1)
-            for each in part.tensors:
-                yield rows[:, each.start : each.stop].unflatten(1, each.shape)
+            pieces = torch.split_with_sizes(rows, part.tensor_sizes, 1)
+            for each, piece in zip(part.tensors, pieces, strict=True):
+                yield piece.view(part.members, *each.shape)
 
     def views_of_groups(
         self, by_group: PerGroup
     ) -> Iterator[Float[Tensor, "members outer 1 inner"]]:
         """Yield a view of the values of each tensor's groups, which broadcasts against `views`."""
-        for part, values in zip(self.parts, by_group.split(self.part_counts), strict=True):
+        parts = torch.split_with_sizes(by_group, self.part_counts)
+        for part, values in zip(self.parts, parts, strict=True):
             rows = values.view(part.members, -1)
             for each in part.tensors:
                 outer, _, inner = each.shape
-                found = rows[:, each.first : each.first + each.count]
-                yield found.unflatten(1, (outer, 1, inner))
+                found = rows.narrow(1, each.first, each.count)
+                yield found.view(part.members, outer, 1, inner)
 
     def by_part(self, by_group: PerGroup) -> Float[Tensor, "parts"]:
         """Sum the groups of each part."""

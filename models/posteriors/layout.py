@@ -2,12 +2,13 @@
 
 Methods of inference work on the vector w (one product, one reduction, one fused optimiser step);
 networks read the named tensors. Splitting the vector is free in the forward pass and costs one
-concatenation in the backward pass.
+concatenation in the backward pass. Sizes are computed once: each step of a training asks for them.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Shaped
@@ -23,11 +24,11 @@ class Layout:
 
     shapes: Mapping[str, tuple[int, ...]]
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         return [math.prod(shape) for shape in self.shapes.values()]
 
-    @property
+    @cached_property
     def num_weights(self) -> int:
         return sum(self.sizes)
 
@@ -36,14 +37,14 @@ class Layout:
         """Number of networks whose weights the vector holds."""
         return 1
 
-    @property
+    @cached_property
     def part_sizes(self) -> list[int]:
         """Lengths of the parts of the vector, one for each set of members of equal shape."""
         return [self.num_weights]
 
     def split(self, vector: Shaped[Tensor, "*samples weights"]) -> tuple[Tensor, ...]:
         """Return the vector's slices, one flat slice per tensor."""
-        return torch.split(vector, self.sizes, dim=-1)
+        return torch.split_with_sizes(vector, self.sizes, dim=-1)
 
     def blocks(self, vector: Shaped[Tensor, "*samples weights"]) -> tuple[Tensor, ...]:
         """Return views [*samples, members, weights of a member], one per part."""
@@ -91,7 +92,7 @@ class StackedLayout(Layout):
     def members(self) -> int:
         return sum(self._part_members)
 
-    @property
+    @cached_property
     def _part_members(self) -> list[int]:
         inner = self.inner or (1,) * len(self.parts)
         return [count * each for (count, _), each in zip(self.parts, inner, strict=True)]
@@ -100,7 +101,7 @@ class StackedLayout(Layout):
         pairs = zip(values.split(self._part_members, dim=-1), self.parts, strict=True)
         return tuple(part.unflatten(-1, (count, -1)) for part, (count, _) in pairs)
 
-    @property
+    @cached_property
     def part_sizes(self) -> list[int]:
         return [members * layout.num_weights for members, layout in self.parts]
 
@@ -110,7 +111,9 @@ class StackedLayout(Layout):
         return tuple(piece for block, (_, layout) in pairs for piece in layout.split(block))
 
     def blocks(self, vector: Shaped[Tensor, "*samples weights"]) -> tuple[Tensor, ...]:
-        pairs = zip(torch.split(vector, self.part_sizes, dim=-1), self.parts, strict=True)
+        pairs = zip(
+            torch.split_with_sizes(vector, self.part_sizes, dim=-1), self.parts, strict=True
+        )
         return tuple(slice_.unflatten(-1, (members, -1)) for slice_, (members, _) in pairs)
 
     def unflatten(self, vector: Shaped[Tensor, "*samples weights"]) -> dict[str, Tensor]:

@@ -100,8 +100,7 @@ class _Reparameterise(Function):
         ∂/∂ρ = ∂/∂σ · sigmoid(ρ)
         """
         loc, scale, noise, mask, negative, exponential = ctx.saved_tensors
-        by_loc = torch.zeros_like(loc) if by_first is None else by_first.clone()
-        by_sigma = torch.zeros_like(scale)
+        by_sigma = torch.zeros_like(scale) if by_log is None else torch.empty_like(scale)
         if by_log is not None:
             sizes = ctx.groups.part_sizes
             for part, one, sigma in zip(
@@ -114,11 +113,13 @@ class _Reparameterise(Function):
             by_sigma.addcmul_(scale, by_variance, value=2)
         if noise is not None and by_first is not None:
             by_sigma.addcmul_(by_first, noise)
+        by_loc = torch.zeros_like(loc) if by_first is None else by_first
         if by_squares is not None:
-            views = map(ctx.groups.views, (loc, scale, by_loc, by_sigma))
+            known, by_loc = by_loc, torch.empty_like(loc)  # autograd's gradient is not written to
+            views = map(ctx.groups.views, (loc, scale, known, by_loc, by_sigma))
             by_group = ctx.groups.views_of_groups(2 * by_squares)
-            for q, m, s, out_m, out_s in zip(by_group, *views, strict=True):
-                out_m.addcmul_(m, q)
+            for q, m, s, given, out_m, out_s in zip(by_group, *views, strict=True):
+                torch.addcmul(given, m, q, out=out_m)
                 out_s.addcmul_(s, q)
         by_rho = torch.ops.aten.log_sigmoid_backward(by_sigma, negative, exponential)
         if mask is not None:

@@ -126,5 +126,6 @@ def until_accurate(
         worst = worst_error(summary)
         if worst <= target or samples == max_samples:
             return summary, samples
-        needed = samples * _MARGIN * (worst / target) ** 2
+        ratio = worst / target  # infinite rather than an error, where a power would overflow
+        needed = samples * _MARGIN * ratio * ratio
         samples = max_samples if needed > max_samples else max(math.ceil(needed), samples + 1)

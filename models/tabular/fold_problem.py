@@ -30,6 +30,8 @@ from models.tabular.model import TabularModel, make_ready
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
 from models.tabular.task import RowTask
 
+MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
+_LEAST_EPOCHS = 3
 _CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
 _CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
 _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
@@ -88,7 +90,7 @@ class FoldProblem(RowProblem):
     def finish(self, model: Any) -> TabularModel:
         """The model, calibrated by out-of-fold predictions and scored on held-out rows."""
         variants = {
-            prune: replace(variant, calibration=self._calibrate(variant.state))
+            prune: replace(variant, calibration=self.calibrated(variant.state))
             for prune, variant in model.variants_by_prune.items()
         }
         return super().finish(model.with_variants(variants))
@@ -97,7 +99,12 @@ class FoldProblem(RowProblem):
         """The learning rows, each predicted out of fold; of many `MAX_RESIDUALS`, evenly spread."""
         return self._out_of_fold(state, MAX_RESIDUALS)
 
-    def _calibrate(self, state: State) -> Calibration:
+    def epochs_on_all_rows(self, best: int) -> int:
+        """Epochs of the fit to all rows, where the race took `best` on some of them."""
+        batches = self.task.num_batches(self.model.config.training)
+        return max(_LEAST_EPOCHS, min(best, MAX_STEPS // batches))
+
+    def calibrated(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
         some = list(self._out_of_fold(state, _SCALING_ROWS))
         largest = max(len(self.folds.rows(fold)) for fold in range(self.folds.count))

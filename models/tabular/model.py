@@ -1,7 +1,7 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -88,6 +88,7 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
+from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import (
     Arrays,
     ClassName,
@@ -102,10 +103,12 @@ from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
 from models.randomness import generator
+from models.tabular.held_out import describe, most_rows
 
 T = TypeVar("T")
 
 LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
+_PAUSE_PAIRS = 2**17  # rows × samples between two pauses
 
 # By task, the default score of `models.evaluation.out_of_distribution` (see docs/method.md).
 DEFAULT_SCORES: Mapping[str, str] = {
@@ -280,14 +283,20 @@ class TabularModel(TrainedModel):
 
         A row's prediction does not depend on the other rows: requests may be joined and cut.
         """
+        return self.predict_pausing(x, options, go_on)
+
+    def predict_pausing(
+        self, x: Float[Tensor, "rows inputs"], options: BatchOptions, pause: Pause
+    ) -> RowPrediction:
+        """With pauses while more and more samples are drawn for `target_mc_error`."""
         options = self.resolve(options)
         fitted = self.fitted(options.prune)
 
         def summarise_with(samples: int) -> Arrays:
-            return self._summary(fitted, x, options.with_samples(samples))
+            return self._paused(fitted, x, options.with_samples(samples), pause)
 
         if options.target_mc_error is None or options.sampler == "moments":
-            summary, samples = summarise_with(options.samples), options.samples
+            summary, samples = self._summary(fitted, x, options), options.samples
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
@@ -296,13 +305,17 @@ class TabularModel(TrainedModel):
             summary["ood_score"] = self.surprise(x)
         answer = self._compared(to_prediction(summary, used, detector, self.classes), x)
         if options.return_draws:
-            calibration = self._calibration_of(options.prune)
-            draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
-            answer = replace(answer, draws=draws)
+            answer = replace(answer, draws=self.draws_of(x, used))
         if options.explain:
             contributions = self._explain(fitted, x, used, answer)
             answer = replace(answer, answers={**answer.answers, CONTRIBUTIONS: contributions})
         return answer
+
+    def draws_of(self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions) -> np.ndarray:
+        """What `predict_rows` returns as `draws`: all rows of each function."""
+        calibration = self._calibration_of(options.prune)
+        fitted = self.fitted(options.prune)
+        return self.engine.draws(fitted, x, options.seed, options.samples, calibration)
 
     @property
     def num_explained(self) -> int:
@@ -345,20 +358,37 @@ class TabularModel(TrainedModel):
             InvalidData: if no row has one, or the weights of all are 0.
             InvalidInput: for missing columns, or classes never seen in training.
         """
-        weight = self.config.weight if self.config.weight in columns else None
-        labelled = UsableRows.of(columns, self.config.target, weight).index
-        if not labelled.size:
-            weighed = "" if weight is None else " and a weight above 0"
-            raise InvalidData(
-                f"no row has a {self.config.target!r} to compare with{weighed}", "/dataset"
-            )
-        columns = {name: values[labelled] for name, values in columns.items()}
-        truth = columns[self.config.target]
+        return self.evaluate_blocks([columns], prune=prune, samples=samples)
+
+    def evaluate_blocks(
+        self, blocks: Iterable[Columns], *, prune: float = 0.0, samples: int = 100
+    ) -> Json:
+        """Of each block nothing but the scores of its rows stays in memory; series are joined."""
+        if not self.has_independent_rows:
+            return super().evaluate_blocks(blocks, prune=prune)
         options = PredictOptions(prune=prune, samples=samples)
-        scores = self._row_scores(self.encode(columns), truth, options, by_class=True)
-        if weight is not None:
-            scores |= {WEIGHT: torch.from_numpy(columns[weight].astype(np.float64))}
-        return self._summarise(scores)
+        parts, weighed = [], False
+        for columns in blocks:
+            weight = self.config.weight if self.config.weight in columns else None
+            weighed = weight is not None
+            labelled = UsableRows.of(columns, self.config.target, weight).index
+            if not labelled.size:
+                continue
+            side = {name: values[labelled] for name, values in columns.items()}
+            truth = side[self.config.target]
+            scores = self._row_scores(self.encode(side), truth, options, by_class=True)
+            if weight is not None:
+                scores |= {WEIGHT: torch.from_numpy(side[weight].astype(np.float64))}
+            parts.append(scores)
+        if not parts:
+            also = " and a weight above 0" if weighed else ""
+            raise InvalidData(
+                f"no row has a {self.config.target!r} to compare with{also}", "/dataset"
+            )
+        names = list(parts[0])  # the blocks of a score are freed once they are joined
+        return self._summarise(
+            {name: torch.cat([part.pop(name) for part in parts]) for name in names}
+        )
 
     def _summarise(self, scores: PerRowScores) -> Json:
         """The metrics of rows, with those by class if they have what these need."""
@@ -375,18 +405,24 @@ class TabularModel(TrainedModel):
         return metrics | by_class | sets | {"standard_errors": errors}
 
     def row_scores(
-        self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
+        self,
+        x: Float[Tensor, "rows inputs"],
+        truth: np.ndarray,
+        options: PredictOptions,
+        *,
+        by_class: bool = False,
     ) -> PerRowScores:
         """The scores of each row whose truth is known (`models.evaluation.metrics`), in row order.
 
         Args:
             truth: a target per row in the caller's units; NaN or None if it is unknown.
+            by_class: see `models.evaluation.metrics.row_scores`.
 
         Raises:
             InvalidInput: for classes never seen in training.
             UnknownVariant: for a pruning fraction that is not stored.
         """
-        return self._row_scores(x, truth, options, by_class=False)
+        return self._row_scores(x, truth, options, by_class=by_class)
 
     def _row_scores(
         self,
@@ -424,6 +460,19 @@ class TabularModel(TrainedModel):
             fitted, held_out, sampler, seed, samples, calibration, by_class=True
         )
         return self._summarise(scores), scores["log_likelihood"]
+
+    def describe_held_out(self, held_out: Rows, samples: int) -> Json:
+        """What charts show of rows that no weight was fitted to; empty of a forecaster.
+
+        See `models.tabular.held_out`.
+        """
+        if not self.has_independent_rows:
+            return {}
+        few = evenly_spread(len(held_out), most_rows(self.classes)).to(held_out.inputs.device)
+        fitted, rows = self.fitted(0.0), held_out[few]
+        with torch.inference_mode(), threads_for(fitted.operations * len(rows) * samples):
+            parts = self.engine.labelled(fitted, rows, self.samplers[0], self.default_seed, samples)
+            return describe(parts, self._calibration_of(0.0), self.classes)
 
     @property
     def expects_scores(self) -> bool:
@@ -531,12 +580,15 @@ class TabularModel(TrainedModel):
         name = DEFAULT_SCORES[self.task] if self.unlike is None else SURPRISE
         return self.variant(prune).detector or Detector(name)
 
-    def fit_detector(self, prune: float, rows: Rows) -> Detector:
+    def fit_detector(self, prune: float, rows: Rows, columns: Columns) -> Detector:
         """Fit the configured false-alarm rate to rows that no weight was fitted to.
 
         A row that is as surprising as can be counts as above any threshold. Where held-out rows are
         few, their largest surprise may be an ordinary one. So no row is flagged that is no more
         surprising than a share of the wanted rate of the training rows.
+
+        Args:
+            columns: the table that the rows are from, which only a forecaster reads.
         """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
         scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
@@ -686,9 +738,7 @@ class TabularModel(TrainedModel):
     def values_per_sample(self, options: ResolvedOptions) -> int:
         """Values of a row's draws or answers, and the rows that explain it."""
         explained = self.explainer.evaluations if options.explain and self.explainer else 0
-        if self.classes is None:
-            return values_per_sample(options) + explained
-        return (len(self.classes) if options.return_draws else 1) + explained
+        return values_per_sample(options, len(self.classes or ())) + explained
 
     def blank(self, size: int) -> Encoded:
         """Rows that lack all values and rows that lack none, in turn."""
@@ -762,6 +812,14 @@ class TabularModel(TrainedModel):
         """The calibration of rows; None for paths, whose calibration is not of single windows."""
         found = self.variant(prune).calibration
         return None if isinstance(found, PathCalibration) else found
+
+    def _paused(self, fitted: Ready, x: Tensor, options: ResolvedOptions, pause: Pause) -> Arrays:
+        """`_summary`, with a pause before each block of rows."""
+        parts = []
+        for block in x.split(max(1, _PAUSE_PAIRS // options.samples)):
+            pause()
+            parts.append(self._summary(fitted, block, options))
+        return concatenate(parts)
 
     def _summary(
         self, fitted: Ready, x: Tensor, options: ResolvedOptions, score: str | None = None

@@ -1,7 +1,7 @@
 """Makes the training problem of a table: drops, splits and encodes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -45,14 +45,29 @@ from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile, summarise_columns
 
 
+@dataclass(frozen=True)
+class Assigned:
+    """The sets and folds of usable rows, where they are not chosen here."""
+
+    division: Division
+    folds: Int[np.ndarray, "rows"]
+
+
 def prepare(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    ranks: Ranks = ALONE,
+    assigned: Assigned | None = None,
 ) -> RowProblem:
     """Split and encode the rows of a table.
 
     Encoders and target scale are fitted to the training rows and to those that choose the epoch,
     because a refit learns from both. The classes are those of all rows, so that a rare class that
     is held out stops neither training nor scoring. Classes that no set has are noted.
+
+    Args:
+        assigned: sets and folds that are used instead of those that `config` gives.
 
     Raises:
         InvalidData: if too few rows have a target and a weight above 0, a weight is missing or
@@ -69,19 +84,27 @@ def prepare(
     key = _split_key(columns, config)
     class_target = _fit_classes(config, types, columns)
     numbers = None if class_target is None else class_numbers(columns[config.target])
-    split = divide_rows(config.training, len(usable.index), key, numbers)
+    split = (
+        divide_rows(config.training, len(usable.index), key, numbers)
+        if assigned is None
+        else assigned.division
+    )
     notes = [*usable.notes, *_notes_on(split, config)]
     if class_target is not None and numbers is not None:
         notes += notes_on_classes(class_target.classes, numbers, split)
-    weights = _weights(config, columns)
+    weights = row_weights(config, columns)
     if weights is not None:
         notes += notes_on_weights(weights, weights[split.calibration])
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
-    fitted_weights = _fitted_weights(config, weights, numbers, places)
-    learned_weights = None if fitted_weights is None else fitted_weights[places]
+    fit_weights = fitted_weights(config, weights, numbers, places)
+    learned_weights = None if fit_weights is None else fit_weights[places]
     classes = None if class_target is None else class_target.encode(learned[config.target]).numpy()
-    of_row = _assign_folds(config, learned, classes, None if key is None else key[places])
+    of_row = (
+        _assign_folds(config, learned, classes, None if key is None else key[places])
+        if assigned is None
+        else torch.from_numpy(assigned.folds[places])
+    )
     encoder, inputs = _encode(config, types, learned, classes, of_row, learned_weights)
     target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
@@ -95,7 +118,7 @@ def prepare(
         rows[torch.from_numpy(np.searchsorted(places, part))]
         for part in (split.training, split.stopping)
     )
-    calibration = _rows(model, columns, split.calibration, fitted_weights)
+    calibration = _rows(model, columns, split.calibration, fit_weights)
     refit = config.training.refit
     fitted = np.union1d(split.training, split.stopping) if refit else split.training
     profile = RowProfile(
@@ -250,7 +273,7 @@ def _fit_number(
     config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
 ) -> NumberTarget:
     """The target's scale and support, of several scales the one that suits a linear model."""
-    name, weights = config.target, _weights(config, learned)
+    name, weights = config.target, row_weights(config, learned)
     likelihood = DEFAULT_SHAPE if config.likelihood == "auto" else config.likelihood
     if not isinstance(likelihood, LikelihoodConfig):
         return NumberTarget.fit(learned[name], weights)
@@ -262,18 +285,18 @@ def _fit_number(
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
     # Without pieces, which a line does not need, and effects, which are made of these targets.
-    some_weights = _weights(config, some)
+    some_weights = row_weights(config, some)
     encoder = FeatureEncoder.fit(config.features or (), types, some, weights=some_weights)
     inputs, seed = encoder.encode(some), config.training.seed
     return rank(candidates, inputs, some[name], seed, some_weights)[0][0]
 
 
-def _weights(config: ModelConfig, side: Columns) -> Float[np.ndarray, "rows"] | None:
+def row_weights(config: ModelConfig, side: Columns) -> Float[np.ndarray, "rows"] | None:
     """The weights of rows, if the table has any."""
     return None if config.weight is None else side[config.weight].astype(np.float64)
 
 
-def _fitted_weights(
+def fitted_weights(
     config: ModelConfig,
     weights: Float[np.ndarray, "rows"] | None,
     numbers: Int[np.ndarray, "rows"] | None,

@@ -69,6 +69,11 @@ class RowProblem:
     def chooses(self) -> bool:
         return self.stopping is not None
 
+    @property
+    def sampled(self) -> Rows:
+        """Rows that what does not need all of them is fitted to."""
+        return self.rows
+
     def refit(self) -> "RowProblem":
         if self.stopping is None:
             return self
@@ -98,7 +103,7 @@ class RowProblem:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = model.calibrated(self.calibration, SCORE_SAMPLES)
-        model = model.fit_unlike(self.rows)
+        model = model.fit_unlike(self.sampled)
         x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():
             metrics, log_likelihoods = model.score(
@@ -113,7 +118,7 @@ class RowProblem:
                 sobol_factors=model.measure_sobol_factors(fraction, x),
                 bfloat16=found is not None and found.is_hidden,
                 rounding=found,
-                detector=model.fit_detector(fraction, self.scores),
+                detector=model.fit_detector(fraction, self.scores, self.columns),
                 promise=model.promise(fraction, self.scores),
                 samplers=model.measure_samplers(fraction, x),
             )
@@ -131,14 +136,20 @@ class RowProblem:
         """`measure_importance` on the rows for the metrics."""
         return measure_importance(model, self.scores.inputs, self.columns)
 
+    def held_out(self, model: Any) -> Json:
+        """`TabularModel.describe_held_out` of the rows for the metrics."""
+        found: Json = model.describe_held_out(self.scores, SCORE_SAMPLES)
+        return found
+
     def _background(self) -> Tensor | None:
         """Rows that explanations compare with; none for forecasts, which are not explained."""
         model = self.model
         if not model.has_independent_rows or not can_be_explained(model.encoder):
             return None
         training = model.config.training
-        read = self.rows.inputs[:, : len(model.encoder.feature_of_compact)]
-        rows = replace(self.rows, inputs=read)
+        some = self.sampled
+        read = some.inputs[:, : len(model.encoder.feature_of_compact)]
+        rows = replace(some, inputs=read)
         return choose_background(rows, training.seed, training.background)
 
 

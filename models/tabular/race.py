@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from models.config import MLPConfig
+from models.exceptions import Diverged
 from models.features.target_shapes import describe_shape
 from models.inference.members import concatenate
 from models.model import TrainedModel
@@ -16,12 +18,19 @@ from models.tabular.candidates import (
     plan_budget,
 )
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.selection import Attempt, best_of, describe, keep, notes_on, notes_on_shapes
+from models.tabular.selection import (
+    Attempt,
+    Dropped,
+    best_of,
+    describe,
+    keep,
+    notes_on,
+    notes_on_dropped,
+    notes_on_shapes,
+)
 from models.tabular.shapes import shapes_of
 from models.training.stages import Fit, Fitting, StageRunner
 
-MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
-_LEAST_EPOCHS = 3
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
 SHAPE_EPOCHS = 40
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
@@ -32,23 +41,32 @@ class Race:
     """Fits one candidate after the other. Which comes next follows from the scores so far.
 
     Of many rows some are raced on; the candidates that are kept are then fitted to all rows.
+    Candidates that diverge are dropped.
     """
 
     problem: FoldProblem
     stages: StageRunner
     attempts: list[Attempt] = field(default_factory=list)
+    tried: list[Candidate] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
 
     def run(self) -> tuple[TrainedModel, FoldProblem]:
-        """The model of the best candidates' members with its pruned variants, and its problem."""
+        """The model of the best candidates' members with its pruned variants, and its problem.
+
+        Raises:
+            Diverged: if all candidates diverge; the message is that of the last.
+        """
         raced = self.problem.thinned(self.budget.race_rows)
         first, shape_notes = self._first(raced)
         self._search(raced, first)
+        self._check_any(self.attempts)
         kept = keep(self.attempts, self.budget.most_kept)
         problem = joined(self.problem, [attempt.candidate for attempt in kept])
         fit, fitting = self._joined_fit(kept, raced), Fitting(problem, self.stages)
         self.stages.reporter.expect(fitting.epochs_left)
         model = fitting.finish(fitting.polish(fit))
-        selection, notes = describe(self.attempts, kept), notes_on(self.attempts, kept)
+        selection = describe(self.attempts, kept, self.dropped)
+        notes = (*notes_on(self.attempts, kept), *notes_on_dropped(self.dropped))
         return replace(
             model, selection=selection, notes=(*model.notes, *shape_notes, *notes)
         ), problem
@@ -70,7 +88,9 @@ class Race:
         tried = []
         for i, shape in enumerate(shapes_of(raced, self.budget.shapes)):
             candidate = replace(small, likelihood=shape.likelihood, target=shape.target)
-            tried.append((shape, self._fit(some, candidate, f"shape-{i}-")))
+            attempt = self._fit_or_drop(some, candidate, f"shape-{i}-", shape.name)
+            tried += [] if attempt is None else [(shape, attempt)]
+        self._check_any(tried)
         shape, _ = max(tried, key=lambda pair: pair[1].score)
         chosen = replace(first, likelihood=shape.likelihood, target=shape.target)
         return chosen, (describe_shape(shape.target), *notes_on_shapes(tried))
@@ -80,51 +100,81 @@ class Race:
         self._try(raced, first)
         self._try(raced, first.with_part(inputs="plain"))
         self._try(raced, first.with_part(inputs="plain", hidden=()))
-        self._try(raced, best_of(self.attempts).candidate.with_part(kl_weight=0.0))
+        self._vary(raced, kl_weight=0.0)
         for factor in (1 / KL_FACTOR, KL_FACTOR):
             self._climb(raced, factor)
         for hidden in OTHER_WIDTHS:
-            self._try(raced, best_of(self.attempts).candidate.with_part(hidden=hidden))
+            self._vary(raced, hidden=hidden)
 
     def _climb(self, raced: FoldProblem, factor: float) -> None:
         """Change the weight of the KL in one direction, as long as it gets better."""
         while self._has_budget:
-            best = best_of([a for a in self.attempts if a.candidate.is_variational])
+            variational = [a for a in self.attempts if a.candidate.is_variational]
+            if not variational:
+                return
+            best = best_of(variational)
             candidate = best.candidate.with_kl(factor)
             if candidate is None or self._known(candidate):
                 return
-            self._try(raced, candidate)
-            if self.attempts[-1].score <= best.score:
+            attempt = self._try(raced, candidate)
+            if attempt is None or attempt.score <= best.score:
                 return
 
     @property
     def _has_budget(self) -> bool:
-        return len(self.attempts) < self.budget.attempts
+        return len(self.tried) < self.budget.attempts
 
     def _known(self, candidate: Candidate) -> bool:
-        return any(attempt.candidate == candidate for attempt in self.attempts)
+        return candidate in self.tried
 
-    def _try(self, raced: FoldProblem, candidate: Candidate) -> None:
+    def _vary(self, raced: FoldProblem, **changes: Any) -> None:
+        """Try the best candidate so far with changes."""
+        if self.attempts:
+            self._try(raced, best_of(self.attempts).candidate.with_part(**changes))
+
+    def _try(self, raced: FoldProblem, candidate: Candidate) -> Attempt | None:
         if not self._has_budget or self._known(candidate):
-            return
-        self.attempts.append(self._fit(raced, candidate, f"candidate-{len(self.attempts)}-"))
+            return None
+        stage = f"candidate-{len(self.tried)}-"
+        self.tried.append(candidate)
+        attempt = self._fit_or_drop(raced, candidate, stage, candidate.name)
+        self.attempts += [] if attempt is None else [attempt]
+        return attempt
+
+    def _check_any(self, fitted: Sequence[object]) -> None:
+        if not fitted:
+            raise self.dropped[-1].error
+
+    def _fit_or_drop(
+        self, raced: FoldProblem, candidate: Candidate, stage: str, name: str
+    ) -> Attempt | None:
+        """A fitted candidate, or None if it diverged."""
+        try:
+            return self._fit(raced, candidate, stage)
+        except Diverged as error:
+            self.dropped.append(Dropped(name, error))
+            self.stages.reporter.drop(stage, raced.model.config.training.epochs or 0)
+            return None
 
     def _fit(self, raced: FoldProblem, candidate: Candidate, stage: str) -> Attempt:
         problem = joined(raced, [candidate])
+        equal = [one for one in self.attempts if _is_equal(one.candidate, candidate, raced)]
+        if equal:  # the same seed would give the same weights again
+            self.stages.reporter.finish_stage(problem.model.config.training.epochs or 0)
+            return replace(equal[0], candidate=candidate)
         fit = Fitting(problem, self.stages, stage).fit()
         return Attempt(candidate, fit, problem.log_scores(fit.state), problem.rows.weights)
 
     def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem) -> Fit:
         """The states of all kept members as one; fitted to all rows if some were left out."""
         fits = [attempt.fit for attempt in kept]
-        if raced is not self.problem:
+        if len(raced.rows) < len(self.problem.rows):
             fits = [self._fit_all_rows(attempt, f"all-rows-{i}-") for i, attempt in enumerate(kept)]
         return replace(fits[0], state=concatenate([fit.state for fit in fits]))
 
     def _fit_all_rows(self, attempt: Attempt, stage: str) -> Fit:
         """Fit a candidate to all rows, in as many steps as a race may take, and no more epochs."""
-        batches = self.problem.task.num_batches(self.problem.model.config.training)
-        epochs = max(_LEAST_EPOCHS, min(attempt.fit.best_epoch, MAX_STEPS // batches))
+        epochs = self.problem.epochs_on_all_rows(attempt.fit.best_epoch)
         problem = joined(_in_epochs(self.problem, epochs), [attempt.candidate])
         return Fitting(problem, self.stages, stage).fit()
 
@@ -134,6 +184,12 @@ def _in_epochs(problem: FoldProblem, epochs: int) -> FoldProblem:
     config = problem.model.config
     training = replace(config.training, epochs=min(epochs, config.training.epochs or epochs))
     return replace(problem, model=replace(problem.model, config=replace(config, training=training)))
+
+
+def _is_equal(one: Candidate, other: Candidate, problem: FoldProblem) -> bool:
+    """Whether both give the same network: without numbers there are no pieces, for example."""
+    networks = [joined(problem, [each]).model.network for each in (one, other)]
+    return replace(one, part=other.part) == other and networks[0] == networks[1]
 
 
 def joined(problem: FoldProblem, candidates: Sequence[Candidate]) -> FoldProblem:

@@ -33,14 +33,11 @@ _AVERAGING = (10, 60)  # steps: about an epoch
 _FINE_TUNE = 0.03  # epochs of a pruned variant, as a share of the most of a fit
 _TUNING_STEPS = 2_000  # of a pruned variant, at most
 
-# A request that gives one of these settings and no effort is fitted once. With an effort they are
-# the settings of each candidate.
+# A request that gives one of these settings and no effort is fitted once. With an effort, epochs
+# and patience are those of each candidate; rate, optimiser and schedule always are.
 _OF_A_FIT = (
     "epochs",
     "patience",
-    "optimizer",
-    "learning_rate",
-    "schedule",
     "stopping_fraction",
     "calibration_fraction",
     "refit",
@@ -62,10 +59,37 @@ def is_race(
     fixed = next(_fixed(config, columns), None)
     if fixed is not None:
         return _unless_asked(config, f"{fixed} leaves nothing to choose")
-    return _is_asked(config) or (
-        config.method == BBBConfig()
-        and all(getattr(config.training, name) is None for name in _OF_A_FIT)
-    )
+    return _is_asked(config) or next(_of_a_fit(config), None) is None
+
+
+def explain_single_fit(
+    config: ModelConfig, resolved: ModelConfig, columns: Mapping[str, ColumnProfile]
+) -> Iterator[str]:
+    """A note for a table that a setting of the request fits once: which one, and what it costs.
+
+    Args:
+        config: as the request has it.
+        resolved: the same with every default filled in.
+    """
+    if resolved.task not in ("regression", "classification") or resolved.training.folds is not None:
+        return
+    lost = "settings were not compared on the rows"
+    if resolved.task == "regression" and config.likelihood is None and config.support is None:
+        lost += ", and no bounds of the target were looked for"
+    fixed, of_a_fit = next(_fixed(config, columns), None), next(_of_a_fit(config), None)
+    if fixed is not None:
+        yield f"{fixed} is given, so one model was fitted: {lost}"
+    elif of_a_fit is not None:
+        yield f"{of_a_fit} is given without training.effort, so one model was fitted: {lost}"
+
+
+def _of_a_fit(config: ModelConfig) -> Iterator[str]:
+    """The settings that fit once, unless an effort is given."""
+    if config.method != BBBConfig():
+        yield "method"
+    for name in _OF_A_FIT:
+        if getattr(config.training, name) is not None:
+            yield f"training.{name}"
 
 
 def _fixed(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> Iterator[str]:

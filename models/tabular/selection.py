@@ -12,6 +12,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.paired import Paired, paired, standard_error
 from models.evaluation.weighting import mean
+from models.exceptions import Diverged
 from models.tabular.candidates import Candidate
 from models.tabular.shapes import Shape
 
@@ -38,6 +39,14 @@ class Attempt:
     def ahead_of(self, other: "Attempt") -> Paired:
         """The difference to the scores of another attempt, row by row."""
         return paired(self.scores, other.scores, self.weights)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A candidate, or a shape of the target, that diverged."""
+
+    name: str
+    error: Diverged
 
 
 def best_of(attempts: Sequence[Attempt]) -> Attempt:
@@ -89,7 +98,9 @@ def mixture_score(attempts: Sequence[Attempt]) -> float:
     return mean(mixture_scores(attempts), attempts[0].weights)
 
 
-def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
+def describe(
+    attempts: Sequence[Attempt], kept: Sequence[Attempt], dropped: Sequence[Dropped] = ()
+) -> Json:
     """The selection as `models.artifact.schema.SelectionDocument`, the best candidate first."""
     best = best_of(attempts)
     ranked = sorted(attempts, key=lambda attempt: -attempt.score)
@@ -103,7 +114,7 @@ def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
         "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
         "metric": "log_likelihood",
         "rows": len(best.scores),
-        "note": note,
+        "note": ". ".join([note, *notes_on_dropped(dropped)]),
     }
 
 
@@ -135,6 +146,11 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
         listed = ", ".join(f"{weight:.3g}" for weight in weights)
         notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
     return tuple(notes)
+
+
+def notes_on_dropped(dropped: Sequence[Dropped]) -> tuple[str, ...]:
+    """Which candidates diverged, and where."""
+    return tuple(f"{one.name} was dropped: {one.error.what}" for one in dropped)
 
 
 def notes_on_shapes(tried: Sequence[tuple[Shape, Attempt]]) -> tuple[str, ...]:

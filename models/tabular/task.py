@@ -1,5 +1,6 @@
 """Rows as a task: shuffled mini-batches, each shared by all ranks."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,12 +46,12 @@ class RowTask:
         return len(self.rows)
 
     def num_batches(self, config: TrainingConfig) -> int:
-        return -(-self._per_epoch // self._batch_size(config))
+        return -(-self.per_epoch // self._batch_size(config))
 
     def batches(self, config: TrainingConfig, epoch: int) -> Sequence[Tensor]:
         """The row numbers of each mini-batch."""
         size, seed = self._batch_size(config), config.seed
-        return list(batches(len(self.rows), size, seed, epoch, self._per_epoch))
+        return list(batches(len(self.rows), size, seed, epoch, self.per_epoch))
 
     def take(self, index: Tensor) -> Rows:
         """The rows with these numbers, with all network inputs."""
@@ -80,8 +81,13 @@ class RowTask:
         loss = method.loss(state, self.take(batch[part.rows]), kl_weight, noise, part)
         return loss if self.mean_weight == 1 else loss.divided(self.mean_weight), ()
 
+    def of_epochs(self, share: float) -> "RowTask":
+        """The task with a share of the rows in an epoch."""
+        return replace(self, most=math.ceil(share * self.per_epoch))
+
     @property
-    def _per_epoch(self) -> int:
+    def per_epoch(self) -> int:
+        """Rows of an epoch."""
         return len(self.rows) if self.most is None else min(self.most, len(self.rows))
 
     def _batch_size(self, config: TrainingConfig) -> int:

@@ -11,13 +11,38 @@ backward pass, so that DDP would have nothing to overlap with it.
 The process group needs a backend for tensors on the CPU: "gloo", or "cpu:gloo,cuda:nccl".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+
+@contextmanager
+def process_group(
+    backend: str, timeout: timedelta, device: torch.device | None = None
+) -> Iterator[None]:
+    """Join the processes that torchrun started, and leave them at the end of the block.
+
+    The first step of an optimizer imports torch._dynamo, which keeps a reference to a group that
+    exists by then. The group's threads would outlive the block, and abort the process if they free
+    a tensor while the interpreter ends. So the import comes first.
+
+    Args:
+        timeout: the longest that one process waits for another.
+        device: this process's card; None without CUDA.
+    """
+    import_module("torch._dynamo")
+    dist.init_process_group(backend, timeout=timeout, device_id=device)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 @dataclass(frozen=True)

@@ -29,17 +29,35 @@ class Progress:
 
 
 class ProgressReporter:
-    """Reports the epochs of consecutive stages as one progress, every half second at most."""
+    """Reports the epochs of consecutive stages as one progress.
+
+    These are the first and the last epoch of each stage, and others every half second at most.
+    """
 
     def __init__(self, total_epochs: int, report: Callable[[Progress], None]) -> None:
         self._total, self._report = total_epochs, report
         self._before = 0  # epochs of finished stages
         self._first: float | None = None  # the share that was finished before this process
+        self._stage: str | None = None  # of the newest report
         self._started = self._reported = time.monotonic()
 
     def finish_stage(self, epochs: int) -> None:
         """Count all epochs of a stage as done, also if it ended early or in an earlier attempt."""
         self._before += epochs
+
+    def drop(self, stage: str, epochs: int) -> None:
+        """Report that a candidate diverged, as a stage of its own; count all its epochs as done.
+
+        Args:
+            stage: the prefix of the candidate's stages, such as `candidate-2-`.
+        """
+        self._before += epochs
+        name, share = f"{stage}diverged", min(1.0, self._before / self._total)
+        eta = (time.monotonic() - self._started) * (1 - share) / max(share, 1e-9)
+        self._report(
+            Progress(stage=name, epoch=epochs, epochs=epochs, fraction=share, eta_seconds=eta)
+        )
+        self._stage = name
 
     def expect(self, epochs: int) -> None:
         """Correct the total, once it is known how many epochs are left."""
@@ -50,10 +68,11 @@ class ProgressReporter:
         done = (self._before + result.epoch) / self._total
         if self._first is None:
             self._first = done - 1 / self._total
-        if result.epoch == epochs or now - self._reported > _REPORT_SECONDS:
+        edge = stage != self._stage or result.epoch == epochs
+        if edge or now - self._reported > _REPORT_SECONDS:
             eta = (now - self._started) * (1 - done) / (done - self._first)
             self._report(_progress(stage, epochs, result, done, eta))
-            self._reported = now
+            self._stage, self._reported = stage, now
 
 
 def _progress(

@@ -25,6 +25,8 @@ class ColumnSummary:
 
     Args:
         min, max: datetimes as text in UTC.
+        median: of numbers a value that occurs: of two middle ones the lower. None if the rows were
+            read in blocks.
         levels: the most frequent levels, each with its number of rows. For a target all classes;
             a class that only held-out rows have counts 0.
     """
@@ -38,6 +40,7 @@ class ColumnSummary:
     max: float | str | None = None
     mean: float | None = None
     std: float | None = None
+    median: float | None = None
     levels: tuple[tuple[str, int], ...] | None = None
     num_levels: int | None = None
 
@@ -55,6 +58,8 @@ class RowProfile:
         calibration: rows that calibrated the predictions.
         held_out: rows that were scored.
         columns: summaries of the learned rows.
+        described: the number of rows that `columns` summarises, if it is not `learned`: of series
+            all learned steps, also those that windows only begin with.
     """
 
     learned: int
@@ -62,6 +67,7 @@ class RowProfile:
     calibration: int
     held_out: int
     columns: tuple[ColumnSummary, ...]
+    described: int | None = None
 
 
 def summarise_columns(
@@ -85,7 +91,7 @@ def summarise_columns(
     if classes:
         counts = Counter(dict.fromkeys(map(level_text, classes), 0))
         counts.update(_count(columns[target], target_type))
-        summary = replace(summary, levels=_by_frequency(counts), num_levels=len(counts))
+        summary = replace(summary, levels=by_frequency(counts), num_levels=len(counts))
     return *features, summary
 
 
@@ -112,11 +118,17 @@ def _with_statistics(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
             first, last = (np.datetime_as_string(f(known), unit="s") for f in (np.min, np.max))
             return replace(column, min=f"{first}Z", max=f"{last}Z")
     low, high, mean, std = _moments(known)
-    return replace(column, min=low, max=high, mean=mean, std=std)
+    median = _median(known) if column.type == "number" else None
+    return replace(column, min=low, max=high, mean=mean, std=std, median=median)
+
+
+def _median(values: np.ndarray) -> float:
+    middle = (len(values) - 1) // 2
+    return float(np.partition(values, middle)[middle])
 
 
 def _with_levels(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
-    levels = _by_frequency(_count(known, column.type))
+    levels = by_frequency(_count(known, column.type))
     return replace(column, levels=levels[:MAX_LEVELS], num_levels=len(levels))
 
 
@@ -125,7 +137,8 @@ def _count(known: np.ndarray, kind: str) -> Counter[str]:
     return Counter(level_text(value) for value in values.tolist())
 
 
-def _by_frequency(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+def by_frequency(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """The levels with their numbers of rows, the most frequent first."""
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

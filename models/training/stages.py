@@ -1,7 +1,6 @@
 """The recipe's stages on given data: fit, averaging or chains, pruning with fine-tuning."""
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -42,6 +41,7 @@ from models.tabular.problem import RowProblem
 from models.tabular.task import RowTask
 from models.training.averaging import AveragingRun, plan_steps
 from models.training.chain_runner import ChainRunner, begin_chains, count_reports
+from models.training.checkpoint_spacing import LONGEST_SECONDS, CheckpointSpacing
 from models.training.checkpoints import Checkpoints
 from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
@@ -93,6 +93,10 @@ class Problem(Protocol):
         """What held-out data say of the features of a finished model; empty without features."""
         ...
 
+    def held_out(self, model: Any) -> Json:
+        """Predictions of held-out rows for charts; empty where charts show none."""
+        ...
+
 
 POLISH_EPOCHS, _POLISH_STEPS, _POLISH_RATE = 12, 3_000, 0.3
 _LAPLACE_SHARE = 0.25  # epochs under the prior of the marginal likelihood, as a share of the fit's
@@ -105,8 +109,7 @@ class StageRunner:
     reporter: ProgressReporter
     should_stop: Callable[[], bool]
     checkpoints: Checkpoints | None
-    checkpoint_seconds: float = 60.0
-    saved_at: float = field(default_factory=time.monotonic)
+    spacing: CheckpointSpacing = field(default_factory=lambda: CheckpointSpacing(LONGEST_SECONDS))
 
     def run(self, stage: str, run: Run) -> Any:
         """Runs a stage from where an earlier attempt left it, and returns its result.
@@ -119,9 +122,11 @@ class StageRunner:
             self.reporter.on_epoch(stage, run.epochs, result)
 
         def should_stop() -> bool:
-            if time.monotonic() - self.saved_at > self.checkpoint_seconds:
+            if not self.spacing.is_due():
+                return self.should_stop()
+            with self.spacing.measured():
                 self._save(stage, run)
-            return self.should_stop()
+                return self.should_stop()  # a worker uploads the checkpoint here
 
         if self.checkpoints:
             self.checkpoints.restore(stage, run)
@@ -137,7 +142,7 @@ class StageRunner:
     def _save(self, stage: str, run: Run) -> None:
         if self.checkpoints:
             self.checkpoints.save(stage, run)
-        self.saved_at = time.monotonic()
+        self.spacing.postpone()
 
 
 def total_epochs(config: ModelConfig) -> int:
@@ -419,7 +424,7 @@ class Fitting:
         task = self.task
         if trial:
             assert isinstance(task, RowTask)
-            task = replace(task, most=math.ceil(trial_share(fraction) * task.num_data))
+            task = task.of_epochs(trial_share(fraction))
         tuning = self._fine_tuning(fraction)
         trainer = self._trainer(_without_warmup(method), tuning, state, task=task)
         name = f"{self.prefix}prune-{fraction:g}" + ("-trial" if trial else "")

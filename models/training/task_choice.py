@@ -34,6 +34,7 @@ _UNLIKE_COUNTS = 0.3  # counts of children and sick days have 0.3 to 0.5
 _MAX_CELLS = 5_000_000  # of the features that are read to see whether they order the values
 _MAX_FEATURES = 20
 _LISTED = 6
+_BLOCK_ROWS = 2**18
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def explain_task(
 def _on_many_classes(target: ColumnProfile, num_rows: int, load: Load | None) -> tuple[str, ...]:
     classes, rows = target.num_levels or 0, num_rows - target.missing
     if target.type == "number" and load is not None:
-        classes = len(ValueCounts.of(load([target.name])[target.name]))
+        counts = ValueCounts.of_blocks(_blocks(load, target.name, num_rows))
+        classes = 0 if counts is None else len(counts)
     said = target.type != "number" and classes > MOST_LABELS  # by a finding on the target
     if said or classes < MANY_CLASSES or rows >= FEW_ROWS_PER_CLASS * classes:
         return ()
@@ -122,13 +124,12 @@ def _of_numbers(
 ) -> TaskChoice:
     if load is None:
         return TaskChoice("regression")
-    values = load([target.name])[target.name]
-    counts = ValueCounts.of(values)
-    if not 2 <= len(counts) <= MOST_LABELS:
+    counts = ValueCounts.of_blocks(_blocks(load, target.name, num_rows), MOST_LABELS)
+    if counts is None or len(counts) < 2:
         return TaskChoice("regression")
     found = next(_by_values(counts), None)
     if found is None:
-        found = next(_by_order(counts, _order(values, columns, target, num_rows, load)))
+        found = next(_by_order(counts, _order(columns, target, num_rows, load)))
     return _explained(target, counts, *found)
 
 
@@ -167,8 +168,16 @@ def _by_order(counts: ValueCounts, order: LevelOrder) -> Iterator[tuple[Task, st
     yield "regression", "they do not look like numbered labels"
 
 
+def _blocks(load: Load, name: str, num_rows: int) -> Iterator[np.ndarray]:
+    """A column, some rows at a time; in one piece if it is short."""
+    if num_rows <= _BLOCK_ROWS:
+        yield load([name])[name]
+        return
+    for start in range(0, num_rows, _BLOCK_ROWS):
+        yield load([name], slice(start, start + _BLOCK_ROWS))[name]
+
+
 def _order(
-    values: np.ndarray,
     columns: Mapping[str, ColumnProfile],
     target: ColumnProfile,
     num_rows: int,
@@ -181,6 +190,7 @@ def _order(
         if p.use and p.name != target.name and p.type in ("number", "boolean", "category")
     }
     types = dict(list(types.items())[:most])
+    values = load([target.name])[target.name]
     return measure_order(values, load(list(types)) if types else {}, types)
 
 

@@ -17,6 +17,7 @@ from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
 from models.tabular.race import Race
 from models.training.card import describe_training
+from models.training.checkpoint_spacing import LONGEST_SECONDS, CheckpointSpacing
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
 from models.training.progress import Progress, ProgressReporter
@@ -36,7 +37,7 @@ def train(
     on_progress: Callable[[Progress], None] = ignore,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_dir: Path | None = None,
-    checkpoint_seconds: float = 60.0,
+    checkpoint_seconds: float = LONGEST_SECONDS,
     holidays: Holidays | None = None,
 ) -> TrainedModel:
     """Train a model and its pruned variants; calibrate and score each of them on held-out rows.
@@ -54,7 +55,8 @@ def train(
         types: the stored type of each column, as in its profile.
         config: every setting filled in by `models.training.recipe.resolve`.
         checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
-        checkpoint_seconds: time between checkpoints. A stage's end and a stop save one, too.
+        checkpoint_seconds: longest time between checkpoints (`checkpoint_spacing`). A stage's end
+            and a stop save one, too.
         holidays: of the calendar that `forecast.holidays` names.
 
     Raises:
@@ -76,7 +78,7 @@ class TrainingRun:
     on_progress: Callable[[Progress], None] = ignore
     should_stop: Callable[[], bool] = lambda: False
     checkpoint_dir: Path | None = None
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: float = LONGEST_SECONDS
     checkpoint_prefix: str = ""
 
 
@@ -93,12 +95,7 @@ def train_problem(
     ranks = Ranks.current()
     if ranks.size > 1 and isinstance(config.method, ChainConfig):
         raise InvalidData(f"method {config.method.kind!r} runs in one process", "/method/kind")
-    folder, prefix = run.checkpoint_dir, run.checkpoint_prefix
-    checkpoints = Checkpoints(folder, ranks, prefix) if folder else None
-    reporter = ProgressReporter(total_epochs(config), run.on_progress if ranks.leads else ignore)
-    stages = StageRunner(
-        reporter, partial(ranks.decide, run.should_stop), checkpoints, run.checkpoint_seconds
-    )
+    stages = begin_stages(config, run, ranks)
     problem: Problem
     match config.task:
         case "language_model":
@@ -107,12 +104,35 @@ def train_problem(
             problem = prepare_series(columns, types, config, ranks, holidays=holidays).to(device)
         case _:
             problem = prepare(columns, types, config, ranks).to(device)
+    return fit_problem(problem, stages, leads=ranks.leads)
+
+
+def begin_stages(config: ModelConfig, run: TrainingRun, ranks: Ranks) -> StageRunner:
+    """The runner of a training's stages."""
+    folder, prefix = run.checkpoint_dir, run.checkpoint_prefix
+    checkpoints = Checkpoints(folder, ranks, prefix) if folder else None
+    on_progress = run.on_progress if ranks.leads else ignore
+    reporter = ProgressReporter(total_epochs(config), on_progress)
+    should_stop = partial(ranks.decide, run.should_stop)
+    spacing = CheckpointSpacing(run.checkpoint_seconds)
+    return StageRunner(reporter, should_stop, checkpoints, spacing)
+
+
+def fit_problem(
+    problem: Problem, stages: StageRunner, *, leads: bool = True
+) -> tuple[TrainedModel, Problem]:
+    """The model of a problem, with its card, and the problem that calibrated and scored it.
+
+    Args:
+        leads: whether this process calibrates and scores.
+    """
     model, problem = _fit(problem, stages)
-    if not ranks.leads:
+    if not leads:
         return model, problem
     model = problem.finish(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
-    return replace(model, card=card | {"importance": problem.importance(model)}), problem
+    card |= {"importance": problem.importance(model), "held_out": problem.held_out(model)}
+    return replace(model, card=card), problem
 
 
 def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:

@@ -177,7 +177,7 @@ class Trainer(Run):
         loss = Loss(*self.task.ranks.sum_gradients(parameters, terms))
         norm = get_total_norm(p.grad for p in parameters if p.grad is not None)
         found = _Found.read(loss, norm)
-        found.check_finite(self.step)
+        found.check_finite(self.step, self.config)
         limit = self.config.gradient_clip or math.inf
         if found.norm > limit:  # most steps are below it
             clip_members(parameters, self.method.layout, limit)
@@ -305,14 +305,14 @@ class _Found:
     def read(cls, loss: Loss, norm: Tensor) -> "_Found":
         return cls(*torch.stack([loss.nelbo.detach(), loss.nll, loss.kl, norm]).tolist())
 
-    def check_finite(self, step: int) -> None:
+    def check_finite(self, step: int, config: TrainingConfig) -> None:
         """Raise `Diverged` before a step that would make a weight NaN."""
         terms = {"negative log likelihood": self.nll, "KL": self.kl, "gradient norm": self.norm}
         for name, value in terms.items():
             if not math.isfinite(value):
                 raise Diverged(
                     f"training diverged at step {step}: the {name} is {value}. "
-                    "Lower training.learning_rate, set training.gradient_clip (for example 1.0), "
-                    "or look for extreme values in the data",
+                    f"Look for extreme values in the data, or lower training.learning_rate, "
+                    f"which was {config.learning_rate:g}",
                     "/training/learning_rate",
                 )

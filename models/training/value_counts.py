@@ -1,5 +1,6 @@
 """How often each whole number occurs in a target: what the histogram says of its meaning."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,20 @@ class ValueCounts:
     def of(cls, target: Float[np.ndarray, "rows"]) -> "ValueCounts":
         """Missing values do not count."""
         values, rows = np.unique(target[~np.isnan(target)], return_counts=True)
+        return cls(values, rows)
+
+    @classmethod
+    def of_blocks(
+        cls, blocks: Iterable[Float[np.ndarray, "rows"]], most: int | None = None
+    ) -> "ValueCounts | None":
+        """The same, of a target in blocks of rows; None once there are more than `most` values."""
+        values, rows = np.empty(0), np.empty(0, np.int64)
+        for block in blocks:
+            here = cls.of(block)
+            values, place = np.unique(np.concatenate([values, here.values]), return_inverse=True)
+            if most is not None and len(values) > most:
+                return None
+            rows = np.bincount(place, np.concatenate([rows, here.rows])).astype(np.int64)
         return cls(values, rows)
 
     def __len__(self) -> int:

@@ -23,14 +23,15 @@ from core.datasets.inputs import target_type
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Version
 from core.settings import load_settings
+from credence.serving.agents import mount
 from models.artifact.files import write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.features.readings import readings_of
 from models.model import TrainedModel
+from models.training.columns_needed import columns_needed
 from models.training.recipe import resolve
 from models.training.train import train
 from worker.baselines.adding import with_baselines
-from worker.training import columns_needed
 
 CLASSES = ("alder", "beech", "oak")
 
@@ -72,9 +73,18 @@ class Service:
 
 
 @contextmanager
-def serving(data_dir: Path, **overrides: Any) -> Iterator[Service]:
-    """The application under uvicorn on a free port; `overrides` are settings."""
-    app = create_app(load_settings(data_dir=data_dir, **overrides))
+def serving(
+    data_dir: Path, extend: Callable[[FastAPI], None] = lambda app: None, **overrides: Any
+) -> Iterator[Service]:
+    """The application under uvicorn on a free port; `overrides` are settings, `extend` adds routes.
+
+    Its callers may wait, and its work take long: on a busy machine, with types checked at every
+    call, the usual seconds refuse what a test means to be answered.
+    """
+    patient = {"max_queued_seconds": 600.0, "max_whole_seconds": 600.0} | overrides
+    api = create_app(load_settings(data_dir=data_dir, **patient))
+    extend(api)
+    app = mount(api)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -84,7 +94,7 @@ def serving(data_dir: Path, **overrides: Any) -> Iterator[Service]:
         assert thread.is_alive(), "the server did not start"
         time.sleep(0.01)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with httpx.Client(base_url=url, timeout=30) as client:
+    with httpx.Client(base_url=url, timeout=120) as client:
         yield Service(url, client, app)
     server.should_exit = True
     thread.join(60)

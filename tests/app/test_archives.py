@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
 import struct
 import tarfile
 from collections.abc import Callable, Iterator
@@ -11,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from safetensors.torch import load, save
 
+from app.examination import work
+from core.exceptions import Invalid, TooLarge
+from core.registry import archives
+from core.registry.archives import MOST_FILES
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 
@@ -42,6 +48,7 @@ def exported(service: Service, model: str) -> bytes:
 
 def send(service: Service, data: bytes, name: str = "copy", **options: Any) -> httpx.Response:
     headers = TAR | options.pop("headers", {})
+    options = {"timeout": 280} | options  # a child examines it, for seconds of the processor
     return service.http.post(f"/models/{name}/versions", content=data, headers=headers, **options)
 
 
@@ -252,9 +259,28 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_archive_is_a_422_that_names_what_is_wrong(
-    service: Service, archive: bytes, what: str
+def test_the_error_of_a_hostile_archive_names_what_is_wrong(
+    archive: bytes, tmp_path: Path, what: str
 ) -> None:
+    """What the service's child does, called here: a child of each would take a minute in all."""
+    build, place = HOSTILE[what]
+    sent, directory = tmp_path / "sent.tar", tmp_path / "artifact"
+    sent.write_bytes(build(unpacked(archive)))
+
+    def examine() -> None:
+        archives.unpack(sent, directory, 2**30)
+        work(io.BytesIO(), str(directory), "hostile")
+
+    with pytest.raises(Invalid) as refused:
+        examine()
+    [(path, message)] = refused.value.errors
+    assert path.startswith(place), refused.value.errors
+    assert str(tmp_path) not in message
+
+
+@pytest.mark.parametrize("what", ["an absolute path", "a tensor less", "a card that is none"])
+def test_a_hostile_archive_is_a_422(service: Service, archive: bytes, what: str) -> None:
+    """Refused by its headers; by the child that reads its tensors; by the child that renders it."""
     build, place = HOSTILE[what]
     answer = send(service, build(unpacked(archive)), "hostile")
     assert answer.status_code == 422, answer.text
@@ -262,6 +288,15 @@ def test_a_hostile_archive_is_a_422_that_names_what_is_wrong(
     assert error["path"].startswith(place), error
     assert "/tmp" not in answer.text
     assert service.http.get("/models/hostile").status_code == 404
+
+
+def test_many_empty_files_are_too_many(archive: bytes, tmp_path: Path) -> None:
+    """Each would take a file of the disk, and none a byte of what may be sent."""
+    names = [f"prune-0.{i}.safetensors" for i in range(MOST_FILES + 1)]
+    sent = tmp_path / "sent.tar"
+    sent.write_bytes(packed(dict.fromkeys(names, b"")))
+    with pytest.raises(TooLarge, match=f"more than {MOST_FILES} files"):
+        archives.unpack(sent, tmp_path / "artifact", 2**30)
 
 
 @pytest.mark.parametrize(
@@ -308,3 +343,35 @@ def test_nothing_stays_of_what_was_refused(
 ) -> None:
     send(service, packed(flipped(unpacked(archive))), "hostile")
     assert "hostile" not in service.context.store.children("models")
+
+
+def test_an_export_that_nobody_reads_holds_one_file_and_leaves_none(tmp_path: Path) -> None:
+    """A version of 16 targets with 16 variants has 300, and a process may have 1,024 open."""
+    directory, scratch = tmp_path / "artifact", tmp_path / "scratch"
+    directory.mkdir()
+    scratch.mkdir()
+    for number in range(100):
+        (directory / f"{number}.json").write_bytes(b"{}")
+    before = psutil.Process().num_fds()
+    pieces = archives.pack(directory, scratch=scratch)
+    next(pieces)
+    assert psutil.Process().num_fds() <= before + 1
+    pieces.close()  # type: ignore[attr-defined]
+    assert not list(scratch.iterdir())
+
+
+def test_an_archive_is_whole_though_the_version_is_deleted_meanwhile(tmp_path: Path) -> None:
+    """Status 200 had been sent, and a file was gone: a client got half of an archive."""
+    directory = tmp_path / "artifact"
+    directory.mkdir()
+    contents = {"a.json": b"{}", "b.safetensors": bytes(1000), "c.json": b"[]"}
+    for name, content in contents.items():
+        (directory / name).write_bytes(content)
+    expected = b"".join(archives.pack(directory))
+    pieces = archives.pack(directory)
+    shutil.rmtree(directory)
+    assert b"".join(pieces) == expected
+    with tarfile.open(fileobj=io.BytesIO(expected)) as tar:
+        assert {m.name: tar.extractfile(m).read() for m in tar} == contents  # type: ignore[union-attr]
+    with pytest.raises(FileNotFoundError):
+        archives.pack(directory)

@@ -40,10 +40,10 @@ def submit(service: Service, name: str = "price", **body: Any) -> httpx.Response
 
 
 def run(service: Service, job: dict[str, Any]) -> dict[str, Any]:
-    """Do what a worker does with each wake-up, the last chunk first."""
+    """Do what a worker does with each wake-up."""
     runner = JobRunner(service.context, "test", WorkerMetrics(), lambda: False)
-    for job_id in reversed(service.context.jobs.queued_ids(job["id"])):
-        runner.run(job_id)
+    while service.context.jobs.queued_ids(job["id"]):
+        runner.wake()
     return dict(service.http.get(f"/jobs/{job['id']}").json())
 
 
@@ -85,7 +85,9 @@ def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
     assert len(own.context.jobs.parts(job["id"])) == 3
     done = run(own, job)
     assert (done["status"], done["error"]) == ("succeeded", None)
-    assert done["progress"] == {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
+    assert done["progress"] == {
+        "chunk": 3, "chunks": 3, "row": 120, "rows": 120, "fraction": 1.0, "eta_seconds": 0.0,
+    }  # fmt: skip
     table = result(own, job)
     columns = regression_columns()
     columns.pop("price")
@@ -152,6 +154,33 @@ def test_a_moved_alias_does_not_mix_versions(own: Service) -> None:
     assert result(own, job).schema.metadata[b"version"] == b"1"
 
 
+def test_progress_counts_rows(own: Service) -> None:
+    job = submit(own, chunk_rows=50).json()
+    run(own, job)
+    events = own.http.get(f"/jobs/{job['id']}/events").json()["data"]
+    progress = [event for event in events if event["type"] == "progress"]
+    assert [event["row"] for event in progress] == [50, 100, 120]
+    assert [event["rows"] for event in progress] == [120] * 3
+    assert progress[0]["fraction"] == 50 / 120
+
+
+def test_a_dry_run_says_what_a_job_would_take(own: Service) -> None:
+    answer = submit(own, samples=10, chunk_rows=50, dry_run=True)
+    assert answer.status_code == 200, answer.text
+    cost = answer.json()
+    assert cost["dataset"] == dataset_of(own, "price")
+    assert (cost["rows"], cost["chunks"]) == (120, 3)
+    assert 0 < cost["measured_rows"] <= 120
+    assert cost["seconds"] > 0
+    assert own.http.get("/jobs?status=queued").json()["data"] == []
+    job = submit(own, samples=10, chunk_rows=200).json()
+    run(own, job)
+    content = own.http.get(f"/jobs/{job['id']}/result").content
+    about = parquet.read_metadata(io.BytesIO(content)).row_group(0)
+    num_bytes = sum(about.column(i).total_compressed_size for i in range(about.num_columns))
+    assert num_bytes / 2 < cost["bytes"] < num_bytes * 2
+
+
 def test_chunks_stay_behind_the_scenes(own: Service) -> None:
     job = submit(own, chunk_rows=30).json()
     assert own.http.get("/jobs?status=queued").json()["data"] == [job]
@@ -180,8 +209,7 @@ def test_there_is_no_result_before_the_job_has_succeeded(own: Service, trained: 
 
 def test_a_cancelled_job_goes_on_with_what_is_not_done(own: Service) -> None:
     job = submit(own, chunk_rows=40).json()
-    first = own.context.jobs.queued_ids(job["id"])[0]
-    JobRunner(own.context, "test", WorkerMetrics(), lambda: False).run(first)
+    JobRunner(own.context, "test", WorkerMetrics(), lambda: False).wake()
     assert own.http.post(f"/jobs/{job['id']}/cancel").json()["status"] == "cancelled"
     assert own.http.post(f"/jobs/{job['id']}/resume").json()["status"] == "queued"
     assert run(own, job)["status"] == "succeeded"

@@ -134,11 +134,46 @@ def test_the_unknown_kind_of_a_union_is_answered_with_the_known_ones(http: httpx
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "path", "meant"),
+    [
+        ({"methd": {}}, "/methd", "method"),
+        ({"training": {"epocs": 3}}, "/training/epocs", "epochs"),
+        ({"training": {"Epochs": 3}}, "/training/Epochs", "epochs"),
+        ({"network": {"kind": "cnn", "chanels": [3]}}, "/network/chanels", "channels"),
+        ({"network": {"parts": [{}, {"membrs": 3}]}}, "/network/parts/1/membrs", "members"),
+        ({"method": {"kind": "swag", "rnk": 20}}, "/method/rnk", "rank"),
+        ({"method": {"prior": {"sgima": 1}}}, "/method/prior/sgima", "sigma"),
+        ({"target": {"name": "t", "lowr": 0}}, "/target/lowr", "lower"),
+        ({"target": ["t", {"name": "u", "lowr": 0}]}, "/target/1/lowr", "lower"),
+        ({"task": "regresion"}, "/task", "regression"),
+        ({"method": {"kind": "swga"}}, "/method/kind", "swag"),
+        ({"likelihood": "mixtur"}, "/likelihood", "mixture"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest_known_one(
+    http: httpx.Client, fields: dict[str, Any], path: str, meant: str
+) -> None:
+    body = {"model": "m", "dataset": "d", "target": "t"} | fields
+    document = problem(http.post("/train", json=body), 422)
+    errors = {error["path"]: error["message"] for error in document["errors"]}
+    assert errors[path].endswith(f"did you mean {meant!r}?")
+
+
+def test_only_fields_of_the_kind_that_is_sent_are_proposed(http: httpx.Client) -> None:
+    """`rank` is a field of swag alone; a field that is there already is not meant again."""
+    base = {"model": "m", "dataset": "d", "target": "t"}
+    for method in ({"kind": "map", "rnk": 20}, {"kind": "swag", "rank": 20, "ranks": 20}):
+        (error,) = problem(http.post("/train", json=base | {"method": method}), 422)["errors"]
+        assert error["message"] == "unknown field"
+
+
 def test_unknown_and_repeated_query_parameters_are_named(http: httpx.Client) -> None:
     assert problem(http.get("/jobs?limmit=3"), 422)["errors"] == [
         {
             "path": "limmit",
-            "message": "unknown parameter; known are cursor, limit, model, parent, status",
+            "message": "unknown parameter 'limmit': did you mean 'limit'?; "
+            "known are cursor, limit, model, parent, status",
         }
     ]
     assert problem(http.get("/jobs?limit=3&limit=4"), 422)["errors"][0]["path"] == "limit"
@@ -188,7 +223,7 @@ def test_a_body_over_the_limit_is_refused_by_its_bytes(make_service: MakeService
 def test_content_length_that_lies_harms_nobody(service: Service) -> None:
     """More bytes than declared are another request; fewer, and a hang-up, are no request."""
     host, port = service.url.removeprefix("http://").split(":")
-    head = "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(f"{head}Content-Length: 2\r\n\r\n{{}}garbage".encode())
         assert b" 400 " in connection.recv(4096).split(b"\r\n")[0]

@@ -5,22 +5,30 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import boto3
+import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from core.destinations.bucket import BucketFolder, Keys
+from core.destinations.overlap import ahead
+from core.destinations.parquet import MANIFEST, SUCCESS
 from core.exceptions import Conflict, Invalid, UnsupportedFormat
-from credence.bulk.manifest import MANIFEST, SUCCESS
-from credence.bulk.parts import find_files, plan
+from credence.bulk.files import find_files
+from credence.bulk.parts import plan
+from credence.bulk.places import Format
 from credence.bulk.runners import local
-from credence.bulk.scoring import ahead, predict_files
+from credence.bulk.scoring import predict_files
 from credence.scoring.model import LoadedModel
 from tests.app.running import regression_columns
+from tests.core.s3 import running_moto
 from tests.credence.running import CREDENCE, environment
 
 FILES, ROWS = 4, 300
@@ -140,6 +148,61 @@ def test_csv_is_read_as_in_training(model: LoadedModel, table: pa.Table, tmp_pat
     check(read(tmp_path / "to"), model, table)
 
 
+@pytest.mark.process
+@pytest.mark.server
+def test_a_lake_in_a_bucket(
+    model: LoadedModel, table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Delta table and a pattern are read, and a table and a folder written, by URI alone."""
+    with running_moto() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        boto3.client("s3", endpoint_url=server.url).create_bucket(Bucket="lake")
+        options = Keys(endpoint=server.url).options()
+        uri, place = "s3://lake/predicted", {"storage_options": options}
+        for part in (table.slice(0, 500), table.slice(500)):
+            deltalake.write_deltalake(
+                "s3://lake/rows", part, mode="append", partition_by=["wood", "wet"], **place
+            )
+
+        def predict(source: str, to: str, format_: Format = "parquet") -> int:
+            arguments: Any = {"runner": local, "keep": ["key"], "format_": format_}
+            return predict_files(model, source, to, OPTIONS, **arguments)
+
+        for _ in range(2):
+            assert predict("s3://lake/rows", uri, "delta") == table.num_rows
+        found = deltalake.DeltaTable(uri, storage_options=options).to_pyarrow_table()
+        check(found.sort_by("key"), model, table)
+
+        files = BucketFolder("lake", "rows2/inner", Keys(endpoint=server.url))
+        for number in range(3):
+            with files.writing(f"{number}.parquet") as file:
+                pq.write_table(table.slice(400 * number, 400), file)
+        plain = "s3://lake/plain"
+        assert predict("s3://lake/rows2/*/?.parquet", plain) == table.num_rows
+        assert predict("s3://lake/rows2/inner", plain) == table.num_rows
+        place_of = BucketFolder("lake", "plain", Keys(endpoint=server.url))
+        parts = sorted(name for name in place_of.names() if name.startswith("part-"))
+        assert len(parts) == 3
+        with ExitStack() as opened:
+            read_back = [pq.read_table(opened.enter_context(place_of.opened(p))) for p in parts]
+        check(pa.concat_tables(read_back), model, table)
+        with pytest.raises(FileNotFoundError, match="there is no file 's3://lake/none'"):
+            predict("s3://lake/none", "s3://lake/to")
+
+
+def test_tables_that_cannot_be_read_plainly_are_refused(
+    model: LoadedModel, table: pa.Table, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows"
+    deltalake.DeltaTable.create(str(rows), table.schema)
+    log = rows / "_delta_log" / "00000000000000000000.json"
+    mapped = json.dumps({"configuration": {"delta.columnMapping.mode": "name"}})[1:-1]
+    log.write_text(log.read_text().replace('"configuration":{}', mapped))
+    with pytest.raises(UnsupportedFormat, match="maps names of columns: use Spark"):
+        predict_files(model, str(rows), tmp_path / "to", {}, runner=local)
+
+
 def test_what_is_wrong_is_said_before_the_work(
     model: LoadedModel, source: Path, tmp_path: Path
 ) -> None:
@@ -186,8 +249,10 @@ def test_reading_is_a_few_batches_ahead() -> None:
 @pytest.mark.process
 def test_options_of_the_command_that_do_not_go_together(archive: Path, source: Path) -> None:
     for arguments, message in (
-        (["--engine", "ray"], "need --to FOLDER"),
+        (["--engine", "ray"], "--engine needs --to FOLDER"),
         (["--to", "x", "--json"], "--json: not with --to"),
+        (["--to", "x", "--format", "csv"], "with --to give parquet or delta"),
+        (["--format", "delta"], "--format delta needs --to FOLDER"),
         (["--to", "x", "--delimiter", ";"], "CSV files have commas and a header"),
     ):
         run = command(archive, source / "0.parquet", *arguments)

@@ -11,6 +11,7 @@ import pytest
 from app.schemas.card import CardResponse
 from app.ui.calibration import LEVELS
 from app.ui.card.page import sections
+from app.ui.format import with_error
 from tests.app.cards import TASKS
 from tests.app.conftest import MakeService
 from tests.app.running import Service, carry_out, regression_columns
@@ -41,8 +42,9 @@ def test_a_card_tells_what_its_schema_says(cards: Service, model: str) -> None:
     counted = sum(found["signal_to_noise"]["counts"])
     assert counted == found["num_weights"]
     assert [cut["prune"] for cut in found["signal_to_noise"]["cuts"]] == [0.5]
-    assert set(version["notes"]) <= set(found["limits"])
-    assert len(found["limits"]) > len(version["notes"])
+    assert found["notes"] == version["notes"]
+    assert found["limits"]
+    assert set(found["limits"]).isdisjoint(version["notes"])
 
 
 def test_an_alias_names_a_card(cards: Service) -> None:
@@ -134,15 +136,20 @@ def test_simple_methods_stand_beside_the_model(cards: Service) -> None:
     )
     own, *others = table.rows
     crps = table.headers.index("CRPS")
-    assert own[crps] == found["variants"][0]["metrics"]["crps"]
-    assert [row[crps] for row in others] == [b["metrics"]["crps"] for b in found["baselines"]]
+    measured = [found["variants"][0]["metrics"], *(b["metrics"] for b in found["baselines"])]
+    errors = [one["standard_errors"]["crps"] for one in measured]
+    assert [row[crps] for row in (own, *others)] == [
+        with_error(one["crps"], error) for one, error in zip(measured, errors, strict=True)
+    ]
     assert [row[1] for row in others] == [108, 108, 108]
-    assert [value for _, value in chart.table.rows] == [row[crps] for row in table.rows]
-    (best,) = chart.figure["data"][1]["x"]
-    assert best == min(row[crps] for row in table.rows)
+    advantages = [(b["advantage"], b["advantage_error"]) for b in found["baselines"]]
+    assert [tuple(row[1:]) for row in chart.table.rows] == advantages
+    (dots, best) = chart.figure["data"]
+    assert dots["error_x"]["array"] == [error for _, error in advantages]
+    assert best["x"] == []
     page = cards.http.get("/models/price/versions/1/card", headers=HTML).text
-    assert "Beside it, on the same rows" in page
-    assert any("a linear model" in limit for limit in found["limits"])
+    assert "Beside simple methods" in page
+    assert any("a linear model" in note for note in found["notes"])
 
 
 def test_the_recommended_variant_has_a_row_of_its_own(cards: Service) -> None:
@@ -177,7 +184,7 @@ def test_limits_follow_from_the_facts(cards: Service) -> None:
     price, tree, sales, lines = (" ".join(card(cards, model)["limits"]) for model in TASKS)
     assert "mean-field" in price
     assert "12 held-out rows" in price
-    assert "% of all rows like them (95 %, Wilson)" in price
+    assert "% of all rows like them (95 % interval)" in price
     assert "random" in price
     assert "size, wood" in price
     assert "extrapolations" in tree
@@ -216,7 +223,7 @@ def test_settings_that_were_asked_for_are_told_from_the_recipes(make_service: Ma
     assert (
         by_recipe.items() >= {"likelihood": "heteroscedastic", "training.batch_size": 256}.items()
     )
-    assert any("objective is no ELBO" in limit for limit in found["limits"])
+    assert any("objective is no ELBO" in note for note in found["notes"])
     assert found["rows"]["split"] == {"time": "day"}
 
 
@@ -290,9 +297,13 @@ def test_assets_are_open_and_the_card_is_not(make_service: MakeService, tmp_path
     path = "/models/price/versions/1/card"
     assert own.http.get(path).status_code == 401
     key = {"Authorization": f"Bearer {key_file.read_text()}"}
-    assert httpx.get(own.url + path, headers=key).status_code == 200
-    page = httpx.get(own.url + path, headers=key | HTML).text
-    for address in ("/ui/static/base.css", "/ui/static/charts.js", "/ui/plotly/plotly.min.js"):
+    assert httpx.get(own.url + path, headers=key, timeout=120).status_code == 200
+    page = httpx.get(own.url + path, headers=key | HTML, timeout=120).text
+    for address in (
+        "/ui/static/base.css",
+        "/ui/static/charts.js",
+        "/ui/static/vendor/plotly-basic.min.js",
+    ):
         assert address in page
         assert own.http.get(address).status_code == 200
 

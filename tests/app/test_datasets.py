@@ -35,8 +35,8 @@ def test_an_upload_answers_with_a_profile_and_the_same_bytes_are_kept_once(
     dataset = first.json()
     assert first.headers["location"] == f"/datasets/{dataset['id']}"
     assert set(dataset) == {
-        "id", "name", "format", "rows", "columns", "bytes", "sha256", "created_at", "reading",
-        "findings", "source",
+        "id", "name", "format", "rows", "columns", "num_columns", "bytes", "sha256",
+        "created_at", "reading", "findings", "source",
     }  # fmt: skip
     assert (dataset["name"], dataset["format"], dataset["rows"]) == ("cities", "csv", 3)
     x, city, ok = dataset["columns"]
@@ -80,12 +80,15 @@ def test_every_format_of_the_contract_is_taken(http: httpx.Client) -> None:
 def test_rows_are_records_with_null_for_missing(http: httpx.Client) -> None:
     dataset = upload(http, CSV).json()
     answer = http.get(f"/datasets/{dataset['id']}/rows", params={"limit": 2})
-    assert answer.json() == {
-        "data": [
-            {"x": 1.5, "city": "Rome", "ok": True},
-            {"x": None, "city": "Oslo", "ok": False},
-        ]
-    }
+    first = answer.json()
+    assert first["data"] == [
+        {"x": 1.5, "city": "Rome", "ok": True},
+        {"x": None, "city": "Oslo", "ok": False},
+    ]
+    rest = {"limit": 1000, "cursor": first["next_cursor"]}
+    answer = http.get(f"/datasets/{dataset['id']}/rows", params=rest)
+    assert len(answer.json()["data"]) == dataset["rows"] - 2
+    assert answer.json()["next_cursor"] is None
     assert http.get(f"/datasets/{dataset['id']}/rows?limit=0").status_code == 422
 
 
@@ -148,6 +151,32 @@ def test_columns_and_file_are_read_otherwise_without_a_new_upload(http: httpx.Cl
     assert http.post(url, json={"options": {"comment": "#"}}).status_code == 201
 
 
+def test_advised_fixes_merge_slips_and_leave_copies_out(http: httpx.Client) -> None:
+    rng = np.random.default_rng(0)
+    cities = ["Berlin", "Munich"] * 200
+    lines = [
+        f"{x:.4f},{y:.4f},{city}"
+        for (x, y), city in zip(rng.normal(size=(400, 2)), cities, strict=True)
+    ]
+    lines[7] = lines[7].replace("Munich", "Muenich")
+    lines += lines[100:118]
+    made = upload(http, ("x,y,city\n" + "\n".join(lines) + "\n").encode(), name="slips").json()
+    fixes = {one["code"]: one["fix"] for one in made["findings"] if one["advised"]}
+    slip = {"columns": [{"name": "city", "levels": {"Muenich": "Munich"}}]}
+    assert fixes == {"misspelt": slip, "duplicate_rows": {"options": {"unique_rows": True}}}
+    both = fixes["misspelt"] | fixes["duplicate_rows"]
+    changed = http.post(f"/datasets/{made['id']}/columns", json=both).json()
+    assert (changed["rows"], changed["reading"]["repeated_rows"]) == (400, 18)
+    city = changed["columns"][2]
+    assert city["levels"] == ["Berlin", "Munich"]
+    assert city["reading"] == {"format": None, "missing": [], "levels": {"Muenich": "Munich"}}
+    assert not [one for one in changed["findings"] if one["advised"]]
+    unique = {"name": "unique", "unique_rows": True}
+    body = ("x,y,city\n" + "\n".join(lines) + "\n").encode()
+    sent = http.post("/datasets", params=unique, content=body, headers={"Content-Type": "text/csv"})
+    assert sent.json()["rows"] == 400
+
+
 def test_changes_that_are_wrong_are_refused(http: httpx.Client) -> None:
     url = f"/datasets/{upload(http, CSV, name='wrong').json()['id']}/columns"
     for body, path, told in (
@@ -157,6 +186,16 @@ def test_changes_that_are_wrong_are_refused(http: httpx.Client) -> None:
         ({"options": {"delimeter": ";"}}, "/options/delimeter", "unknown field"),
         ({"columns": [{"name": "town", "use": False}]}, "/columns/0/name", "x, city, ok"),
         ({"columns": [{"name": "x", "type": "money"}]}, "/columns/0/type", "'number'"),
+        (
+            {"columns": [{"name": "city", "levels": {"Rom": "Rome"}}]},
+            "/columns/0/levels/Rom",
+            "no level 'Rom': it has Oslo, Rome",
+        ),
+        (
+            {"columns": [{"name": "x", "levels": {"1.5": "2"}}]},
+            "/columns/0/levels",
+            "was read as number",
+        ),
     ):
         refused = http.post(url, json=body)
         assert refused.status_code == 422, refused.text

@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import http.client
 import weakref
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
+import httpx
 import pytest
 from fastapi import Request
 from starlette.requests import ClientDisconnect
@@ -12,6 +15,8 @@ from starlette.types import Message
 
 from app import dependencies
 from app.dependencies import or_disconnect
+from tests.app.running import serving
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +72,25 @@ def test_an_answered_request_is_freed_without_a_collection() -> None:
         assert asyncio.run(run())
     finally:
         gc.enable()
+
+
+def test_what_a_stop_ends_is_a_503_and_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The body never comes, so that the server cancels the request at the end of its grace."""
+    with serving(tmp_path) as service:
+        address = httpx.URL(service.url)
+        upload = http.client.HTTPConnection(address.host, address.port, timeout=60)
+        upload.putrequest("POST", "/datasets?name=slow")
+        upload.putheader("Content-Type", "text/csv")
+        upload.putheader("Content-Length", "100000")
+        upload.endheaders(b"a,b\n1,2\n")
+        wait_until(lambda: service.services.writers._bound.held == 1)
+    answer = upload.getresponse()
+    assert answer.status == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert b"the service stops" in answer.read()
+    upload.close()
+    assert not [record.msg for record in caplog.records if record.exc_info]
+    lines = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    assert [line["status"] for line in lines if line.get("path") == "/datasets"] == [503]

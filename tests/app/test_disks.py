@@ -18,6 +18,7 @@ from core.context import Context, open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.app.running import Service, serving
+from tests.ports import free_port
 from tests.waiting import wait_until
 from tests.worker.conftest import add_line, train_job
 from worker.metrics import WorkerMetrics
@@ -187,12 +188,12 @@ def test_a_job_waits_for_room_and_ends_when_there_is_some(
     monkeypatch.setattr("worker.runner.PAUSE_SECONDS", 0.1)
     job, runner = train_job(working, add_line(working)), runner_of(working)
     before, filler = tree(small_disk), fill(small_disk)
-    runner.run(job.id)
+    runner.wake()
     waiting = working.jobs.get(job.id)
     assert (waiting.status, waiting.error) == (JobStatus.QUEUED, None)
     filler.unlink()
     assert {name for name in tree(small_disk) - before if "checkpoint" not in name} == set()
-    runner.run(job.id)
+    runner.wake()
     assert working.jobs.get(job.id).status is JobStatus.SUCCEEDED
     assert working.registry.get("line").version == 1
 
@@ -219,7 +220,7 @@ def test_a_checkpoint_that_cannot_be_written_costs_no_run(
 
     monkeypatch.setattr(training, "with_baselines", full_until_trained)
     monkeypatch.setattr(training, "_Reporter", Reporter)
-    runner_of(working).run(job.id)
+    runner_of(working).wake()
     assert fillers
     ended = working.jobs.get(job.id)
     assert (ended.status, ended.attempt) == (JobStatus.SUCCEEDED, 1), ended.error
@@ -242,7 +243,8 @@ def test_uploads_on_a_slow_disk_hold_up_nobody_else(
         monkeypatch.setattr(os, "fsync", slow_fsync)
         uploads = [pool.submit(upload, service, 10 + i) for i in range(50)]
         assert begun.wait(10)
-        wait_until(lambda: service.services.writers.statistics().tasks_waiting > 0)
+        limiters = service.services.writers._limiters
+        wait_until(lambda: any(one.statistics().tasks_waiting for one in list(limiters.values())))
         with httpx.Client(base_url=service.url, timeout=20) as other:
             body = {"model": "price", "inputs": [ROW]}
             assert other.post("/predict", json=body).status_code == 200
@@ -268,3 +270,31 @@ def test_a_log_that_cannot_be_written_ends_nothing(trained: Path, tmp_path: Path
         assert {answer.status_code for answer in answers} == {200}
         running.send_signal(signal.SIGTERM)
         assert running.wait(20) == 0
+
+
+def test_a_service_runs_on_if_nobody_can_be_told_that_it_is_ready(
+    trained: Path, tmp_path: Path
+) -> None:
+    """Its output, too, may go to a disk that is full."""
+    shutil.copytree(trained, tmp_path / "data")
+    port = free_port()
+    command = [sys.executable, "-m", "credence", "api", "--port", str(port)]
+    command += ["--data-dir", str(tmp_path / "data")]
+    with (
+        Path("/dev/full").open("w") as full,
+        subprocess.Popen(command, stdout=full, stderr=full) as running,
+    ):
+        url = f"http://127.0.0.1:{port}/predict"
+        body = {"model": "price", "inputs": [ROW]}
+        wait_until(lambda: _status(url, body) == 200, 60)
+        for _ in range(50):
+            assert _status(url, body) == 200
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(20) != 1, "it ended by itself"
+
+
+def _status(url: str, body: dict[str, Any]) -> int:
+    try:
+        return httpx.post(url, json=body, timeout=30).status_code
+    except httpx.TransportError:
+        return 0

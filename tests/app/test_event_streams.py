@@ -19,6 +19,7 @@ from sqlalchemy import event as engine_events
 from app.http import event_streams
 from core.access.keys import Keys, Scope
 from core.jobs.jobs import Claim, Jobs, JobStatus, TrainSpec
+from core.process.shared_bound import SharedBound
 from models.config import ModelConfig
 from tests.app.running import Service, serving
 from tests.core.postgresql import running_postgresql
@@ -241,8 +242,8 @@ def test_who_went_away_holds_nothing(service: Service, jobs: Jobs, job: str) -> 
     with service.http.stream("GET", f"/jobs/{job}/events", headers=STREAM) as answer:
         lines = answer.iter_lines()
         assert next(lines) == "event: state"
-        assert streams._open.total() == 1
-    wait_until(lambda: streams._open.total() == 0 and not streams._polls)
+        assert streams._open.held == 1
+    wait_until(lambda: streams._open.held == 0 and not streams._polls)
     with counted(service) as reads:
         time.sleep(2 * event_streams.POLL_SECONDS)
     assert reads == []
@@ -260,13 +261,14 @@ def test_who_does_not_read_holds_one_page_and_nobody_up(
     with socket.socket() as idle:
         idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         idle.connect((address.host, address.port))
-        request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
+        request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: localhost\r\n"
+        request += "Accept: text/event-stream\r\n\r\n"
         idle.sendall(request.encode())
-        wait_until(lambda: streams._open.total() == 1)
+        wait_until(lambda: streams._open.held == 1)
         in_background(lambda: jobs.finish(held, JobStatus.SUCCEEDED))
         assert [int(told.id) for told in streamed(service, job)] == list(range(1, 304))
-        assert (streams._open.total(), streams._polls) == (1, {})  # it waits for its client alone
-    wait_until(lambda: streams._open.total() == 0)
+        assert (streams._open.held, streams._polls) == (1, {})  # it waits for its client alone
+    wait_until(lambda: streams._open.held == 0)
 
 
 def test_a_stream_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
@@ -278,7 +280,7 @@ def test_a_stream_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
             heard.extend(int(told.id) for told in streamed(service, job))
 
         listener = in_background(listen)
-        wait_until(lambda: service.services.event_streams._open.total() == 1)
+        wait_until(lambda: service.services.event_streams._open.held == 1)
         with away(url):
             refused = httpx.get(f"{service.url}/jobs/{job}/events", headers=STREAM, timeout=30)
             assert refused.status_code == 503
@@ -321,7 +323,7 @@ def test_a_key_that_is_revoked_hears_no_more(tmp_path: Path) -> None:
 def test_too_many_streams_are_refused(
     service: Service, job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_streams, "MAX_STREAMS", 1)
+    monkeypatch.setattr(service.services.event_streams, "_open", SharedBound(2))
     path = f"/jobs/{job}/events"
     with service.http.stream("GET", path, headers=STREAM) as first:
         lines = first.iter_lines()
@@ -329,4 +331,4 @@ def test_too_many_streams_are_refused(
         second = service.http.get(path, headers=STREAM)
         assert second.status_code == 503
         assert int(second.headers["retry-after"]) > 0
-    wait_until(lambda: service.services.event_streams._open.total() == 0)
+    wait_until(lambda: service.services.event_streams._open.held == 0)

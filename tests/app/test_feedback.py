@@ -217,9 +217,17 @@ def test_an_honest_model_stays_within_chance_and_a_drifted_one_does_not(own: Ser
         for name in ("log_likelihood", "expected_log_likelihood", "calibration_error"):
             assert own.metric(f"credence_feedback_{name}", **of) == metrics[name]
         page = own.http.get(f"/ui/models/price/versions/{version}", headers={"Accept": "text/html"})
-        said = "as expected" if is_honest else "lower than chance allows"
-        assert f"<strong>{said}</strong>" in page.text
-        assert f"of the held-out rows {test['held_out_inside']} of" in page.text
+        trained = own.http.get(f"/models/price/versions/{version}").json()["metrics"]
+        held_out = trained["coverage"]["0.9"]  # as the page says it beside the scores
+        said = (
+            f"Of the last {rows} true values, {100 * test['inside'] / rows:.0f} % were inside the "
+            f"90 % intervals; of the held-out rows, {100 * held_out:.0f} % were"
+            f"{'.' if is_honest else '. The intervals are too narrow now'}"
+        )
+        assert said in page.text
+        for address in ("/", "/ui/models", "/ui/models/price", "/ui/system"):
+            shown = own.http.get(address, headers={"Accept": "text/html"}).text
+            assert (said in shown) is not is_honest, address
         if is_honest:
             honest = metrics
     assert metrics["log_likelihood"] < honest["log_likelihood"] - 1
@@ -306,6 +314,50 @@ def test_nan_is_refused_and_what_is_no_json_not_parsed(service: Service) -> None
     assert service.http.post("/feedback", content=b"{", headers=headers).status_code == 400
     unknown = service.http.get("/models/price/feedback?version=9")
     assert unknown.status_code == 404
+
+
+def test_a_file_is_read_as_that_of_a_prediction(own: Service) -> None:
+    """The scores of a CSV file are those of the same rows in JSON; the query has the options."""
+    csv = "size;wood;wet;day;came\n0,5;oak;true;;1,5\n-1,0;;false;2026-02-01T12:30:00Z;\n"
+    rows = [PRICE[0], {**PRICE[2], "wood": None}]
+    expected = tell(own, model="price", inputs=rows, truth=[1.5, None])
+    asked = {"params": {"model": "price", "version": "2", "truth": "came"}, "content": csv}
+    headers = {"Content-Type": "text/csv", "Idempotency-Key": "one"}
+    answer = own.http.post("/feedback", headers=headers, **asked)
+    assert answer.status_code == 201, answer.text
+    found = answer.json()
+    assert found["metrics"] == expected["metrics"]
+    assert (found["rows"], found["ignored"]) == (1, [])
+    assert found["reading"]["delimiter"] == ";"
+    assert own.http.post("/feedback", headers=headers, **asked).json() == found  # not counted twice
+    assert own.http.get("/models/price/feedback").json() == found["rolling"]
+
+
+@pytest.mark.parametrize(
+    ("params", "csv", "path", "message"),
+    [
+        ({"model": "price"}, "size,y\n1,2\n", "/truth", "required"),
+        ({"model": "price", "truth": "y", "samples": "3"}, "size,y\n1,2\n", "/samples", "unknown"),
+        ({"model": "price", "truth": "z"}, "size,y\n1,2\n", "/inputs", "no column 'z'"),
+        (
+            {"model": "price", "truth": "size"},
+            "size,wood,wet,day\n1,oak,true,\n",
+            "/inputs",
+            "is a feature",
+        ),
+        ({"model": "price", "truth": "y"}, "size,y\n1,2\n", "/inputs", "lacks the columns wood"),
+    ],
+)
+def test_a_file_without_labels_is_refused(
+    service: Service, params: dict[str, str], csv: str, path: str, message: str
+) -> None:
+    answer = service.http.post(
+        "/feedback", params=params, content=csv, headers={"Content-Type": "text/csv"}
+    )
+    assert answer.status_code == 422, answer.text
+    (error,) = answer.json()["errors"]
+    assert error["path"] == path
+    assert message in error["message"]
 
 
 def test_the_limits_are_those_of_predictions(make_service: MakeService) -> None:

@@ -203,7 +203,7 @@ def test_every_route_has_a_rule(service: Service) -> None:
     assert {route for route, scope in scopes.items() if scope is Scope.PREDICT} == {
         "POST /predict", "POST /feedback", "GET /models", "GET /models/{name}",
         "GET /models/{name}/feedback", "GET /models/{name}/sharing",
-        "DELETE /predictions/{prediction_id}",
+        "DELETE /predictions/{prediction_id}", "DELETE /feedback/{feedback_id}",
         "GET /models/{name}/versions/{version}",
         "GET /v2",
         "GET /v2/models/{model}", "GET /v2/models/{model}/ready",

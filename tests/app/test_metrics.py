@@ -50,7 +50,11 @@ def test_loaded_models_and_what_each_should_show(make_service: MakeService) -> N
 def test_the_training_time_share_is_the_mean_of_what_predictions_tell(
     make_service: MakeService,
 ) -> None:
-    """Over the rows of an evaluation, so that both mean the same rows and samples."""
+    """Over the rows of an evaluation, so that both mean the same rows and samples.
+
+    Variances are differences of float32 sums, whose order depends on threads and kernels: they
+    agree in four digits (`tests/models/prediction/test_compiled`). Other samples move the third.
+    """
     service = make_service()
     service.post("/predict", {"model": "price", "version": 1, "inputs": [ROW]})
     (loaded,) = service.services.predictor.cache.loaded()
@@ -60,7 +64,9 @@ def test_the_training_time_share_is_the_mean_of_what_predictions_tell(
     scored = loaded.model.evaluate(columns)
     answer = loaded.model.predict(columns, PredictOptions(samples=100))
     assert len(answer.mean) == len(regression_columns()["price"])
-    assert scored["epistemic_share"] == pytest.approx(answer.epistemic_share.mean(), rel=1e-6)
+    others = loaded.model.predict(columns, PredictOptions(samples=50))
+    assert scored["epistemic_share"] == pytest.approx(answer.epistemic_share.mean(), rel=2e-4)
+    assert scored["epistemic_share"] != pytest.approx(others.epistemic_share.mean(), rel=2e-4)
 
 
 def test_who_explores_says_nothing_of_drift(make_service: MakeService) -> None:

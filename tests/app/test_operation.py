@@ -101,6 +101,7 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
     assert with_body == {
         ("POST", "/datasets"), ("POST", "/train"), ("POST", "/predict"), ("POST", "/predict/batch"),
         ("POST", "/compare"), ("POST", "/feedback"), ("POST", "/datasets/{dataset_id}/columns"),
+        ("POST", "/schedules"), ("POST", "/webhooks"),
         ("PUT", "/models/{name}/aliases/{alias}"), ("POST", "/models/{name}/evaluate"),
         ("POST", "/models/{name}/acquire"), ("POST", "/models/{name}/versions"),
         ("PUT", "/datasets/{dataset_id}/sharing"), ("PUT", "/jobs/{job_id}/sharing"),

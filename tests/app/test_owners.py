@@ -39,7 +39,9 @@ class People:
         keys = Keys(self.service.context.database)
         _, text = keys.create(name, scope, owner, Limits(**limits))
         url = self.service.url
-        wait_until(lambda: httpx.get(f"{url}/models", headers=bearer(text)).status_code == 200)
+        wait_until(
+            lambda: httpx.get(f"{url}/models", headers=bearer(text), timeout=120).status_code == 200
+        )
         return text
 
     def publish(self) -> None:
@@ -56,8 +58,10 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     """Anna has a model, a data set and a job, which nobody else is to see."""
     folder = tmp_path_factory.mktemp("owners")
     with (
-        serving(folder / "data", admin_key_file=key_file(folder)) as service,
-        httpx.Client() as nobody,
+        serving(
+            folder / "data", admin_key_file=key_file(folder), webhooks="hooks.example.org"
+        ) as service,
+        httpx.Client(timeout=120) as nobody,
     ):
         people = People(service, nobody, nobody, nobody, nobody)
         with ExitStack() as stack:
@@ -66,6 +70,8 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
             for name, text in (keys | {"admin": ADMIN_KEY}).items():
                 setattr(people, name, stack.enter_context(people.client(text)))
             people.publish()
+            dataset = people.anna.get("/datasets").json()["data"][-1]["id"]
+            assert schedule(people.anna, dataset).status_code == 201
             yield people
 
 
@@ -78,15 +84,36 @@ def train(client: httpx.Client, dataset: str, model: str) -> httpx.Response:
     return client.post("/train", json={"model": model, "dataset": dataset, "target": "price"})
 
 
+def schedule(client: httpx.Client, dataset: str, name: str = "secret") -> httpx.Response:
+    training = {"model": name, "dataset": dataset, "target": "price"}
+    body = {"name": name, "train": training, "cron": "0 3 1 1 *"}
+    return client.post("/schedules", json=body)
+
+
 def hers(people: People) -> dict[str, str]:
     """The identifiers of what Anna has, by the name that paths call them."""
     jobs = people.anna.get("/jobs").json()["data"]
     datasets = people.anna.get("/datasets").json()["data"]
     told = people.anna.post("/predict", json=PREDICT | {"store": True}).json()["id"]
+    webhook, delivery = webhook_of(people.anna)
+    labels = {"model": "secret", "inputs": PREDICT["inputs"], "truth": [3.0]}
     return {
         "name": "secret", "model": "secret", "version": "1", "alias": "champion",
+        "feedback_id": people.anna.post("/feedback", json=labels).json()["id"],
         "job_id": jobs[-1]["id"], "dataset_id": datasets[-1]["id"], "prediction_id": told,
+        "webhook_id": webhook, "delivery_id": delivery,
     }  # fmt: skip
+
+
+def webhook_of(client: httpx.Client) -> tuple[str, str]:
+    """The ids of a webhook, and of a delivery about an alias of the client's own model."""
+    if not (found := client.get("/webhooks").json()["data"]):
+        wanted = {"url": "https://hooks.example.org/a", "events": ["alias.moved"]}
+        found = [client.post("/webhooks", json=wanted).json()]
+        client.put("/models/secret/aliases/told", json={"version": 1})
+        client.delete("/models/secret/aliases/told")
+    path = f"/webhooks/{found[0]['id']}"
+    return found[0]["id"], client.get(f"{path}/deliveries").json()["data"][0]["id"]
 
 
 # Whose name it is matters there, as in `POST /train`: the next test has it.
@@ -151,16 +178,37 @@ def test_bodies_do_not_name_anothers_things_either(people: People) -> None:
     refused = train(people.ben, mine["dataset_id"], "bens")
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["path"] == "/dataset"
+    refused = schedule(people.ben, mine["dataset_id"], "bens")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["path"] == "/train/dataset"
 
 
 def test_lists_hold_ones_own(people: People) -> None:
-    for path, name in (("/models", "name"), ("/jobs", "id"), ("/datasets", "id")):
+    lists = (("/models", "name"), ("/jobs", "id"), ("/datasets", "id"), ("/schedules", "name"))
+    for path, name in lists:
         assert people.ben.get(path).json()["data"] == []
         anna = [thing[name] for thing in people.anna.get(path).json()["data"]]
         admin = [thing[name] for thing in people.admin.get(path).json()["data"]]
         assert anna
         assert set(anna) <= set(admin)
     assert people.anna.get("/models").json()["data"][0]["owner"] == "anna"
+
+
+def test_an_owner_hears_of_own_things_only(people: People) -> None:
+    mine = hers(people)
+    wanted = {"url": "https://hooks.example.org/b", "events": ["alias.moved", "job.cancelled"]}
+    bens = people.ben.post("/webhooks", json=wanted).json()
+    people.anna.put("/models/secret/sharing", json={"with": ["ben"]})
+    people.anna.put("/models/secret/aliases/next", json={"version": 1})
+    people.anna.delete("/models/secret/aliases/next")
+    people.anna.put("/models/secret/sharing", json={"with": []})
+    assert people.ben.get(f"/webhooks/{bens['id']}/deliveries").json()["data"] == []
+    hers_told = people.anna.get(f"/webhooks/{mine['webhook_id']}/deliveries").json()["data"]
+    assert hers_told[0]["subject"] == "secret/next"
+    ids = [hook["id"] for hook in people.ben.get("/webhooks").json()["data"]]
+    assert ids == [bens["id"]]
+    assert people.ben.delete(f"/webhooks/{bens['id']}").status_code == 204
+    assert people.app.get("/webhooks").status_code == 403
 
 
 def test_a_key_for_predictions_without_an_owner_predicts_with_all(people: People) -> None:
@@ -190,6 +238,12 @@ def test_a_name_is_its_first_owners(people: People) -> None:
     assert people.anna.get("/models/bens").status_code == 404
 
 
+def test_an_administrator_schedules_only_what_the_owner_may_train_on(people: People) -> None:
+    refused = schedule(people.admin, hers(people)["dataset_id"], "admins")
+    assert refused.status_code == 422
+    assert "there is no dataset" in refused.json()["errors"][0]["message"]
+
+
 def test_what_is_shared_can_be_read_and_not_changed(people: People) -> None:
     mine = hers(people)
     dataset, job = f"/datasets/{mine['dataset_id']}", f"/jobs/{mine['job_id']}"
@@ -217,6 +271,9 @@ def test_what_is_shared_can_be_read_and_not_changed(people: People) -> None:
         answer = people.ben.request(method, path, json=body)
         assert answer.status_code == 403, (method, path, answer.text)
         assert "only its owner changes it" in answer.json()["detail"]
+    for reader, may_label in ((people.anna, True), (people.ben, False)):
+        page = reader.get("/ui/models/secret/versions/1", headers={"Accept": "text/html"})
+        assert ('id="labels"' in page.text) is may_label
     for path in paths:
         assert people.anna.put(f"{path}/sharing", json={"with": []}).json() == {"with": []}
         assert people.ben.get(path).status_code == 404
@@ -306,7 +363,7 @@ def test_without_keys_all_is_everybodys(trained: Path, tmp_path: Path) -> None:
         assert "owner" not in dataset
         _, text = Keys(service.context.database).create("late", Scope.TRAIN)
         wait_until(lambda: service.http.get("/models").status_code == 401)
-        with httpx.Client(base_url=service.url, headers=bearer(text)) as late:
+        with httpx.Client(base_url=service.url, headers=bearer(text), timeout=120) as late:
             assert late.get(f"/datasets/{dataset['id']}").status_code == 200
             assert late.get("/models/price").status_code == 200
             assert late.delete(f"/datasets/{dataset['id']}").status_code == 204

@@ -33,6 +33,19 @@ def test_an_ordinary_table_has_no_notes(own: Service) -> None:
     assert notes(own, {"x": X.tolist(), "z": Z.tolist(), "y": Y.tolist()}) == []
 
 
+def test_a_setting_that_turns_off_the_search_is_named(own: Service) -> None:
+    columns: dict[str, list[object]] = {"x": X.tolist(), "y": Y.tolist()}
+    (note,) = notes(own, columns, training={"epochs": 5})
+    assert note == (
+        "training.epochs is given without training.effort, so one model was fitted: settings were "
+        "not compared on the rows, and no bounds of the target were looked for"
+    )
+    (note,) = notes(own, columns, network={"kind": "mlp", "hidden": [8]})
+    assert note.startswith("network.hidden is given, so one model was fitted")
+    for kept in ({"learning_rate": 0.001}, {"epochs": 5, "effort": "quick"}):
+        assert notes(own, columns, training=kept) == []
+
+
 def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) -> None:
     columns = {
         "customer_id": list(range(ROWS)),
@@ -54,6 +67,19 @@ def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) ->
     assert not named["x"]
     chosen = notes(own, columns, weight="w", training=split, features=["x"])
     assert not [note for note in chosen if "customer_id" in note]
+
+
+def test_a_column_that_the_owner_left_out_and_copies_of_rows_are_said(own: Service) -> None:
+    again = np.r_[np.arange(ROWS), np.arange(12)]
+    lines = [f"{x},{z},{y}" for x, z, y in zip(X[again], Z[again], Y[again], strict=True)]
+    text, csv = "\n".join(["x,z,y", *lines]), {"Content-Type": "text/csv"}
+    stored = own.http.post("/datasets", params={"name": "t"}, content=text, headers=csv).json()
+    change = {"columns": [{"name": "z", "use": False}]}
+    fixed = own.post(f"/datasets/{stored['id']}/columns", change).json()
+    answer = own.post("/train", {"model": "m", "target": "y", "dataset": fixed["id"]})
+    copies, left_out = answer.json()["notes"]
+    assert copies.startswith("12 of 212 rows are equal to an earlier row")
+    assert left_out == "column 'z' was left out, as you chose"
 
 
 def test_what_is_wrong_with_features_and_target_is_said(own: Service) -> None:

@@ -20,8 +20,11 @@ HURRY = 0.4  # seconds between two beats of a worker, in place of 2
 def load() -> None:
     """Import all that a process of the service needs, also what is imported at first use: one job.
 
-    No thread and no connection is left.
+    No thread and no connection is left, and the compiled kernels are there. What is loaded is
+    shared with the children as long as no collection of garbage touches it.
     """
+    import gc
+
     import torch
 
     import app.main
@@ -29,6 +32,7 @@ def load() -> None:
     import credence.serving.supervisor
     from core.context import open_context
     from core.settings import load_settings
+    from models.prediction.compiled.compiler import compiler
     from tests.worker.conftest import QUICK, add_line, train_job
     from worker.metrics import WorkerMetrics
     from worker.runner import JobRunner
@@ -37,9 +41,12 @@ def load() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         context = open_context(load_settings(data_dir=folder, threads=1))
-        job = train_job(context, add_line(context), QUICK)
-        JobRunner(context, "first", WorkerMetrics(), lambda: False).run(job.id)
+        train_job(context, add_line(context), QUICK)
+        JobRunner(context, "first", WorkerMetrics(), lambda: False).wake()
         context.close()
+    compiler().wait()
+    gc.collect()
+    gc.freeze()
 
 
 def run(order: dict[str, Any]) -> NoReturn:
@@ -47,6 +54,7 @@ def run(order: dict[str, Any]) -> NoReturn:
     code = 1
     try:
         os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -104,7 +112,7 @@ def serve(port: int) -> None:
     service.serve("127.0.0.1", port, None)
 
 
-def run_job(job_id: str, deadly_write: int) -> None:
+def run_job(deadly_write: int) -> None:
     """Run a job here, and die before the n-th write of its publication."""
     from core.context import open_context
     from core.jobs.results import Results
@@ -116,7 +124,7 @@ def run_job(job_id: str, deadly_write: int) -> None:
     context = open_context(load_settings())
     for kind in (Registry, Results):
         _arm(kind, "publish", deadly_write)
-    JobRunner(context, "dying", WorkerMetrics(), lambda: False).run(job_id)
+    JobRunner(context, "dying", WorkerMetrics(), lambda: False).wake()
 
 
 def add_dataset(path: str, deadly_write: int) -> None:
@@ -130,7 +138,7 @@ def add_dataset(path: str, deadly_write: int) -> None:
     context.datasets.add("line", "text/csv", Path(path))
 
 
-def train_and_die(job_id: str, deadly_look: int) -> None:
+def train_and_die(deadly_look: int) -> None:
     """Run a job here, save at every mini-batch, and die at the n-th."""
     from core.context import open_context
     from core.settings import load_settings
@@ -147,15 +155,20 @@ def train_and_die(job_id: str, deadly_look: int) -> None:
         return False
 
     context = open_context(load_settings())
-    JobRunner(context, "dying", WorkerMetrics(), die_or_go_on).run(job_id)
+    JobRunner(context, "dying", WorkerMetrics(), die_or_go_on).wake()
 
 
 def _hurry() -> None:
-    from worker import runner, sweeper
+    """Look often, wait briefly, and leave out what only measures a model that is trained."""
+    from models.tabular.model import TabularModel
+    from worker import runner, sweeper, training, webhook_sender
+    from worker.schedules import scheduler
 
-    sweeper._BEAT_SECONDS = HURRY
+    sweeper._BEAT_SECONDS = scheduler.SECONDS = webhook_sender.ROUND_SECONDS = HURRY
     runner.PAUSE_SECONDS = 1.0
     runner.WRITE_AGAIN_SECONDS = 0.2
+    training.with_baselines = lambda model, *_, **__: model
+    TabularModel.measure_samplers = lambda *_: None  # type: ignore[method-assign, assignment]
 
 
 def _follow_clock(file: Path) -> None:

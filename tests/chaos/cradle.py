@@ -1,18 +1,20 @@
 """Starts real processes of the service in milliseconds: forks of one that has imported everything.
 
 Run as a program it reads orders, a line of JSON each, and answers with a line: `fork` a process and
-tell its id, `wait` for its end and tell its exit code (negative: the signal), or `poll` for it.
+tell its id, `wait` for its end and tell its exit code (negative: the signal), or `poll` for it;
+and tell what all that ended have `cost`.
 """
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
@@ -76,6 +78,11 @@ class Cradle:
         os.kill(pid, signal.SIGKILL)
         self.wait(pid)
 
+    def cpu_seconds(self) -> float:
+        """Processor time of all processes that have ended."""
+        seconds: float = self._ask(order="cost")
+        return seconds
+
     def _ask(self, **order: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -85,13 +92,24 @@ class Cradle:
 
 
 def main() -> None:
-    """Serve orders until standard input closes."""
+    """Serve orders until standard input closes, or somebody ends the run."""
     from tests.chaos import children
 
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what is logged is no answer
     children.load()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     running: set[int] = set()
+    try:
+        _serve(answers, running)
+    finally:
+        for pid in running:  # whoever asked was killed
+            os.kill(pid, signal.SIGKILL)
+
+
+def _serve(answers: TextIO, running: set[int]) -> None:
+    from tests.chaos import children
+
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
         if order["order"] == "fork":
@@ -100,15 +118,16 @@ def main() -> None:
                 answers.close()
                 children.run(order)  # never returns
             running.add(pid)
-            answer: int | None = pid
+            answer: float | None = pid
+        elif order["order"] == "cost":
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            answer = used.ru_utime + used.ru_stime
         else:
             option = os.WNOHANG if order["order"] == "poll" else 0
             ended, status = os.waitpid(order["pid"], option)
             running.discard(ended)
             answer = os.waitstatus_to_exitcode(status) if ended else None
         answers.write(json.dumps(answer) + "\n")
-    for pid in running:  # whoever asked was killed
-        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -25,17 +25,23 @@ NEXT = {  # a job's states, and those that may follow
 ALLOWED_CODES = {"worker_lost", "time_limit", "out_of_memory"}
 
 
-def violations(context: Context, accepted: Sequence[str] = ()) -> list[str]:
+def violations(context: Context) -> list[str]:
     """Everything that is wrong, in words; the store is cleaned on the way."""
+    return [*of_jobs(context), *orphans(context)]
+
+
+def of_jobs(context: Context, accepted: Sequence[str] = (), after: int = 0) -> list[str]:
+    """What is wrong with jobs, in words; of those with a number greater than `after`."""
+    newer = select(JobRow).where(JobRow.kind != "chunk", JobRow.number > after)
     with context.database.read() as session:
-        jobs = session.scalars(select(JobRow).where(JobRow.kind != "chunk")).all()
+        jobs = session.scalars(newer).all()
     known = {job.id for job in jobs}
     found = [
         f"job {job_id} was accepted, and is gone" for job_id in accepted if job_id not in known
     ]
     for job in jobs:
         found += [f"{job.kind} {job.id}: {problem}" for problem in _of_job(context, job)]
-    return [*found, *_orphans(context)]
+    return found
 
 
 def _of_job(context: Context, job: JobRow) -> Iterator[str]:
@@ -87,7 +93,7 @@ def _of_result(context: Context, job: JobRow) -> Iterator[str]:
         yield f"has a result of {rows} rows for {max(chunk['stop'] for chunk in chunks)}"
 
 
-def _orphans(context: Context) -> Iterator[str]:
+def orphans(context: Context) -> Iterator[str]:
     """After a sweep, every file is one that a row refers to. Nobody else may run meanwhile."""
     with (
         mock.patch("core.storage.staging.LEFTOVER_SECONDS", -1),

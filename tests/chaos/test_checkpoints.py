@@ -79,19 +79,17 @@ def test_a_killed_training_ends_as_an_undisturbed_one(
 
     runner = JobRunner(context, "other", WorkerMetrics(), lambda: False)
     undisturbed, killed = make(), make()
-    runner.run(undisturbed.id)
+    runner.wake()
     environment = {
         "CREDENCE_DATA_DIR": str(context.settings.data_dir),
         "CREDENCE_CHECKPOINT_SECONDS": "0.000001",
     }
     look = random.Random(kind).randrange(5, 25)
-    pid = cradle.fork(
-        "train_and_die", tmp_path / "log", environment, job_id=killed.id, deadly_look=look
-    )
+    pid = cradle.fork("train_and_die", tmp_path / "log", environment, deadly_look=look)
     assert cradle.wait(pid) == -signal.SIGKILL, (tmp_path / "log").read_text()
     assert context.checkpoints.exists(killed.id)
     context.jobs.reap(context.jobs.pulses(), max_attempts=3)
-    runner.run(killed.id)
+    runner.wake()
     done = context.jobs.get(killed.id)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
     second, first = (context.registry.path(v) for v in context.registry.versions("line"))

@@ -70,7 +70,8 @@ def test_a_version_that_is_there_after_all_has_its_artifact(
 
 def test_a_chunk_that_is_done_after_all_has_its_rows(context: Context, dataset: str) -> None:
     runner = JobRunner(context, "worker", WorkerMetrics(), lambda: False)
-    runner.run(train_job(context, dataset, QUICK, pruning=()).id)
+    train_job(context, dataset, QUICK, pruning=())
+    runner.wake()
     spec = PredictSpec(
         model="line",
         dataset=dataset,

@@ -26,27 +26,23 @@ def _die_everywhere(
     context: Context,
     cradle: Cradle,
     tmp_path: Path,
-    make: Callable[[], tuple[str, str]],
+    make: Callable[[], str],
     stride: int = 1,
 ) -> int:
-    """Run new jobs, each with a death some writes later, until one comes through; the deaths.
-
-    `make` gives the id of the job, and the id of what is claimed of it.
-    """
+    """Run new jobs, each with a death some writes later, until one comes through; the deaths."""
     runner = JobRunner(context, "next", WorkerMetrics(), lambda: False)
     for deaths, write in enumerate(range(1, MOST_WRITES, stride)):
-        job_id, piece = make()
+        job_id = make()
         code = cradle.wait(
             cradle.fork(
                 "run_job",
                 tmp_path / "log",
                 _environment(context),
-                job_id=piece,
                 deadly_write=write,
             )
         )
         context.jobs.reap(context.jobs.pulses(), max_attempts=3)
-        runner.run(piece)
+        runner.wake()
         assert context.jobs.get(job_id).status == JobStatus.SUCCEEDED, f"after write {write}"
         assert violations(context) == [], f"after write {write}"
         if code == 0:
@@ -58,9 +54,8 @@ def _die_everywhere(
 def test_a_model_is_published_once_wherever_its_worker_dies(
     context: Context, cradle: Cradle, dataset: str, tmp_path: Path
 ) -> None:
-    def make() -> tuple[str, str]:
-        job = train_job(context, dataset, QUICK, pruning=(), alias="champion")
-        return job.id, job.id
+    def make() -> str:
+        return train_job(context, dataset, QUICK, pruning=(), alias="champion").id
 
     deaths = _die_everywhere(context, cradle, tmp_path, make, STRIDE)
     assert deaths * STRIDE > 10, "files, folders and transactions are all counted"
@@ -73,9 +68,8 @@ def test_a_part_of_a_result_is_there_once_wherever_its_worker_dies(
 ) -> None:
     version = _trained(context, dataset)
 
-    def make() -> tuple[str, str]:
-        job = _batch(context, dataset, version)
-        return job.id, context.jobs.queued_ids(job.id)[0]
+    def make() -> str:
+        return _batch(context, dataset, version).id
 
     assert _die_everywhere(context, cradle, tmp_path, make) > 4
 
@@ -100,8 +94,8 @@ def test_a_data_set_is_there_or_not_wherever_the_service_dies(
 
 
 def _trained(context: Context, dataset: str) -> Version:
-    job = train_job(context, dataset, QUICK, pruning=())
-    JobRunner(context, "first", WorkerMetrics(), lambda: False).run(job.id)
+    train_job(context, dataset, QUICK, pruning=())
+    JobRunner(context, "first", WorkerMetrics(), lambda: False).wake()
     return context.registry.get("line")
 
 

@@ -3,47 +3,53 @@
 No answer at all is forgiven only if the API was away at some time between question and answer.
 """
 
+import itertools
 import threading
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from tests.chaos.world import World
+from tests.chaos.world import Replica, World
 
 ROWS = {"inputs": [{"x": -0.5}, {"x": 0.25}], "seed": 1, "samples": 10}
 TINY = {
     "target": "y",
-    "network": {"hidden": [8]},
+    "network": {"hidden": [4]},
     "pruning": [],
     "training": {"epochs": 3, "batch_size": 64, "learning_rate": 0.01, "fine_tune_epochs": 1},
 }
 REFUSALS = {429, 503}
+PATIENCE_SECONDS = 120  # then an answer counts as missing: a machine may be busy
 
 
 @dataclass
 class Traffic:
-    """Asks, remembers, judges."""
+    """Asks the replicas in turn, remembers, judges."""
 
     world: World
     wrong: list[str] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)  # 0: no answer
     predicted: int = 0
-    epoch: int = 0  # grows when the API is killed
-    _loaded_in: int = -1  # the API's life in which `steady` has been answered
-    _mean: list[float] | None = None
 
-    def ask(self, method: str, path: str, **options: Any) -> httpx.Response | None:
+    def __post_init__(self) -> None:
+        self._turns = itertools.cycle(self.world.replicas)
+
+    def ask(
+        self, method: str, path: str, replica: Replica | None = None, **options: Any
+    ) -> httpx.Response | None:
         """The answer, judged; None without one."""
-        epoch, alive = self.epoch, self.world.api is not None
+        replica = replica or next(self._turns)
+        life, alive = replica.life, replica.pid is not None
         try:
-            answer = httpx.request(method, self.world.url + path, timeout=30, **options)
+            answer = self.world.http.request(
+                method, replica.url + path, timeout=PATIENCE_SECONDS, **options
+            )
         except httpx.TransportError as error:
             self.statuses[0] += 1
-            if alive and epoch == self.epoch and self._has_started():
+            if alive and life == replica.life == replica.loaded_in:
                 self.wrong.append(f"{method} {path}: {error!r} from an API that lives")
             return None
         self.statuses[answer.status_code] += 1
@@ -68,27 +74,36 @@ class Traffic:
 
     def delete_data(self, index: int) -> None:
         """A data set that came with a request; refused while a job uses it."""
-        answer = self.ask("GET", "/datasets?limit=100")
-        if answer is not None and answer.status_code == 200:
-            others = [d["id"] for d in answer.json()["data"] if d["id"] != self.world.dataset]
-            if others:
-                self.ask("DELETE", f"/datasets/{others[index % len(others)]}")
+        others = [one["id"] for one in self._datasets() if one["name"].startswith("inline")]
+        if others:
+            self.ask("DELETE", f"/datasets/{others[index % len(others)]}")
+
+    def refresh(self) -> None:
+        """Read the newest data set of the source again."""
+        read = [one["id"] for one in self._datasets() if one["name"] == "lake"]
+        if read:
+            self.ask("POST", f"/datasets/{read[0]}/refresh")
 
     def predict(self) -> None:
         """A loaded model answers whatever else is away, and always the same."""
-        epoch = self.epoch
-        answer = self.ask("POST", "/predict", json={"model": "steady", **ROWS})
+        replica = next(self._turns)
+        life = replica.life
+        answer = self.ask("POST", "/predict", replica, json={"model": "steady", **ROWS})
         if answer is None:
             return
         if answer.status_code == 200:
             self.predicted += 1
-            self._loaded_in = epoch
+            replica.loaded_in = life
             mean = answer.json()["mean"]
-            self._mean = self._mean or mean
-            if mean != self._mean:
-                self.wrong.append(f"predicted {mean}, and before {self._mean}")
-        elif self._loaded_in == epoch == self.epoch or answer.status_code not in REFUSALS:
+            self.world.mean = self.world.mean or mean
+            if mean != self.world.mean:
+                self.wrong.append(f"predicted {mean}, and before {self.world.mean}")
+        elif replica.loaded_in == life == replica.life or answer.status_code not in REFUSALS:
             self.wrong.append(f"prediction refused: {answer.status_code} {answer.text[:300]}")
+
+    def _datasets(self) -> list[dict[str, Any]]:
+        answer = self.ask("GET", "/datasets?limit=100")
+        return answer.json()["data"] if answer is not None and answer.status_code == 200 else []
 
     def _accept(self, path: str, body: dict[str, Any]) -> None:
         answer = self.ask("POST", path, json=body)
@@ -96,10 +111,6 @@ class Traffic:
             self.accepted.append(answer.json()["id"])
         elif answer is not None and answer.status_code not in REFUSALS:
             self.wrong.append(f"{path} refused: {answer.status_code} {answer.text[:300]}")
-
-    def _has_started(self) -> bool:
-        """Whether this life of the API has answered anything yet."""
-        return self._loaded_in == self.epoch
 
 
 class Predicting:
@@ -117,6 +128,5 @@ class Predicting:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._done.wait(0.05):
+        while not self._done.wait(0.1):
             self._traffic.predict()
-            time.sleep(0)

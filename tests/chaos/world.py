@@ -1,12 +1,13 @@
-"""A service of the tests' own: API, workers, broker and database, each of which can be hurt."""
+"""A service of the tests' own: APIs, workers, broker and database, each of which can be hurt."""
 
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
@@ -15,17 +16,35 @@ import psutil
 import redis
 from sqlalchemy import create_engine, text
 
+from core.clock import now
 from core.context import Context, open_context
 from core.settings import load_settings
 from core.urls import with_driver
 from tests.chaos.cradle import Cradle
+from tests.chaos.proxy import Proxy, to_port, to_socket
+from tests.chaos.receiver import Receiver
 from tests.core.postgresql import PostgresServer
 from tests.core.redis_server import RedisServer, running_redis
 from tests.ports import free_port
 from tests.worker.conftest import add_line
 
 WORKERS = 2
-LEASE_SECONDS = 2
+LEASE_SECONDS = int(os.environ.get("CHAOS_LEASE_SECONDS", "2"))  # more, if the machine is busy
+GIVEN = ("lease_seconds", "max_attempts", "checkpoint_seconds", "worker_metrics_port")
+
+
+@dataclass
+class Replica:
+    """One API. `life` grows when it is killed; in `loaded_in` it has answered with the model."""
+
+    port: int = field(default_factory=free_port)
+    pid: int | None = None
+    life: int = 0
+    loaded_in: int = -1
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
 
 @dataclass
@@ -40,23 +59,34 @@ class World:
     cradle: Cradle
     postgresql: PostgresServer | None = None
     serve: bool = False
+    num_replicas: int = 1
+    offset: timedelta = field(default=timedelta(), init=False)  # of the service's clock
+    is_ready: bool = field(default=False, init=False)  # has what each schedule begins with
+    mean: list[float] | None = field(default=None, init=False)  # that the steady model predicts
     redis: RedisServer | None = field(default=None, init=False)
-    api: int | None = field(default=None, init=False)
+    proxies: dict[str, Proxy] = field(default_factory=dict, init=False)
+    replicas: list[Replica] = field(default_factory=list, init=False)
     workers: list[int] = field(default_factory=list, init=False)
     paused: set[int] = field(default_factory=set, init=False)
     strays: list[psutil.Process] = field(default_factory=list, init=False)  # of killed parents
     stopped: set[str] = field(default_factory=set, init=False)  # servers
-    port: int = field(default_factory=free_port, init=False)
 
     def __enter__(self) -> "World":
         self._stack = ExitStack()
         self.folder.mkdir(parents=True)
+        self.replicas = [Replica() for _ in range(self.num_replicas)]
         self.clock = self.folder / "clock"
         self.clock.write_text("0")
-        urls: dict[str, str] = {}
-        if self.postgresql:
-            self.redis = self._stack.enter_context(running_redis(self.folder))
-            urls = {"broker_url": self.redis.url, "database_url": self._new_database()}
+        self.lake = self.folder / "lake"
+        self.lake.mkdir()
+        self.write_source(0)
+        self.receiver = self._stack.enter_context(Receiver())
+        # One client, since a new one reads all certificates; a connection of its own per request.
+        self.http = self._stack.enter_context(
+            httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
+        )
+        direct, through = self._servers() if self.postgresql else ({}, {})
+        doors = {"sources": f"file://{self.lake}/", "webhooks": f"private+{self.receiver.url}"}
         settings = load_settings(
             data_dir=self.folder / "data",
             lease_seconds=LEASE_SECONDS,
@@ -64,14 +94,13 @@ class World:
             checkpoint_seconds=0.3,
             worker_metrics_port=0,
             threads=1,
-            **urls,
+            **doors,
+            **direct,
         )
-        names = ("lease_seconds", "max_attempts", "checkpoint_seconds", "worker_metrics_port")
-        self.environment = {f"CREDENCE_{n.upper()}": str(getattr(settings, n)) for n in names}
-        self.environment |= {f"CREDENCE_{name.upper()}": url for name, url in urls.items()}
+        values = {name: str(getattr(settings, name)) for name in GIVEN}
+        values |= {"data_dir": str(settings.data_dir), "threads": "1", **doors, **through}
+        self.environment = {f"CREDENCE_{name.upper()}": value for name, value in values.items()}
         self.environment |= {
-            "CREDENCE_DATA_DIR": str(settings.data_dir),
-            "CREDENCE_THREADS": "1",
             "CHAOS_CLOCK": str(self.clock),
             "PYTHONPATH": os.getcwd(),  # noqa: PTH109
         }
@@ -90,30 +119,32 @@ class World:
         self.start_servers()  # the database is the others', too
         self._stack.close()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    # processes
 
     def mend(self) -> None:
         """Start what does not run; what is paused stays so."""
-        if self.api is not None and self.cradle.poll(self.api) is not None:
-            self.api = None
-        if self.api is None:
-            entry = "serve" if self.serve else "api"
-            self.api = self._fork(entry, port=self.port)
+        for replica in self.replicas:
+            if replica.pid is not None and self.cradle.poll(replica.pid) is not None:
+                replica.pid = None
+            if replica.pid is None:
+                entry = "serve" if self.serve else "api"
+                replica.pid = self._fork(entry, port=replica.port)
         self.workers = [pid for pid in self.workers if self.cradle.poll(pid) is None]
         while not self.serve and len(self.workers) < WORKERS:
             self.workers.append(self._fork("worker"))
 
-    def kill_api(self) -> None:
-        if self.api is not None:
-            self.strays += self._started_by_the_api()  # these end by themselves
-            self.cradle.kill(self.api)
-            self.api = None
+    def kill_api(self, index: int) -> None:
+        replica = self.replicas[index % len(self.replicas)]
+        replica.life += 1
+        if replica.pid is not None:
+            self.strays += self._started_by(replica)  # these end by themselves
+            pid, replica.pid = replica.pid, None
+            self.cradle.kill(pid)
+            replica.life += 1  # it may have answered once more
 
     def kill_worker(self, index: int) -> None:
         if self.serve:
-            for process in self._started_by_the_api():
+            for process in self._started_by(self.replicas[0]):
                 process.kill()
         elif self.workers:
             pid = self.workers.pop(index % len(self.workers))
@@ -121,26 +152,38 @@ class World:
             self.cradle.kill(pid)
 
     def kill_all(self) -> None:
-        self.kill_api()
+        for index in range(len(self.replicas)):
+            self.kill_api(index)
         while self.workers:
             self.kill_worker(0)
         for process in self.strays:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(self.strays, timeout=10)
+        self.strays.clear()
 
     def pause_worker(self, index: int) -> None:
-        workers = self.workers or [process.pid for process in self._started_by_the_api()]
-        if workers:
+        started = (process.pid for process in self._started_by(self.replicas[0]))
+        if workers := self.workers or [*started]:
             pid = workers[index % len(workers)]
-            os.kill(pid, signal.SIGSTOP)
-            self.paused.add(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                self.paused.add(pid)
 
     def wake_workers(self) -> None:
         for pid in self.paused:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         self.paused.clear()
+
+    def limit_files(self, size: int | None) -> None:
+        """The most bytes that a process of the service may write to a file; None lifts it."""
+        for process in self._processes():
+            with suppress(psutil.Error):
+                _, most = process.rlimit(psutil.RLIMIT_FSIZE)
+                process.rlimit(psutil.RLIMIT_FSIZE, (most if size is None else size, most))
+
+    # servers, network, clock, source
 
     def stop_broker(self) -> None:
         if self.redis:
@@ -170,11 +213,25 @@ class World:
         with suppress(redis.ConnectionError), redis.Redis.from_url(self.redis.url) as client:
             client.flushall()
 
+    def heal_network(self) -> None:
+        for proxy in self.proxies.values():
+            proxy.heal()
+
     def set_clock(self, seconds: float) -> None:
         """For all processes of the service: a machine's clock was set."""
-        staged = self.clock.with_suffix(".new")
-        staged.write_text(str(seconds))
-        staged.rename(self.clock)
+        self.offset = timedelta(seconds=seconds)
+        _write_whole(self.clock, str(seconds))
+
+    def write_source(self, number: int) -> None:
+        """The file that a data set is read from: rows that depend on the number."""
+        rows = "".join(f"{i / 40},{number % 97 + i / 7}\n" for i in range(40))
+        _write_whole(self.lake / "rows.csv", f"x,y\n{rows}")
+
+    # what it does now
+
+    def now(self) -> datetime:
+        """The time by which schedules are due: the database server's, or else the service's."""
+        return now() + (timedelta() if self.postgresql else self.offset)
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 90) -> bool:
         """Whether the condition came true in time; services that end meanwhile are restarted."""
@@ -188,21 +245,51 @@ class World:
         return False
 
     def answers(self) -> bool:
-        """Whether the API does."""
+        """Whether all replicas do."""
         with suppress(httpx.TransportError):
-            return httpx.get(f"{self.url}/health/live", timeout=5).status_code == 200
+            live = (
+                self.http.get(f"{replica.url}/health/live", timeout=5) for replica in self.replicas
+            )
+            return all(response.status_code == 200 for response in live)
         return False
 
     def log(self) -> str:
         """The end of what the processes have told."""
         return "".join(path.read_text()[-6000:] for path in sorted(self.folder.glob("*.log")))
 
-    def _started_by_the_api(self) -> list[psutil.Process]:
+    def _servers(self) -> tuple[dict[str, str], dict[str, str]]:
+        """URLs of broker and database: the servers' own, and through proxies."""
+        assert self.postgresql
+        self.redis = self._stack.enter_context(running_redis(self.folder))
+        port = int(self.redis.url.partition("127.0.0.1:")[2].partition("/")[0])
+        broker = self._stack.enter_context(Proxy(to_port(port)))
+        socket = self.postgresql.folder / ".s.PGSQL.5432"
+        database = self._stack.enter_context(Proxy(to_socket(socket)))
+        self.proxies = {"broker": broker, "database": database}
+        name = self._new_database()
+        direct = {
+            "broker_url": self.redis.url,
+            "database_url": self.postgresql.url.replace("/postgres?", f"/{name}?"),
+        }
+        through = {
+            "broker_url": f"redis://127.0.0.1:{broker.port}/0",
+            "database_url": f"postgresql://credence@127.0.0.1:{database.port}/{name}",
+        }
+        return direct, through
+
+    def _processes(self) -> Iterator[psutil.Process]:
+        pids = [*self.workers, *(replica.pid for replica in self.replicas if replica.pid)]
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                yield from (process, *process.children(recursive=True))
+
+    def _started_by(self, replica: Replica) -> list[psutil.Process]:
         """The worker of `credence serve`; none while it is being started again."""
-        if self.api is None:
+        if replica.pid is None:
             return []
         with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.api).children()
+            return psutil.Process(replica.pid).children()
         return []
 
     def _fork(self, entry: str, **arguments: int) -> int:
@@ -215,7 +302,13 @@ class World:
         with engine.connect() as connection:
             connection.execute(text(f"CREATE DATABASE {name}"))
         engine.dispose()
-        return self.postgresql.url.replace("/postgres?", f"/{name}?")
+        return name
+
+
+def _write_whole(path: Path, content: str) -> None:
+    staged = path.with_suffix(".new")
+    staged.write_text(content)
+    staged.rename(path)
 
 
 def remove(folder: Path) -> None:

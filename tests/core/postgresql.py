@@ -17,7 +17,7 @@ class PostgresServer:
     """Can be stopped, at once and without a checkpoint, and started again with what it had."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._user = _unprivileged_user()
         if self._user is not None:
             os.chown(folder, self._user, -1)
@@ -26,20 +26,20 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        return f"postgresql://credence@/postgres?host={self._folder}"
+        return f"postgresql://credence@/postgres?host={self.folder}"
 
     def start(self) -> None:
-        options = f"-F -k {self._folder} -c listen_addresses=''"
+        options = f"-F -k {self.folder} -c listen_addresses=''"
         self._run("pg_ctl", "start", "--wait", "--options", options)
 
     def stop(self) -> None:
         self._run("pg_ctl", "stop", "--mode=immediate")
 
     def _run(self, command: str, *arguments: str) -> None:
-        line = [str(self._binaries / command), "-D", str(self._folder / "data"), *arguments]
-        log = self._folder / f"{command}.log"
+        line = [str(self._binaries / command), "-D", str(self.folder / "data"), *arguments]
+        log = self.folder / f"{command}.log"
         with log.open("a") as out:
-            code = subprocess.call(line, user=self._user, cwd=self._folder, stdout=out, stderr=out)
+            code = subprocess.call(line, user=self._user, cwd=self.folder, stdout=out, stderr=out)
         if code != 0:
             pytest.skip(f"PostgreSQL does not run here: {log.read_text()[-500:]}")
 

@@ -183,9 +183,10 @@ def test_servers_and_buckets_have_their_own_ways(tmp_path: Path) -> None:
 def test_a_newer_releases_backup_is_refused(context: Context, tmp_path: Path) -> None:
     with closing(sqlite3.connect(context.settings.data_dir / "credence.db")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE schema_compatibility SET compatible_from = '9999'")
         connection.commit()
     back_up(context.settings, tmp_path / "newer.tar")
-    with pytest.raises(InvalidSetting, match="another release"):
+    with pytest.raises(InvalidSetting, match="works from revision 9999 on"):
         restore(tmp_path / "newer.tar", tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

@@ -333,3 +333,18 @@ def test_keys_leave_a_line(database: Database) -> None:
     )
     with pytest.raises(Invalid, match="means everybody"):
         keys.create("x", Scope.TRAIN, owner="*")
+
+
+def test_owners_share_a_disk_and_one_alone_may_fill_it(database: Database, annas: Datasets) -> None:
+    annas.add_columns("rows", ROWS)
+    anna = caller("anna")
+    with database.begin() as session:
+        taken = session.scalars(select(DatasetRow.stored_bytes)).one()
+        check_bytes(session, anna, 10, free=0)
+    Keys(database).create("bens", Scope.TRAIN, owner="ben")
+    with database.begin() as session:
+        check_bytes(session, anna, 10, free=taken + 10)
+        with pytest.raises(QuotaExceeded, match=f"you would store {taken + 10}, and may store"):
+            check_bytes(session, anna, 10, free=taken + 9)
+        check_bytes(session, caller("ben"), taken, free=taken)
+        check_bytes(session, anna, 10)

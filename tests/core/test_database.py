@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from multiprocessing.synchronize import Barrier
@@ -18,8 +17,9 @@ from sqlalchemy.exc import IntegrityError, StatementError
 
 from core.clock import now
 from core.database.database import Database, migrate
+from core.database.migrations import RECORD
 from core.database.schema import AliasRow, Base, ModelRow, WorkerRow
-from core.exceptions import InvalidSetting, Unavailable
+from core.exceptions import Unavailable
 from core.jobs.workers import Workers
 
 T = TypeVar("T")
@@ -65,10 +65,8 @@ def test_readers_wait_for_no_writer(database: Database) -> None:
     with database.begin() as writer:
         writer.add(ModelRow(name="square", last_version=1))
         writer.flush()
-        started = time.monotonic()
-        with database.read() as reader:
+        with database.read() as reader:  # one that waited would wait for ever, and be refused
             assert reader.get(ModelRow, "square") is None
-        assert time.monotonic() - started < 1.0
 
 
 def test_references_are_checked(database: Database) -> None:
@@ -123,7 +121,8 @@ def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
 
 def test_migrations_give_the_schema_that_is_declared(database: Database) -> None:
     with database.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        options = {"compare_type": True, "include_name": lambda name, *_: name != RECORD.name}
+        context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, Base.metadata) == []
 
 
@@ -131,16 +130,6 @@ def test_migrating_again_changes_nothing(database: Database) -> None:
     Workers(database).beat("worker-1", "cpu", now())
     migrate(database)
     assert len(Workers(database).list()) == 1
-
-
-def test_the_schema_of_a_later_release_is_refused(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'later.db'}")
-    migrate(database)
-    with database.begin() as session:
-        session.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(InvalidSetting, match="belongs to another release"):
-        migrate(database)
-    database.dispose()
 
 
 def _exit_codes(work: Callable[[T, Barrier], None], given: T) -> list[int | None]:

@@ -88,6 +88,14 @@ def test_before_the_first_start_there_is_nothing_to_look_into(tmp_path: Path) ->
     assert not settings.data_dir.exists()
 
 
+def test_a_database_elsewhere_is_asked_before_the_first_start(tmp_path: Path) -> None:
+    away = f"postgresql://credence@127.0.0.1:{free_port()}/credence"
+    settings = load_settings(data_dir=tmp_path / "data", database_url=away)
+    found = examine(settings)
+    assert [one.name for one in found if one.finding.state is State.BROKEN] == ["database"]
+    assert verdict(found) == "broken"
+
+
 @needs_root
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     with mounted(tmp_path / "disk", "ro,size=1m") as folder:
@@ -187,7 +195,10 @@ def test_a_damaged_sqlite_file(context: Context, tmp_path: Path) -> None:
 def test_a_database_of_a_newer_release_and_one_that_was_never_migrated(context: Context) -> None:
     with context.database.begin() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    assert "9999 is of a newer release" in broken(context.settings)["schema"]
+    assert "schema" not in broken(context.settings), "the later one has only expanded it"
+    with context.database.begin() as session:
+        session.execute(text("UPDATE schema_compatibility SET compatible_from = '9999'"))
+    assert "9999 is of a later release" in broken(context.settings)["schema"]
     with context.database.begin() as session:
         session.execute(text("DELETE FROM alembic_version"))
     found = findings(context.settings)["schema"]
@@ -195,8 +206,8 @@ def test_a_database_of_a_newer_release_and_one_that_was_never_migrated(context: 
 
 
 def test_clocks_that_differ(context: Context) -> None:
-    """Somebody whose clock is ahead has written, or this clock was set back."""
-    for seconds, state in ((1, State.GOOD), (20, State.WARNING), (3600, State.BROKEN)):
+    """Somebody whose clock is ahead has written, or this clock was set back; leases are 15 s."""
+    for seconds, state in ((1, State.GOOD), (10, State.WARNING), (3600, State.BROKEN)):
         moment = now() + timedelta(seconds=seconds)
         with context.database.begin() as session:
             session.merge(WorkerRow(id="w", device="cpu", started_at=now(), heartbeat_at=moment))

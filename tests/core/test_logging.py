@@ -80,3 +80,17 @@ def test_configuring_twice_does_not_write_twice(capsys: pytest.CaptureFixture[st
     configure_logging("json", "info")
     structlog.get_logger().info("once")
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_terminal_obeys_no_value_of_a_text_line(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("text", "info")
+    log = structlog.get_logger()
+    log.info("a\x1b[2Jrequest", path="/models/\x1b[2J\x9b\u2028\nforged=1")
+    try:
+        raise ValueError("of \x1b[2J")
+    except ValueError:
+        log.exception("failed")
+    written = capsys.readouterr().err
+    assert "/models/\\\\x1b[2J\\\\x9b\\\\u2028\\\\nforged=1" in written
+    assert "ValueError: of \\x1b[2J" in written
+    assert all(each.isprintable() or each == "\n" for each in written)

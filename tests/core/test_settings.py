@@ -27,6 +27,7 @@ def test_defaults_need_nothing_else(tmp_path: Path) -> None:
     assert settings.resolved_broker_url == "filesystem://"
     assert settings.artifact_root == tmp_path / ".credence" / "artifacts"
     assert (settings.max_samples, settings.max_work) == (10_000, 10_000_000)
+    assert settings.training_memory_bytes == 2 * 2**30
     assert (settings.worker_metrics_port, settings.device, settings.auth) == (9101, "auto", "auto")
     assert settings.threads >= 1
 
@@ -56,6 +57,7 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("DEVICE", "gpu", "CREDENCE_DEVICE=gpu: give auto, cpu, cuda or cuda:N"),
         ("MAX_WORK", "0", "CREDENCE_MAX_WORK=0: Input should be greater than or equal to 1"),
+        ("TRAINING_MEMORY_BYTES", "2", "CREDENCE_TRAINING_MEMORY_BYTES=2: Input should be greater"),
         ("MAX_WORK", "many", "CREDENCE_MAX_WORK=many: Input should be a valid integer"),
         ("MAX_BODY_BYTES", "12", "CREDENCE_MAX_BODY_BYTES=12: Input should be greater than"),
         ("MAX_SAMPLES", "-3", "CREDENCE_MAX_SAMPLES=-3: Input should be greater than"),
@@ -208,12 +210,41 @@ def test_a_data_directory_that_is_none_is_refused(tmp_path: Path) -> None:
         load_settings(data_dir=tmp_path / "file").prepare_data_dir()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("https://hooks.example.org", "'https://hooks.example.org' is no receiver: give a host"),
+        ("private+http://receiver/path", "has a path: give host and port only"),
+        ("private+ftp://receiver", "give https://host/path"),
+    ],
+)
+def test_webhooks_are_closed_and_wrong_hosts_named(wrong: str, reason: str) -> None:
+    assert load_settings().webhooks == ""
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(webhooks=wrong)
+    assert str(refused.value).startswith(f"CREDENCE_WEBHOOKS={wrong}: ")
+    assert reason in str(refused.value)
+
+
 def test_sources_are_closed_and_wrong_ones_named(tmp_path: Path) -> None:
     assert load_settings().sources == ""
     for wrong in ("http://host/", "s3://lake/*/", "file:///srv/../etc/"):
         with pytest.raises(InvalidSetting, match="CREDENCE_SOURCES") as refused:
             load_settings(sources=wrong)
         assert wrong in str(refused.value)
+
+
+def test_destinations_are_closed_and_wrong_ones_named(tmp_path: Path) -> None:
+    assert load_settings().destinations == ""
+    for wrong in ("https://host/", "s3://lake/file", "file:///srv/../etc/", "s3://lake/*/", "shop"):
+        with pytest.raises(InvalidSetting, match="CREDENCE_DESTINATIONS") as refused:
+            load_settings(destinations=wrong)
+        assert wrong in str(refused.value)
+    data = tmp_path / "data"
+    for folder in (tmp_path, data, data / "inner"):
+        with pytest.raises(InvalidSetting, match="no prediction may be written"):
+            load_settings(data_dir=data, destinations=f"file://{folder}/")
+    assert load_settings(data_dir=data, destinations=f"file://{tmp_path}/beside/").destinations
 
 
 @pytest.mark.parametrize("folder", ["", "data/", "data/credence.db", "link/"])

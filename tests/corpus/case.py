@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
 
 
@@ -55,7 +55,7 @@ class Case:
     findings: Sequence[Said] = ()
     also: frozenset[str] = frozenset()
     quiet: frozenset[str] = frozenset()
-    options: ReadingOptions = field(default_factory=ReadingOptions)
+    options: DatasetOptions = field(default_factory=DatasetOptions)
     fixes: tuple[ColumnFix, ...] = ()
     refused: str | None = None
     target: str | None = None

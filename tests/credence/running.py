@@ -87,14 +87,18 @@ class Service:
 
 @contextmanager
 def serving(
-    directory: Path, command: str = "serve", *options: str, **settings: str
+    directory: Path,
+    command: str = "serve",
+    *options: str,
+    python: str = sys.executable,
+    **settings: str,
 ) -> Iterator[Service]:
     """A service on a free port with its data and log in the directory; killed afterwards."""
     log_file = directory / "service.log"
     arguments = [command, "--port", "0", "--data-dir", str(directory / "data"), *options]
     with log_file.open("w") as log:
         process = subprocess.Popen(
-            [*CREDENCE, *arguments],
+            [python, *CREDENCE[1:], *arguments],
             env=environment(**settings),
             stdout=subprocess.PIPE,
             stderr=log,

@@ -17,7 +17,8 @@ def test_a_data_set_is_predicted_to_a_file(
 ) -> None:
     request = {"model": "small", "dataset": version["dataset"], "seed": 7, "chunk_rows": 25}
     job = follow(client, client.submit_batch(request)["id"])
-    assert job["progress"] == {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
+    progress = {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
+    assert job["progress"].items() >= progress.items()
     assert "chunk 3/3" in capsys.readouterr().err
     client.download_result(job["id"], tmp_path / "result.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["result.parquet"]

@@ -204,10 +204,10 @@ with Client() as client:
         (["models", "list"], "small"),
         (
             ["models", "export", "small", "--format", "onnx"],
-            "pip install 'credence-server[export]'",
+            "pip install ./credence ./credence/scoring '.[export]'",
         ),
-        (["serve", "--port", "0"], "pip install credence-server"),
-        (["keys", "list"], "pip install credence-server"),
+        (["serve", "--port", "0"], "pip install ./credence ./credence/scoring ."),
+        (["keys", "list"], "pip install ./credence ./credence/scoring ."),
         (["--version"], f"credence {package.__version__}"),
     ],
     ids=" ".join,

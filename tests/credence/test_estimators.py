@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from core.exceptions import NotParseable
 from credence.client import Client
@@ -103,13 +106,13 @@ for kind in (BayesianRegressor, BayesianClassifier):
     estimator = kind("map", **{QUICK | {"epochs": 15, "batch_size": 16}})
     check_estimator(estimator, expected_failed_checks=kind.expected_failed_checks, on_skip=None)
     for sampled, check in estimator_checks_generator(kind(**{QUICK}, samples=10)):
-        if any(word in str(check) for word in ("subset_invariance", "idempotent")):
+        if "idempotent" in str(check):
             check(sampled)
 """
 
 
 def test_all_checks_of_scikit_learn_hold() -> None:
-    """All but one that the class names, with the reason; those of repeated answers twice.
+    """All but those that the class names, with the reason; that of repeated answers twice.
 
     Of a point estimate, which takes a third of the time, and of the default method. In a process of
     its own: types that are checked at every call take ten times as long. Of the checks' 200 rows,
@@ -117,6 +120,15 @@ def test_all_checks_of_scikit_learn_hold() -> None:
     batches of 16 R² was 0.64 or more with eight seeds.
     """
     run_python(CHECKS)
+
+
+def test_a_row_is_predicted_alike_in_any_company() -> None:
+    """To float32's rounding, which depends on the number of rows: some 1e-7 of the scale."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = BayesianRegressor(**QUICK, samples=10).fit(X, X[:, 0])
+    alone = np.concatenate([model.predict(row[None]) for row in X])
+    np.testing.assert_allclose(model.predict(X), alone, rtol=1e-5, atol=1e-5)
+    assert np.ptp(alone) > 0.1
 
 
 def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
@@ -242,6 +254,14 @@ def test_a_setting_that_cannot_work_is_named(setting: dict[str, object], message
         BayesianRegressor(**(QUICK | setting)).fit(frame(), target(frame()))
 
 
+def test_effort_and_folds_are_those_of_the_training() -> None:
+    settings = QUICK | {"effort": "quick", "folds": 2, "epochs": 4, "hidden": None}
+    training = BayesianRegressor(**settings).fit(frame(), target(frame())).model_.config.training
+    assert (training.effort, training.folds) == ("quick", 2)
+    with pytest.raises(ValueError, match=r"training\.effort: .*'thorough', not 'fast'"):
+        BayesianRegressor(effort="fast").fit(frame(), target(frame()))
+
+
 def test_a_pickle_predicts_the_same_and_holds_no_tensor_of_torch(
     fitted: BayesianRegressor,
 ) -> None:
@@ -303,6 +323,42 @@ def test_progress_is_shown_on_request_alone(
     assert (told.predict(X) == silent.predict(X)).all()
 
 
+def test_columns_may_be_numbered_or_have_the_same_name() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    plain = BayesianRegressor(**QUICK).fit(pd.DataFrame(X, columns=["a", "b", "c"]), X[:, 0])
+    for names, read_as in (([2, 0, 1], ["2", "0", "1"]), (["x", "x", "x_2"], ["x", "x_3", "x_2"])):
+        table = pd.DataFrame(X, columns=names)
+        model = BayesianRegressor(**QUICK).fit(table, X[:, 0])
+        assert model.feature_names_in_.tolist() == read_as
+        np.testing.assert_array_equal(
+            model.predict(table), plain.predict(table.set_axis(["a", "b", "c"], axis=1))
+        )
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table.iloc[:, ::-1])
+
+
+def test_sparse_rows_are_read_as_dense_ones() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3)) * ([1, 1, 0])
+    dense = BayesianRegressor(**QUICK).fit(X, X[:, 0])
+    packed = BayesianRegressor(**QUICK).fit(sparse.csc_matrix(X), X[:, 0])
+    np.testing.assert_array_equal(packed.predict(sparse.coo_array(X)), dense.predict(X))
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    columns = table.astype({"b": pd.SparseDtype(float), "c": pd.SparseDtype(float)})
+    of_frame = BayesianRegressor(**QUICK).fit(columns, X[:, 0])
+    np.testing.assert_array_equal(of_frame.predict(columns), dense.predict(X))
+
+
+def test_a_weight_of_a_class_is_that_of_its_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.where(X[:, 0] > 1, "rare", "usual")
+    by_class = BayesianClassifier(**QUICK, class_weight={"rare": 5.0}).fit(X, y)
+    by_row = BayesianClassifier(**QUICK).fit(X, y, np.where(y == "rare", 5.0, 1.0))
+    np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
+    both = BayesianClassifier(**QUICK, class_weight={"rare": 5.0}).fit(X, y, np.full(80, 2.0))
+    doubled = BayesianClassifier(**QUICK).fit(X, y, np.where(y == "rare", 10.0, 2.0))
+    np.testing.assert_array_equal(both.predict_proba(X), doubled.predict_proba(X))
+
+
 def test_it_searches_grids_in_pipelines() -> None:
     X, y = frame()[["size"]].rename(columns={"size": "a"}).assign(b=0.5), target(frame())
     X["b"] = np.arange(len(X)) % 7
@@ -313,13 +369,123 @@ def test_it_searches_grids_in_pipelines() -> None:
     assert len(cross_val_score(model, X, y, cv=2)) == 2
 
 
+def two_targets(rows: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Flour is 3 a and butter is b, with noise of 1 each, whose correlation is 0.8."""
+    random = np.random.default_rng(3)
+    X = pd.DataFrame(random.normal(size=(rows, 2)), columns=["a", "b"])
+    noise = random.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], rows)
+    return X, pd.DataFrame({"flour": 3 * X["a"] + noise[:, 0], "butter": X["b"] + noise[:, 1]})
+
+
+@pytest.fixture(scope="module")
+def two() -> BayesianRegressor:
+    X, y = two_targets()
+    settings = {"epochs": 60, "samples": 50, "likelihood": "homoscedastic"}
+    return BayesianRegressor(**LINEAR, **settings).fit(X, y)
+
+
+def test_several_targets_are_predicted_together(two: BayesianRegressor) -> None:
+    """Both lie in joint intervals on nine rows of ten, which intervals of each do not reach.
+
+    Of 2000 rows 0.9 is known to 0.7 %; 40 calibration rows leave a deviation of 4 %. Alone, with
+    noise of correlation 0.8, they contain both on 84 %.
+    """
+    X, y = two_targets(2000)
+    mean, std = two.predict(X, return_std=True)
+    assert mean.shape == std.shape == (2000, 2)
+    assert np.abs(mean - np.stack([3 * X["a"], X["b"]], 1)).mean() < 0.15
+    np.testing.assert_allclose(std.mean(0), 1, rtol=0.25)  # σ̂ of 40 rows is known to 11 %
+    assert two.score(X, y) > 0.6  # of all variance 9/10 and 1/2 are explained
+    lower, upper = two.predict_interval(X, 0.9)
+    joint_lower, joint_upper = two.predict_joint_interval(X, 0.9)
+    inside = ((lower <= y) & (y <= upper)).all(axis=1).mean()
+    together = ((joint_lower <= y) & (y <= joint_upper)).all(axis=1).mean()
+    assert inside < together
+    assert abs(together - 0.9) < 0.1
+    assert two.predict_quantiles(X[:5], [0.1, 0.9]).shape == (5, 2, 2)
+    aleatoric, epistemic, total = two.predict_uncertainty(X)
+    np.testing.assert_allclose(aleatoric + epistemic, total)
+    np.testing.assert_allclose(total, std**2)
+
+
+def test_each_target_has_an_estimator(two: BayesianRegressor) -> None:
+    X, _ = two_targets(20)
+    for i, alone in enumerate(two.estimators_):
+        np.testing.assert_array_equal(alone.predict(X), two.predict(X)[:, i])
+        assert alone.explain(X).mean.shape == (20, 2)
+    for ask in (two.explain, two.expected_scores, lambda rows: two.choose_rows(rows, 1)):
+        with pytest.raises(ValueError, match=r"several \(flour, butter\): ask one of estimators_"):
+            ask(X)
+    with pytest.raises(ValueError, match="one target: use predict_interval"):
+        two.estimators_[0].predict_joint_interval(X)
+    assert two.detect_unlike(X).flags.shape == (20,)
+
+
+def test_arrays_and_frames_of_targets_give_the_same(two: BayesianRegressor, tmp_path: Path) -> None:
+    X, y = two_targets()
+    of_array = clone(two).fit(X, y.to_numpy(), np.ones(len(y)))
+    assert of_array.model_.targets == ("target0", "target1")
+    of_polars = clone(two).fit(X, pl.from_pandas(y))
+    assert of_polars.model_.targets == ("flour", "butter")
+    np.testing.assert_array_equal(of_polars.predict(X), two.predict(X))
+    two.save(tmp_path / "two.tar")
+    for again in (load(tmp_path / "two.tar"), pickle.loads(pickle.dumps(two))):
+        np.testing.assert_array_equal(again.predict(X), two.predict(X))
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        one = BayesianRegressor(**QUICK).fit(X, y[["butter"]])
+    assert one.predict(X).shape == (400,)
+    assert get_tags(one).target_tags.multi_output
+    assert not get_tags(BayesianClassifier()).target_tags.multi_output
+    with pytest.raises(ValueError, match="NaN"):
+        clone(two).fit(X, y.where(y["flour"] > 0))
+
+
+def test_several_targets_of_classes_are_models_of_their_own() -> None:
+    """As scikit-learn's MultiOutputClassifier has them: a list of probabilities."""
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)
+    with pytest.raises(
+        ValueError, match=r"2 columns, .* use sklearn\.multioutput\.MultiOutputClassifier"
+    ):
+        BayesianClassifier(**QUICK).fit(X, y)
+    found = MultiOutputClassifier(BayesianClassifier(**QUICK)).fit(X, y)
+    assert found.predict(X).shape == (80, 2)
+    assert [one.shape for one in found.predict_proba(X)] == [(80, 2), (80, 2)]
+
+
+def test_the_service_trains_several_targets_the_same(client: Client, tmp_path: Path) -> None:
+    X, y = two_targets(120)
+    X.assign(**y).to_parquet(tmp_path / "rows.parquet")
+    request = {
+        "model": "two", "dataset": client.upload(tmp_path / "rows.parquet")["id"],
+        "target": ["flour", "butter"], "network": {"hidden": [8]}, "pruning": [0.5],
+        "training": {"epochs": 8, "learning_rate": 0.1, "batch_size": 64, "seed": 5},
+    }  # fmt: skip
+    assert client.wait(client.submit_train(request)["id"])["status"] == "succeeded"
+    ours = BayesianRegressor(**QUICK | {"pruning": [0.5]}, random_state=5).fit(X, y)
+    client.export_version("two", 1, tmp_path / "trained.tar")
+    ours.save(tmp_path / "ours.tar")
+    weights = [weights_in(tmp_path / name) for name in ("trained.tar", "ours.tar")]
+    assert weights[0] == weights[1]
+    version = ours.deploy(client, "two-deployed")
+    asked = {"model": "two-deployed", "version": version.version, "inputs": X.to_dict("list")}
+    told = client.submit_predict(asked)["targets"]
+    lower, upper = ours.predict_interval(X, 0.9)
+    for i, (name, mean) in enumerate(zip(y.columns, ours.predict(X).T, strict=True)):
+        assert told[name]["mean"] == pytest.approx(mean, rel=1e-5, abs=1e-6)
+        intervals = {(one["level"], one["kind"]): one for one in told[name]["intervals"]}
+        found = intervals[0.9, "credible"]
+        assert found["lower"] == pytest.approx(lower[:, i], rel=1e-4, abs=1e-5)
+        assert found["upper"] == pytest.approx(upper[:, i], rel=1e-4, abs=1e-5)
+
+
 def test_without_scikit_learn_the_extra_is_named(tmp_path: Path) -> None:
     (tmp_path / "sklearn.py").write_text("raise ModuleNotFoundError('none', name='sklearn')")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import credence.estimators"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
-    assert "pip install 'credence-server[sklearn]'" in done.stderr
+    assert "pip install scikit-learn" in done.stderr
 
 
 def run_python(code: str) -> None:
@@ -352,7 +518,9 @@ def test_the_service_trains_the_same_and_serves_what_is_deployed(
     weights = [weights_in(tmp_path / name) for name in ("trained.tar", "ours.tar")]
     assert weights[0] == weights[1]
     version = ours.deploy(client, "deployed", alias="champion")
-    assert version["imported"]["origin"] is None
+    assert version.description["target"] == "y"  # the name of the column given to `fit`
+    assert version.description["imported"]["origin"] is None
+    assert repr(version).startswith("<TrainedModel deployed version 1: regression of 'y'")
     asked = {"model": "deployed", "version": "champion", "inputs": X.to_dict("list")}
     told = client.submit_predict(asked)
     mean, std = ours.predict(X, return_std=True)

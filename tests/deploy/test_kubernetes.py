@@ -88,6 +88,46 @@ def test_containers_are_locked_down(manifests: list[dict[str, Any]]) -> None:
             "capabilities": {"drop": ["ALL"]},
         }
         assert "memory" in container["resources"]["limits"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for volume in pod["volumes"]:
+            assert "secret" in volume or volume["emptyDir"]["sizeLimit"], volume["name"]
+
+
+def test_nothing_reaches_a_pod_or_is_reached_but_by_a_policy(
+    manifests: list[dict[str, Any]],
+) -> None:
+    policies = {m["metadata"]["name"]: m["spec"] for m in manifests if "NetworkPol" in m["kind"]}
+    assert policies.pop("deny-by-default") == {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+    }
+    for manifest in manifests:
+        template = manifest.get("spec", {}).get("template")
+        if template is not None:
+            labels = template["metadata"]["labels"]
+            assert any(_selects(p["podSelector"], labels) for p in policies.values()), labels
+    for policy in policies.values():
+        assert "Egress" in policy["policyTypes"]
+        assert all("ports" in rule for rule in policy["egress"])
+
+
+def _selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
+    expressions = selector.get("matchExpressions", [])
+    return selector["matchLabels"].items() <= labels.items() and all(
+        e["operator"] == "In" and labels.get(e["key"]) in e["values"] for e in expressions
+    )
+
+
+def test_a_new_release_takes_no_replica_away_first(manifests: list[dict[str, Any]]) -> None:
+    """A new pod is ready before an old one ends, and that one still serves what reaches it."""
+    (api,) = (m for m in manifests if m["metadata"]["name"] == "credence-api"
+              and m["kind"] == "Deployment")  # fmt: skip
+    assert api["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    pod = api["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (_, wait) = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health/ready"
+    assert pod["terminationGracePeriodSeconds"] >= int(wait) + 15, "the answers take seconds, too"
 
 
 def test_images_are_those_that_we_build_with_a_tag(manifests: list[dict[str, Any]]) -> None:

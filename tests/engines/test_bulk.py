@@ -16,11 +16,18 @@ pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 @pytest.mark.parametrize("engine", ["local", "ray", "spark"])
-def test_parts_are_tasks(
-    engine: str, model: LoadedModel, rows: pa.Table, wanted: pa.Table, tmp_path: Path
+def test_parts_are_tasks(  # noqa: PLR0917 - fixtures
+    engine: str,
+    model: LoadedModel,
+    rows: pa.Table,
+    wanted: pa.Table,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
-    if engine != "local":
-        pytest.importorskip("pyspark" if engine == "spark" else "ray", reason="make test-engines")
+    if engine == "ray":
+        request.getfixturevalue("ray_cluster")
+    if engine == "spark":
+        pytest.importorskip("pyspark", reason="make test-engines")
     if engine == "spark" and shutil.which("java") is None:
         pytest.skip("Spark needs Java 17: apt install openjdk-17-jre-headless")
     for number, start in enumerate(range(0, 500, 125)):

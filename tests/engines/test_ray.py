@@ -1,7 +1,5 @@
 """Predictions by Ray Data, with real workers."""
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
 
@@ -12,17 +10,11 @@ from tests.engines.conftest import OPTIONS, check
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.ray")
 pytestmark = [
+    pytest.mark.usefixtures("ray_cluster"),
     pytest.mark.process,
     pytest.mark.server,
     pytest.mark.filterwarnings("ignore"),  # of Ray about what it uses itself
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cluster() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-    yield
-    ray.shutdown()
 
 
 def test_batches_get_a_struct(model: LoadedModel, rows: pa.Table, wanted: pa.Table) -> None:

@@ -1,6 +1,7 @@
 """The examples run from beginning to end, and print what their tables promise."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,19 +13,27 @@ SHORT = {
     "diabetes_estimator": ("--epochs", "20"),
     "digits_abstain": ("--epochs", "2"),
     "wine_active": ("--epochs", "5", "--rounds", "2", "--starts", "1"),
+    "bakery_stock": (),
+    "tumour_triage": (),
+    "drifting_sensor": (),
 }
 
 
-def table(name: str) -> dict[str, list[float]]:
-    """What an example prints: the numbers of a line, by how the line begins."""
+def printed_by(name: str, *options: str) -> list[str]:
+    """Lines that an example prints."""
     ended = subprocess.run(
-        [sys.executable, "-m", f"examples.{name}", *SHORT[name]],
+        [sys.executable, "-m", f"examples.{name}", *SHORT[name], *options],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
-    _, *lines = ended.stdout.splitlines()
+    return ended.stdout.splitlines()
+
+
+def table(name: str) -> dict[str, list[float]]:
+    """The numbers of each line, by how the line begins."""
+    _, *lines = printed_by(name)
     cells = [line.split() for line in lines]
     return {first: [float(cell.rstrip("%")) for cell in rest] for first, *rest in cells}
 
@@ -47,3 +56,26 @@ def test_both_ways_start_from_the_same_rows() -> None:
     assert set(printed) == {"12", "16"}
     epistemic, chance = printed["12"]
     assert epistemic == chance < 0
+
+
+def costs(name: str, picture: Path) -> dict[str, float]:
+    """The mean cost of each way to decide; the example also draws its picture."""
+    lines = printed_by(name, "--picture", str(picture))
+    assert picture.read_text().startswith("<?xml")
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
+    return {row[0]: float(row[1]) for row in rows if len(row) == 4 and row[3].endswith("%")}
+
+
+def test_stock_that_follows_the_uncertainty_costs_least(tmp_path: Path) -> None:
+    paid = costs("bakery_stock", tmp_path / "stock.svg")
+    assert paid["uncertainty of the day"] < paid["mean + same reserve"] < paid["mean"]
+
+
+def test_a_classifier_that_may_abstain_costs_least(tmp_path: Path) -> None:
+    paid = costs("tumour_triage", tmp_path / "triage.svg")
+    assert paid["costs, may abstain"] < paid["most probable class"]
+
+
+def test_samples_where_rows_are_unlike_training_cost_least(tmp_path: Path) -> None:
+    paid = costs("drifting_sensor", tmp_path / "sensor.svg")
+    assert paid["samples where unlike"] < paid["samples at random"] < paid["trust all"]

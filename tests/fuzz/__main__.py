@@ -56,8 +56,8 @@ class Report:
 
 
 def bomb(target: Target, report: Report, seed: int) -> None:
-    """Every eighth bomb, others in the next round; the memory that it took is bounded."""
-    for found in list(bombs())[seed % 8 :: 8]:
+    """Every 32nd bomb, others in the next round; the memory that it took is bounded."""
+    for found in list(bombs())[seed % 32 :: 32]:
         grown, status = explode(target, found)
         report.answered[f"bomb {found.name}", status] += 1
         report.peak_bytes = max(report.peak_bytes, target.peak_bytes())
@@ -130,7 +130,8 @@ def main() -> int:
             except BaseException as error:
                 seed = options.seed + report.rounds
                 print(f"\nFAULT: {error!r}\nrepeat: python -m tests.fuzz --seed {seed}")
-                print("\n".join(str(part) for part in getattr(error, "exceptions", ())))
+                print(*getattr(error, "exceptions", ()), sep="\n")
+                print(*getattr(error, "__notes__", ()), sep="\n")
                 print(target.service.log_file.read_text()[-4000:])
                 report.print()
                 return 1

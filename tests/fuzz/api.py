@@ -27,7 +27,7 @@ CHECKS = [
     negative_data_rejection,
 ]
 DESTRUCTIVE = {("DELETE", "/models/{name}"), ("DELETE", "/models/{name}/versions/{version}")}
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 120  # on a machine that does much else, too
 Answered = Counter[tuple[str, int]]
 
 
@@ -71,7 +71,7 @@ def attack(target: Target, operation: Any, examples: int, seed: int, answered: A
     @given(case=cases, data=st.data())
     def send(case: Any, data: st.DataObject) -> None:
         _name_real_things(target, case, data)
-        answer = case.call(target.url, timeout=TIMEOUT_SECONDS)
+        answer = _called(case, target)
         answered[label, answer.status_code] += 1
         target.learn(answer.text_lossy() if len(answer.content) < 2**20 else "")
         if answer.status_code == 503 and "retry-after" in answer.headers:
@@ -79,6 +79,14 @@ def attack(target: Target, operation: Any, examples: int, seed: int, answered: A
         case.validate_response(answer, checks=CHECKS)
 
     send()
+
+
+def _called(case: Any, target: Target) -> Any:
+    try:
+        return case.call(target.url, timeout=TIMEOUT_SECONDS)
+    except requests.RequestException as error:
+        error.add_note(case.as_curl_command()[:4000])  # else nobody knows what was asked
+        raise
 
 
 def _name_real_things(target: Target, case: Any, data: st.DataObject) -> None:

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-HEAD = b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+HEAD = b"HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 JSON = b"Content-Type: application/json\r\n"
-GET = b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-POST = b"POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + JSON
-SMUGGLED = b"GET /models HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+POST = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + JSON
+SMUGGLED = b"GET /models HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LONG = b"a" * 100_000
 
 REFUSED: dict[str, bytes] = {
     "no http": b"hello\r\n\r\n",
     "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
     "zeros": bytes(1000),
-    "http 9": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
-    "no version": b"GET /nowhere\r\nHost: x\r\n\r\n",
+    "http 9": b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+    "no version": b"GET /nowhere\r\nHost: localhost\r\n\r\n",
     "length twice": POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
     "negative length": POST + b"Content-Length: -5\r\n\r\n{}",
     "signed length": POST + b"Content-Length: +2\r\n\r\n{}",

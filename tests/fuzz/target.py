@@ -96,5 +96,5 @@ def attacked(
     with serving(directory, command, CREDENCE_LOG_LEVEL="warning", **settings) as service:
         target = Target(service)
         for path in ("/datasets", "/jobs"):
-            target.learn(httpx.get(f"{service.url}{path}").text)
+            target.learn(httpx.get(f"{service.url}{path}", timeout=120).text)
         yield target

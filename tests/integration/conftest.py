@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.integration.stack import Stack, engine_missing
-from tests.integration.work import upload
+from tests.integration.work import predict, train, upload, wait
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +43,27 @@ def keep_logs(stack: Stack) -> None:
     (folder / "stack.log").write_text(text)
 
 
-@pytest.fixture(scope="session")
-def http(stack: Stack) -> Iterator[httpx.Client]:
+@pytest.fixture(autouse=True)
+def whole(stack: Stack) -> None:
+    """Each test begins with a stack that is whole, however the one before has ended."""
+    stack.mend()
+
+
+@pytest.fixture
+def http(stack: Stack, whole: None) -> Iterator[httpx.Client]:
     with stack.http() as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def dataset(http: httpx.Client) -> str:
+    """The same rows give the data set that exists."""
     return upload(http)
+
+
+@pytest.fixture
+def reference(http: httpx.Client, dataset: str) -> list[float]:
+    """What the model `steady` answers before the test does something."""
+    if http.get("/models/steady").status_code == 404:
+        assert wait(http, train(http, dataset, "steady"))["status"] == "succeeded"
+    return list(predict(http, "steady", seed=1)["mean"])

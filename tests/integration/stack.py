@@ -23,6 +23,7 @@ VARIABLES = {
     "IMAGE_TAG": "test",
     "SETTINGS_FILE": str(Path(__file__).with_name("settings.env")),
 }
+REPLICAS = {"api": 2, "worker": 3}  # and one of all else
 LONG_RUNNING = ("proxy", "api", "worker", "postgres", "redis", "store")
 MONITORING = ("prometheus", "alertmanager", "grafana")
 
@@ -58,6 +59,54 @@ class Stack:
         started = time.monotonic()
         self.compose("up", "--detach", "--wait", "--wait-timeout", "300")
         return time.monotonic() - started
+
+    def mend(self) -> None:
+        """Start what a test has left stopped, paused or ill."""
+        paused = self.compose("ps", "--quiet", "--status", "paused").split()
+        if paused:
+            docker("unpause", *paused)
+        if self._is_whole():
+            return
+        self._await_health()
+        self.start()
+
+    def _is_whole(self) -> bool:
+        return all(self.is_healthy(service) for service in (*LONG_RUNNING, *MONITORING))
+
+    def _await_health(self) -> None:
+        """Wait until no container is unhealthy: `up --wait` gives up at the first that is.
+
+        One whose database hung, or that was stopped for a while, is well at its next check.
+        """
+        own = f"label=com.docker.compose.project={PROJECT}"
+        ill = ("ps", "--quiet", "--filter", "health=unhealthy", "--filter", own)
+        wait_until(lambda: not docker(*ill).stdout.strip(), 120, "every container to be well")
+
+    def is_healthy(self, service: str) -> bool:
+        """Whether all its replicas are there, and well."""
+        containers = self.containers(service)
+        return len(containers) == REPLICAS.get(service, 1) and all(
+            container["State"].get("Health", {}).get("Status") == "healthy"
+            for container in json.loads(docker("inspect", *containers).stdout)
+        )
+
+    def release(self, *options: str) -> None:
+        """What `make release` does."""
+        self.shell(f"deploy/release.sh {' '.join(options)}")
+
+    def shell(self, commands: str, folder: Path = ROOT) -> None:
+        """Lines of docs/operations.md, run in a folder; the first that fails fails the test."""
+        own = {"COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_FILE": str(ROOT / "docker-compose.yml")}
+        run = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=folder,
+            env=os.environ | VARIABLES | own,
+            capture_output=True,
+            text=True,
+            timeout=1200,
+            check=False,
+        )
+        assert run.returncode == 0, f"{commands}: {run.stdout[-2000:]}{run.stderr[-4000:]}"
 
     def containers(self, service: str) -> list[str]:
         return self.compose("ps", "--quiet", service).split()

@@ -1,26 +1,15 @@
 """Containers are killed while work goes on: no job and no model is lost, and each job runs once."""
 
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import httpx
 import pytest
 
+from tests.integration.load import asking
 from tests.integration.stack import LONG_RUNNING, Stack, pages, wait_until
 from tests.integration.work import predict, train, wait
 
 BUSY_EPOCHS = 1000  # some seconds: long enough to be hit in the middle
-
-
-@pytest.fixture(scope="module")
-def reference(http: httpx.Client, dataset: str) -> list[float]:
-    """What the model `steady` answers before anything is killed."""
-    assert wait(http, train(http, dataset, "steady"))["status"] == "succeeded"
-    return list(predict(http, "steady", seed=1)["mean"])
 
 
 @pytest.mark.parametrize("service", LONG_RUNNING)
@@ -42,15 +31,13 @@ def test_killing_a_container_loses_nothing(
     assert {model["name"] for model in pages(http, "/models")} >= before
     assert predict(http, "steady", seed=1)["mean"] == pytest.approx(reference, rel=1e-6)
     print(  # noqa: T201 - the table of docs/operations.md, with -rP
-        f"{service} killed: {asked.statuses[200]} predictions answered, "
-        f"{asked.statuses.total() - asked.statuses[200]} not, longest pause "
-        f"{asked.longest_seconds:.1f} s; jobs done after {time.monotonic() - started:.0f} s"
+        f"{service} killed: {asked}; jobs done after {time.monotonic() - started:.0f} s"
     )
     if service == "api":  # one client: what was being answered at that very moment, and no more
-        assert asked.statuses.total() - asked.statuses[200] <= 1
+        assert asked.failed <= 1
     elif service != "proxy":
         assert set(asked.statuses) == {200}, "predictions of loaded models need none of these"
-    wait_until(lambda: _all_healthy(stack, service), 90, f"{service} to be healthy again")
+    wait_until(lambda: stack.is_healthy(service), 90, f"{service} to be healthy again")
 
 
 @pytest.mark.parametrize("service", ["store", "postgres", "redis"])
@@ -66,7 +53,7 @@ def test_predictions_go_on_while_a_service_hangs(
             stack.compose("unpause", service)
     print(f"{service} hung for 15 s: longest pause {asked.longest_seconds:.1f} s")  # noqa: T201
     assert set(asked.statuses) == {200}
-    wait_until(lambda: _all_healthy(stack, "api"), 60, "the API to be healthy")
+    wait_until(lambda: stack.is_healthy("api"), 60, "the API to be healthy")
 
 
 def test_a_stopped_stack_comes_back_with_all_it_had(
@@ -85,42 +72,3 @@ def test_a_stopped_stack_comes_back_with_all_it_had(
     stack.start()
     assert wait(http, job, 240)["status"] == "succeeded"
     assert predict(http, "steady", seed=1)["mean"] == pytest.approx(reference, rel=1e-6)
-
-
-@dataclass
-class Asked:
-    """How predictions ended, by status (0: no answer), and the longest wait for a good one."""
-
-    statuses: Counter[int] = field(default_factory=Counter)
-    longest_seconds: float = 0.0
-
-
-@contextmanager
-def asking(http: httpx.Client) -> Iterator[Asked]:
-    """Predictions one after the other meanwhile, 20 a second at most."""
-    asked, done = Asked(), threading.Event()
-    body = {"model": "steady", "inputs": [{"x0": 1.0, "x1": 0.5}]}
-
-    def ask() -> None:
-        good = time.monotonic()
-        while not done.wait(0.05):
-            try:
-                status = http.post("/predict", json=body).status_code
-            except httpx.TransportError:
-                status = 0
-            asked.statuses[status] += 1
-            if status == 200:
-                asked.longest_seconds = max(asked.longest_seconds, time.monotonic() - good)
-                good = time.monotonic()
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        yield asked
-    finally:
-        done.set()
-        thread.join()
-
-
-def _all_healthy(stack: Stack, service: str) -> bool:
-    return all(c["State"]["Health"]["Status"] == "healthy" for c in stack.inspect(service))

@@ -71,9 +71,11 @@ def test_without_a_key_nobody_gets_in(stack: Stack) -> None:
         answer = httpx.request(method, stack.url + path)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")
-    assert httpx.get(f"{stack.url}/health/live").status_code == 200
+    assert httpx.get(f"{stack.url}/health/live", timeout=120).status_code == 200
     for path in ("/metrics", "/%6detrics", "/metrics/"):
-        assert httpx.get(stack.url + path).status_code == 404, "the proxy keeps it inside"
+        assert httpx.get(stack.url + path, timeout=120).status_code == 404, (
+            "the proxy keeps it inside"
+        )
 
 
 def test_jobs_are_shared_by_workers_and_answers_by_replicas(
@@ -107,9 +109,9 @@ def test_an_offline_prediction_goes_through_the_store(http: httpx.Client, datase
 def test_prometheus_sees_every_replica_and_its_alertmanager(stack: Stack) -> None:
     wanted = {"api": 2, "worker": 3, "proxy": 1, "prometheus": 1, "alertmanager": 1}
     wait_until(lambda: _targets(stack) == wanted, 90, f"{wanted}, found {_targets(stack)}")
-    rules = httpx.get(f"{stack.prometheus}/api/v1/rules").json()["data"]["groups"]
+    rules = httpx.get(f"{stack.prometheus}/api/v1/rules", timeout=120).json()["data"]["groups"]
     assert sum(rule["type"] == "alerting" for group in rules for rule in group["rules"]) >= 9
-    known = httpx.get(f"{stack.prometheus}/api/v1/alertmanagers").json()["data"]
+    known = httpx.get(f"{stack.prometheus}/api/v1/alertmanagers", timeout=120).json()["data"]
     assert len(known["activeAlertmanagers"]) == 1
 
 
@@ -132,7 +134,9 @@ def _targets(stack: Stack) -> dict[str, int]:
     """How many targets of each job are up now. (`up` itself remembers a target for five minutes
     if Prometheus was stopped together with it.)
     """
-    answer = httpx.get(f"{stack.prometheus}/api/v1/targets", params={"state": "active"})
+    answer = httpx.get(
+        f"{stack.prometheus}/api/v1/targets", params={"state": "active"}, timeout=120
+    )
     targets = answer.json()["data"]["activeTargets"]
     return dict(Counter(t["labels"]["job"] for t in targets if t["health"] == "up"))
 

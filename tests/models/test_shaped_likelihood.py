@@ -7,6 +7,10 @@ import pytest
 import torch
 from scipy import stats
 
+from models.config import LikelihoodConfig
+from models.config.model import ShapedKind
+from models.features.target_shapes import describe_target
+from models.likelihoods.builder import build_likelihood
 from models.likelihoods.families import Family, Logistic, Normal, Student, TabulatedStudent
 from models.likelihoods.shaped import MAX_SCALE, MIN_SCALE, Bounded
 from tests.models.prediction.shaped_cases import CASES, SAMPLES, Case
@@ -42,18 +46,42 @@ def test_intervals_have_the_difference_of_the_distribution_functions(
     """Far in the tails, too, where plain differences are 0: there by symmetry of the lower one."""
     low, high = T - 0.5 * width, T + 0.5 * width
     never, always = torch.zeros_like(T, dtype=torch.bool), torch.ones_like(T, dtype=torch.bool)
-    inside = family.log_interval(low, high, never, never)
+    log_width = torch.full_like(T, math.log(width))
+    inside = family.log_interval(low, high, log_width, never, never)
     a, b = -np.abs(T.numpy()) - 0.5 * width, -np.abs(T.numpy()) + 0.5 * width
     expected = np.log(reference.cdf(b) - reference.cdf(a))
     if width < 1e-3:  # scipy's difference loses digits: density × width is exact to width²
         expected = reference.logpdf(T.numpy()) + math.log(width)
     np.testing.assert_allclose(inside, expected, rtol=1e-3, atol=2e-3)
-    np.testing.assert_allclose(
-        family.log_interval(low, high, always, never), reference.logcdf(high), rtol=1e-6, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        family.log_interval(low, high, never, always), reference.logsf(low), rtol=1e-6, atol=1e-9
-    )
+    below = family.log_interval(low, high, log_width, always, never)
+    above = family.log_interval(low, high, log_width, never, always)
+    np.testing.assert_allclose(below, reference.logcdf(high), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(above, reference.logsf(low), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("family", "reference"), FAMILIES)
+def test_intervals_whose_ends_are_one_float_keep_their_width_and_its_gradient(
+    family: Family, reference: stats.rv_continuous
+) -> None:
+    """As of whole numbers such as 4,300,000 in float32: their probability is density × width."""
+    log_width = torch.tensor(math.log(1e-9), requires_grad=True)
+    ends, never = torch.linspace(-9, 9, 19), torch.zeros(19, dtype=torch.bool)
+    inside = family.log_interval(ends, ends, log_width, never, never)
+    expected = reference.logpdf(ends.numpy()) + math.log(1e-9)
+    np.testing.assert_allclose(inside.detach(), expected, rtol=1e-5)
+    inside.sum().backward()
+    assert log_width.grad == pytest.approx(19, rel=1e-5)  # of log(density × width): 1 each
+
+
+def test_the_gradient_of_the_log_of_a_far_normal_tail_is_right_in_float32() -> None:
+    """d log Φ(t)/dt = φ(t)/Φ(t) = −t (1 + 1/t² − …), where −t²/2 has no digits left."""
+    t = torch.tensor([-7e4, -1e4, -300.0, -20.0, -9.9, -1.0], requires_grad=True)
+    log_cdf = Normal().log_cdf(t)
+    log_cdf.sum().backward()
+    at = t.detach().double().numpy()
+    np.testing.assert_allclose(log_cdf.detach(), stats.norm.logcdf(at), rtol=1e-5)
+    expected = np.exp(stats.norm.logpdf(at[2:]) - stats.norm.logcdf(at[2:]))
+    np.testing.assert_allclose(t.grad, [7e4, 1e4, *expected], rtol=1e-4)
 
 
 def test_the_table_of_students_distribution_function_is_exact_to_a_millionth() -> None:
@@ -110,6 +138,56 @@ def test_extreme_outputs_have_a_finite_loss_and_gradient_in_float32(case: Case) 
         assert outputs.grad is not None
         assert bool(loss.isfinite().all())
         assert bool(outputs.grad.isfinite().all())
+
+
+def _whole_numbers() -> dict[str, np.ndarray]:
+    """Prices with slips of 10 and more times, up to the largest float32, and counts with one."""
+    rng = np.random.default_rng(0)
+    prices = np.round(rng.lognormal(12.5, 0.4, 400), -3)
+    counts = rng.poisson(2, 400).astype(float)
+    tables = {"prices": prices, "years": 2000.0 + np.round(rng.normal(0, 3, 400))}
+    for factor in (10.0, 1e6, 1e15, 1e30):
+        slips = np.where(np.arange(400) < 3, factor, 1.0)
+        tables[f"prices, 3 × {factor:g}"] = prices * slips
+        tables[f"prices, 3 × −{factor:g}"] = prices * np.where(slips > 1, -slips, 1.0)
+        tables[f"prices × {factor:g}"] = prices * factor
+        tables[f"counts beside {factor:g}"] = np.append(counts, 10 * factor)
+    return tables
+
+
+@pytest.mark.parametrize("name", _whole_numbers())
+@pytest.mark.parametrize("kind", ["gaussian", "student", "mixture"])
+def test_whole_numbers_of_any_size_have_a_finite_loss_and_gradient_in_float32(
+    name: str, kind: ShapedKind
+) -> None:
+    values = _whole_numbers()[name]
+    given = LikelihoodConfig(kind=kind, components=3 if kind == "mixture" else 1)
+    for target in describe_target(values, None, given):
+        assert target.integer
+        likelihood = build_likelihood(given, None, target)
+        noise = torch.Generator().manual_seed(0)
+        for size in (0.0, 1.0, 30.0, 1e4):  # of the outputs: where an optimiser may be
+            shape = (2, len(values), likelihood.num_outputs)
+            outputs = (size * torch.randn(shape, generator=noise)).requires_grad_()
+            point = {name: torch.full((2, 1), size) for name in likelihood.parameters}
+            loss = likelihood.log_prob(outputs, target.encode(values), point)
+            (gradient,) = torch.autograd.grad(loss.sum(), outputs)
+            assert bool(loss.isfinite().all())
+            assert bool(gradient.isfinite().all())
+
+
+def test_large_whole_numbers_have_the_loss_and_gradient_of_float64() -> None:
+    values = _whole_numbers()["prices, 3 × 10"]
+    given = LikelihoodConfig(kind="mixture", components=3)
+    for target in describe_target(values, None, given):
+        likelihood, y = build_likelihood(given, None, target), target.encode(values)
+        shape, found = (1, len(values), likelihood.num_outputs), []
+        for dtype in (torch.float32, torch.float64):
+            outputs = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+            loss = likelihood.log_prob(outputs.requires_grad_(), y, {})
+            (gradient,) = torch.autograd.grad(loss.sum(), outputs)
+            found.append((loss.detach().double(), gradient.double()))
+        torch.testing.assert_close(*found, rtol=1e-3, atol=1e-3)
 
 
 def test_bounds_keep_a_gradient_and_are_smooth() -> None:

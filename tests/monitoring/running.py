@@ -51,7 +51,7 @@ def process(command: Sequence[str], url: str, log: Path, **options: Any) -> Iter
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 200
+        return httpx.get(url, timeout=120).status_code == 200
     except httpx.TransportError:
         return False
 

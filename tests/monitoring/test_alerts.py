@@ -124,11 +124,15 @@ def test_the_webhook_of_the_secret_is_told_the_cause_and_not_its_consequences(
                 {"alertname": "DiskNearlyFull", "severity": "warning", "job": "worker"},
             ]
             alerts = [{"labels": each, "annotations": {"summary": "?"}} for each in labels]
-            httpx.post(f"http://{address}/api/v2/alerts", json=alerts).raise_for_status()
+            httpx.post(
+                f"http://{address}/api/v2/alerts", json=alerts, timeout=120
+            ).raise_for_status()
             deadline = time.monotonic() + WAIT_SECONDS
             while len(received) < 2 and time.monotonic() < deadline:
                 time.sleep(0.05)
-            silenced = httpx.get(f"http://{address}/api/v2/alerts", params={"inhibited": True})
+            silenced = httpx.get(
+                f"http://{address}/api/v2/alerts", params={"inhibited": True}, timeout=120
+            )
         server.shutdown()
     assert {alert["labels"]["alertname"] for alert in received} == {"ApiDown", "DiskNearlyFull"}
     states = {alert["labels"]["alertname"]: alert["status"]["state"] for alert in silenced.json()}
@@ -137,7 +141,7 @@ def test_the_webhook_of_the_secret_is_told_the_cause_and_not_its_consequences(
 
 def test_without_a_secret_nobody_is_told(tmp_path: Path) -> None:
     with alertmanager(tmp_path) as address:
-        status = httpx.get(f"http://{address}/api/v2/status").json()
+        status = httpx.get(f"http://{address}/api/v2/status", timeout=120).json()
     assert yaml.safe_load(status["config"]["original"])["route"]["receiver"] == "nobody"
 
 

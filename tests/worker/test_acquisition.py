@@ -27,7 +27,7 @@ def pool(context: Context, tmp_path: Path) -> str:
 
 def _run(context: Context, runner: JobRunner, pool: str, **spec: object) -> Job:
     job = context.jobs.create(AcquireSpec(model="line", dataset=pool, version=1, **spec))  # type: ignore[arg-type]
-    runner.run(job.id)
+    runner.wake()
     return context.jobs.get(job.id)
 
 
@@ -38,7 +38,8 @@ def runner(context: Context) -> JobRunner:
 
 @pytest.fixture
 def trained(context: Context, dataset: str, runner: JobRunner) -> None:
-    runner.run(train_job(context, dataset).id)
+    train_job(context, dataset)
+    runner.wake()
 
 
 @pytest.mark.usefixtures("trained")
@@ -87,7 +88,8 @@ def test_a_data_set_whose_rows_all_have_labels_is_refused(
 def test_a_point_estimate_has_nothing_to_learn_from_labels(
     context: Context, runner: JobRunner, dataset: str, pool: str
 ) -> None:
-    runner.run(train_job(context, dataset, method=MLEConfig(kind="mle"), pruning=()).id)
+    train_job(context, dataset, method=MLEConfig(kind="mle"), pruning=())
+    runner.wake()
     done = _run(context, runner, pool, k=2)
     assert done.status == JobStatus.FAILED
     assert "do not depend on uncertain weights" in (done.error or {})["message"]

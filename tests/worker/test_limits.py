@@ -29,14 +29,14 @@ def test_a_job_over_its_time_fails_and_a_resume_goes_on_from_its_checkpoint(
     context: Context, dataset: str
 ) -> None:
     job = train_job(context, dataset, ENDLESS)
-    _limited(context, max_job_seconds=0.5).run(job.id)
+    _limited(context, max_job_seconds=0.5).wake()
     failed = context.jobs.get(job.id)
     assert failed.status == JobStatus.FAILED
     assert _error(failed)["code"] == "time_limit"
     assert "CREDENCE_MAX_JOB_SECONDS" in _error(failed)["message"]
     assert context.checkpoints.exists(job.id)
     context.jobs.resume(job.id)
-    _limited(context, max_job_seconds=0.5).run(job.id)
+    _limited(context, max_job_seconds=0.5).wake()
     logged = [event.data for event in context.jobs.events(job.id) if event.type == "log"]
     assert logged == [{"message": "continues from a checkpoint"}]
 
@@ -46,14 +46,14 @@ def test_a_job_over_its_memory_fails_and_the_next_one_runs(context: Context, dat
     runner = _limited(context, max_job_bytes=used_bytes() + 1024 * MEBIBYTE)
     large = train_job(context, dataset, ENDLESS)
     hoard = bytearray(b"x") * (1536 * MEBIBYTE)
-    runner.run(large.id)
+    runner.wake()
     del hoard
     failed = context.jobs.get(large.id)
     assert failed.status == JobStatus.FAILED
     assert _error(failed)["code"] == "out_of_memory"
     assert "CREDENCE_MAX_JOB_BYTES" in _error(failed)["message"]
     small = train_job(context, dataset, QUICK)
-    runner.run(small.id)
+    runner.wake()
     assert context.jobs.get(small.id).status == JobStatus.SUCCEEDED
 
 

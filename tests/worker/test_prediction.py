@@ -30,7 +30,8 @@ def runner(context: Context) -> JobRunner:
 @pytest.fixture
 def trained(context: Context, dataset: str, runner: JobRunner) -> str:
     """A model `line` and the data set that it knows."""
-    runner.run(train_job(context, dataset, replace(QUICK, epochs=2)).id)
+    train_job(context, dataset, replace(QUICK, epochs=2))
+    runner.wake()
     return dataset
 
 
@@ -102,10 +103,10 @@ def test_a_stopping_worker_gives_its_chunk_back(context: Context, trained: str) 
     asked = iter(range(100))
     stopping = JobRunner(context, "stopping", metrics, lambda: next(asked) > 0)
     [chunk] = context.jobs.parts(job.id)
-    stopping.run(chunk.id)
+    stopping.wake()
     assert context.jobs.get(chunk.id).status is JobStatus.QUEUED
     assert context.jobs.get(job.id).status is JobStatus.RUNNING
-    JobRunner(context, "next", metrics, lambda: False).run(chunk.id)
+    JobRunner(context, "next", metrics, lambda: False).wake()
     assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
     check_result(context, job)
 
@@ -115,8 +116,8 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
 ) -> None:
     other = context.datasets.add_columns("other", {"z": [1.0, 2.0, 3.0]})[0].id
     job = predict_job(context, other, chunk_rows=1)
-    for job_id in context.jobs.queued_ids(job.id):
-        runner.run(job_id)
+    for _ in context.jobs.queued_ids(job.id):
+        runner.wake()
     failed = context.jobs.get(job.id)
     assert failed.status is JobStatus.FAILED
     assert failed.error is not None

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from core.context import Context
@@ -23,7 +24,7 @@ def test_a_training_job_publishes_a_version(
     context: Context, dataset: str, runner: JobRunner
 ) -> None:
     job = train_job(context, dataset, alias="champion")
-    runner.run(job.id)
+    runner.wake()
     done = context.jobs.get(job.id)
     assert (done.status, done.version, done.error) == (JobStatus.SUCCEEDED, 1, None)
     assert done.progress is not None
@@ -42,12 +43,12 @@ def test_a_version_has_the_notes_of_its_job_first(
     context: Context, dataset: str, runner: JobRunner
 ) -> None:
     config = replace(QUICK, calibration_fraction=0.0)  # which the model has a note on
-    before = train_job(context, dataset, config)
-    runner.run(before.id)
+    train_job(context, dataset, config)
+    runner.wake()
     own = read_model(context.registry.path(context.registry.get("line"))).notes
     assert own
-    job = train_job(context, dataset, config, notes=("column 'id' names rows", own[0]))
-    runner.run(job.id)
+    train_job(context, dataset, config, notes=("column 'id' names rows", own[0]))
+    runner.wake()
     version = context.registry.get("line")
     assert read_model(context.registry.path(version)).notes == ("column 'id' names rows", *own)
     assert version.description["notes"] == ["column 'id' names rows", *own]
@@ -56,10 +57,9 @@ def test_a_version_has_the_notes_of_its_job_first(
 def test_a_job_that_is_woken_twice_runs_once(
     context: Context, dataset: str, runner: JobRunner
 ) -> None:
-    job = train_job(context, dataset)
-    runner.run(job.id)
-    runner.run(job.id)
-    runner.run("job_unknown")
+    train_job(context, dataset)
+    for _ in range(3):
+        runner.wake()
     assert len(context.registry.versions("line")) == 1
 
 
@@ -68,8 +68,8 @@ def test_the_same_request_gives_the_same_weights(
 ) -> None:
     sums = []
     for _ in range(2):
-        job = train_job(context, dataset)
-        runner.run(job.id)
+        train_job(context, dataset)
+        runner.wake()
         path = context.registry.path(context.registry.get("line"))
         sums.append((path / "prune-0.safetensors").read_bytes())
     assert sums[0] == sums[1]
@@ -80,7 +80,7 @@ def test_a_diverging_job_fails_with_advice_and_publishes_nothing(
 ) -> None:
     wild = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
     job = train_job(context, dataset, wild)
-    runner.run(job.id)
+    runner.wake()
     failed = context.jobs.get(job.id)
     assert failed.status == JobStatus.FAILED
     assert failed.error is not None
@@ -89,13 +89,27 @@ def test_a_diverging_job_fails_with_advice_and_publishes_nothing(
     assert not context.registry.list().data
 
 
+def test_a_diverging_job_names_the_extreme_values(context: Context, runner: JobRunner) -> None:
+    x = np.random.default_rng(0).normal(size=200)
+    x[7] = 1e6
+    columns = {"x": x.tolist(), "y": np.arange(200.0).tolist()}
+    dataset = context.datasets.add_columns("far", columns)[0].id
+    wild = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
+    job = train_job(context, dataset, wild)
+    runner.wake()
+    failed = context.jobs.get(job.id)
+    assert failed.error is not None
+    assert failed.error["code"] == "diverged"
+    assert "learning_rate, which was 100; column 'x' is 1000000 in 1 row" in failed.error["message"]
+
+
 def test_a_job_whose_rows_cannot_be_learned_from_says_so(
     context: Context, runner: JobRunner
 ) -> None:
     constant = {"x": [1.0] * 30, "y": [float(i) for i in range(30)]}
     dataset = context.datasets.add_columns("flat", constant)[0].id
     job = train_job(context, dataset)
-    runner.run(job.id)
+    runner.wake()
     error = context.jobs.get(job.id).error
     assert error is not None
     assert error["code"] == "invalid_data"
@@ -110,17 +124,17 @@ def test_an_unknown_error_shows_no_internals() -> None:
 
 
 def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: str) -> None:
-    undisturbed = train_job(context, dataset)
+    train_job(context, dataset)
     metrics = WorkerMetrics()
-    JobRunner(context, "one", metrics, lambda: False).run(undisturbed.id)
+    JobRunner(context, "one", metrics, lambda: False).wake()
 
     job = train_job(context, dataset)
     asked = iter(range(1000))
     stopping = JobRunner(context, "two", metrics, lambda: next(asked) > 6)
-    stopping.run(job.id)
+    stopping.wake()
     assert context.jobs.get(job.id).status == JobStatus.QUEUED
     assert context.checkpoints.exists(job.id)
-    JobRunner(context, "three", metrics, lambda: False).run(job.id)
+    JobRunner(context, "three", metrics, lambda: False).wake()
     done = context.jobs.get(job.id)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
     first, second = (context.registry.path(v) for v in context.registry.versions("line"))
@@ -136,24 +150,31 @@ def test_a_job_waits_for_a_store_that_is_away(
     in_the_way = context.settings.artifact_root / "models"
     in_the_way.touch()
     job = train_job(context, dataset)
-    runner.run(job.id)
+    runner.wake()
     waiting = context.jobs.get(job.id)
     assert (waiting.status, waiting.error) == (JobStatus.QUEUED, None)
     assert context.checkpoints.exists(job.id)
     in_the_way.unlink()
-    runner.run(job.id)
+    runner.wake()
     assert context.jobs.get(job.id).status == JobStatus.SUCCEEDED
     assert not context.checkpoints.exists(job.id)
 
 
+@pytest.mark.parametrize("block", [7, 2**16])
 def test_an_evaluation_scores_a_version(
-    context: Context, dataset: str, runner: JobRunner, tmp_path: Path
+    context: Context,
+    dataset: str,
+    runner: JobRunner,
+    monkeypatch: pytest.MonkeyPatch,
+    block: int,
 ) -> None:
-    runner.run(train_job(context, dataset).id)
+    monkeypatch.setattr("worker.evaluation.BLOCK_ROWS", block)
+    train_job(context, dataset)
+    runner.wake()
     other = add_line(context, 50)
     spec = EvaluateSpec(model="line", dataset=other, version=1, prune=0.5)
     job = context.jobs.create(spec)
-    runner.run(job.id)
+    runner.wake()
     done = context.jobs.get(job.id)
     assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)
     assert done.metrics["rows"] == 50
@@ -172,12 +193,12 @@ def test_a_target_of_yes_and_no_has_these_words_as_classes(
     path.write_text("\n".join(["x,y", *rows]), encoding="utf-8")
     stored, _ = context.datasets.add("paid", "text/csv", path)
     assert [column.type for column in stored.columns] == ["number", "boolean"]
-    job = train_job(context, stored.id)
-    runner.run(job.id)
+    train_job(context, stored.id)
+    runner.wake()
     version = context.registry.get("line")
     assert version.description["classes"] == ["Ja", "Nein"]
     evaluation = context.jobs.create(EvaluateSpec(model="line", dataset=stored.id, version=1))
-    runner.run(evaluation.id)
+    runner.wake()
     done = context.jobs.get(evaluation.id)
     assert (done.status, done.metrics["rows"]) == (JobStatus.SUCCEEDED, 120)
 
@@ -189,6 +210,7 @@ def test_a_card_has_the_source_of_its_rows(
     file.write_text("x,y\n" + "\n".join(f"{i / 50},{3 * i / 50 + i % 3}" for i in range(100)))
     provenance = Provenance({"uri": f"file://{file}"}, {"read_at": "2026-01-02T03:04:05+00:00"})
     dataset, _ = context.datasets.add("line", "text/csv", file, provenance=provenance)
-    runner.run(train_job(context, dataset.id).id)
+    train_job(context, dataset.id)
+    runner.wake()
     card = read_card(context.registry.path(context.registry.get("line")))
     assert card["source"] == provenance.source | {"snapshot": provenance.snapshot}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from models.features.columns import Columns
 from models.model import TrainedModel
+from worker.baselines.columns import Split
 from worker.baselines.series import with_series_baselines
 from worker.baselines.stopping import ShouldStop
 from worker.baselines.tables import with_table_baselines
@@ -14,6 +15,7 @@ def with_baselines(
     columns: Columns,
     types: Mapping[str, str],
     should_stop: ShouldStop = lambda: False,
+    split: Split | None = None,
 ) -> TrainedModel:
     """The model with the scores of simple methods.
 
@@ -23,6 +25,8 @@ def with_baselines(
 
     Args:
         columns, types: the data that the model was trained on.
+        split: the rows of a table to learn from and to score, if they are not those of its
+            configuration.
 
     Raises:
         Stopped: `should_stop` returned True before an import or a fit.
@@ -31,5 +35,5 @@ def with_baselines(
         case "forecasting":
             return with_series_baselines(model, columns, should_stop)
         case "regression" | "classification":
-            return with_table_baselines(model, columns, types, should_stop)
+            return with_table_baselines(model, columns, types, should_stop, split)
     return model

@@ -106,10 +106,16 @@ def split_table(columns: Columns, config: ModelConfig) -> Split:
 
 def group_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
     """The column by which the rows are split, if there is one."""
+    names = columns_of_split(config)
+    return columns[names[0]] if names else None
+
+
+def columns_of_split(config: ModelConfig) -> list[str]:
+    """The name of the column by which the rows are split, if there is one."""
     match config.training.split:
         case SplitBy(by=name) | SplitTime(time=name):
-            return columns[name]
-    return None
+            return [name]
+    return []
 
 
 def thin(rows: Int[np.ndarray, "rows"], most: int) -> Int[np.ndarray, "some"]:

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from models.config import Json
 from models.evaluation.metrics import COVERAGE_LEVELS
+from models.evaluation.standard_errors import of_mean, of_root, of_share
 from models.features import moments
 
 MOST_GROUPS = 10
@@ -123,4 +125,20 @@ def number_metrics(
     }
     point = {"rmse": mean["squared_error"] ** 0.5, "mae": mean["mae"], "crps": mean["crps"]}
     counted = {} if weights is None else {"weight": float(weights.sum())}
-    return {"rows": len(scores["crps"]), **counted, **point, **by_level}
+    errors = {"standard_errors": _errors(scores, weights)}
+    return {"rows": len(scores["crps"]), **counted, **point, **by_level, **errors}
+
+
+def _errors(
+    scores: dict[str, Float[np.ndarray, "rows"]], weights: Float[np.ndarray, "rows"] | None
+) -> Json:
+    tensors = {name: torch.from_numpy(values) for name, values in scores.items()}
+    own = None if weights is None else torch.from_numpy(weights)
+    return {
+        "rmse": of_root(tensors["squared_error"], own),
+        "mae": of_mean(tensors["mae"], own),
+        "crps": of_mean(tensors["crps"], own),
+        "coverage": {
+            f"{level:g}": of_share(tensors[f"coverage_{level:g}"], own) for level in COVERAGE_LEVELS
+        },
+    }

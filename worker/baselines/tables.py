@@ -22,7 +22,7 @@ from models.model import TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.prediction import ClassName
 from worker.baselines.classes import class_metrics, score_classes
-from worker.baselines.columns import group_key, read_table, split_table, thin
+from worker.baselines.columns import Split, group_key, read_table, split_table, thin
 from worker.baselines.comparison import note_on, with_advantage
 from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import number_metrics
@@ -44,7 +44,11 @@ class Scored:
 
 
 def with_table_baselines(
-    model: TrainedModel, columns: Columns, types: Mapping[str, str], should_stop: ShouldStop
+    model: TrainedModel,
+    columns: Columns,
+    types: Mapping[str, str],
+    should_stop: ShouldStop,
+    split: Split | None = None,
 ) -> TrainedModel:
     """The model with its baselines, and notes on those that it does not beat.
 
@@ -57,7 +61,8 @@ def with_table_baselines(
     if any(feature.type == "tensor" for feature in model.features):
         return model
     try:
-        return _compare(model, columns, types, should_stop)
+        split = split or split_table(columns, model.config)
+        return _compare(model, columns, types, split, should_stop)
     except Stopped:
         raise
     except Exception:  # the model itself is complete
@@ -66,9 +71,12 @@ def with_table_baselines(
 
 
 def _compare(
-    model: TrainedModel, columns: Columns, types: Mapping[str, str], should_stop: ShouldStop
+    model: TrainedModel,
+    columns: Columns,
+    types: Mapping[str, str],
+    split: Split,
+    should_stop: ShouldStop,
 ) -> TrainedModel:
-    split = split_table(columns, model.config)
     task, truth = _task(model, columns, types, split.learned, split.held_out, should_stop)
     check_stop(should_stop)
     _import_estimators()  # so that no method's seconds contain the import

@@ -8,9 +8,30 @@ from app.routers.pages import (
     jobs,
     models,
     predict,
+    schedules,
+    search,
     session,
+    sign_on,
     system,
+    terms,
     train,
+    webhooks,
 )
 
-PAGES = (home, session, datasets, train, jobs, models, expected, predict, compare, system)
+PAGES = (
+    home,
+    session,
+    sign_on,
+    datasets,
+    train,
+    jobs,
+    schedules,
+    search,
+    terms,
+    models,
+    expected,
+    predict,
+    compare,
+    webhooks,
+    system,
+)

@@ -11,8 +11,11 @@ from app.schemas.common import DatasetId
 from app.serving.expected import DEFAULT_ROWS, ExpectedScores, expected_scores
 from app.ui.pages import show
 from core.context import Context
+from core.datasets.inputs import ADVICE
+from core.exceptions import Invalid
 from core.registry.registry import Version
 from models.evaluation.scores import BY_NAME
+from models.exceptions import InvalidInput
 
 router = APIRouter(include_in_schema=False)
 
@@ -33,19 +36,30 @@ async def expected(
     """A list of data sets to choose from, and the expected scores of the chosen one."""
     found = await to_thread.run_sync(context.registry.get, name, version)
     datasets = await to_thread.run_sync(context.datasets.list, MOST_DATASETS)
-    scores = None
+    scores, refusal = None, None
     if dataset is not None:
-        scores = await expected_scores(
-            services.predictor,
-            context,
-            found,
-            dataset,
-            prune=0.0,
-            level=LEVEL,
-            rows=DEFAULT_ROWS,
-            seed=0,
-        )
-    return await to_thread.run_sync(_page, request, context, found, datasets.data, dataset, scores)
+        try:
+            scores = await expected_scores(
+                services.predictor,
+                context,
+                found,
+                dataset,
+                prune=0.0,
+                level=LEVEL,
+                rows=DEFAULT_ROWS,
+                seed=0,
+            )
+        except (Invalid, InvalidInput) as error:
+            refusal = _reason(error)
+    return await to_thread.run_sync(
+        _page, request, context, found, datasets.data, dataset, scores, refusal
+    )
+
+
+def _reason(error: Invalid | InvalidInput) -> str:
+    """Why the data set cannot be used, without the advice for programs: the page has its own."""
+    messages = [text for _, text in error.errors] if isinstance(error, Invalid) else [str(error)]
+    return "; ".join(text.removesuffix(f": {ADVICE}") for text in messages)
 
 
 def _page(  # noqa: PLR0917 - the values of the template
@@ -55,8 +69,9 @@ def _page(  # noqa: PLR0917 - the values of the template
     datasets: object,
     dataset: str | None,
     scores: ExpectedScores | None,
+    refusal: str | None,
 ) -> HTMLResponse:
-    return show(
+    page = show(
         request,
         "expected.html",
         version=version,
@@ -65,4 +80,7 @@ def _page(  # noqa: PLR0917 - the values of the template
         found=scores,
         level=LEVEL,
         labels={name: score.title for name, score in BY_NAME.items()},
+        refusal=refusal,
     )
+    page.status_code = 200 if refusal is None else 422
+    return page

@@ -9,6 +9,7 @@ from app.dependencies import ContextDep
 from app.routers.pages.jobs import KINDS
 from app.routers.pages.permissions import may_train
 from app.schemas.models import ModelSummary
+from app.ui.monitoring import alarms
 from app.ui.pages import HOME, show
 from app.ui.reading import upload_fields
 from core.datasets.dataset import Dataset
@@ -40,13 +41,22 @@ def home(request: Request, context: ContextDep) -> Response:
         datasets=datasets,
         jobs=jobs,
         models=models,
+        alarms=alarms(context),
         kinds=KINDS,
-        failed=[job for job in jobs if job.status is JobStatus.FAILED],
+        failed=_failed(jobs),
         has_workers=any(backlog.live_workers.values()),
         has_queue=backlog.queued > 0,
         next=_next(models, jobs, datasets),
         options=upload_fields(),
     )
+
+
+def _failed(jobs: Sequence[Job]) -> list[Job]:
+    """The failed jobs, of several of one model and kind the newest."""
+    newest: dict[tuple[str, str | None], Job] = {}
+    for job in jobs:
+        newest.setdefault((job.kind, job.model), job)
+    return [job for job in newest.values() if job.status is JobStatus.FAILED]
 
 
 def _next(

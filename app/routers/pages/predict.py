@@ -10,6 +10,7 @@ from app.dependencies import ContextDep
 from app.routers.pages.permissions import card_of
 from app.schemas.common import ModelName, Reference
 from app.schemas.models import ModelSummary, VersionResponse
+from app.ui.future_rows import future_rows, known_ahead
 from app.ui.pages import show
 from app.ui.prediction_form import can_fill_in, form_data, steps_read
 from core.context import Context
@@ -54,7 +55,8 @@ def predict(
         models=models,
         versions=context.registry.versions(model),
         version=about,
-        question=question | {"history": history},
+        question=question | {"history": history, "future": future_rows(history, about)},
+        known_ahead=known_ahead(about),
         series=names[:_SERIES],
         num_series=len(names),
         can_fill_in=can_fill_in(question),
@@ -77,18 +79,19 @@ def _history(
     wanted = min(max(steps_read(about), _HISTORY), MAX_LIMIT)
     try:
         dataset = datasets.get(version.dataset)
+        names = _names_read(about, [column.name for column in dataset.columns])
         if key is None:
-            rows = datasets.rows(dataset.id, wanted, start=max(0, dataset.rows - wanted))
-            return _read(rows, about), ()
-        history = datasets.newest_of(dataset.id, key, series, wanted)
-        return _read(history, about), datasets.distinct(dataset.id, key)
+            start = max(0, dataset.rows - wanted)
+            return datasets.rows(dataset.id, wanted, names, start), ()
+        history = datasets.newest_of(dataset.id, key, series, wanted, names)
+        return history, datasets.distinct(dataset.id, key)
     except NotFound:
         return (), ()
 
 
-def _read(rows: Sequence[Json], about: Json) -> Sequence[Json]:
+def _names_read(about: Json, names: Sequence[str]) -> Sequence[str]:
     """The columns that the forecaster reads: others would be refused."""
     forecast = about["forecast"]
     read = {forecast["time"], forecast["key"], about["target"]}
     read |= {feature["name"] for feature in about["features"] or ()}
-    return [{name: value for name, value in row.items() if name in read} for row in rows]
+    return [name for name in names if name in read]

@@ -1,17 +1,22 @@
 """`/ui/system`: health, queue, workers, and measurements of this process."""
 
 import platform
+from collections.abc import Collection
 from datetime import timedelta
+from functools import partial
 
 import torch
 from anyio import to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from app.dependencies import Services, ServicesDep
+from app.dependencies import ContextDep, Services, ServicesDep
+from app.routers.pages.permissions import may_operate
+from app.ui.monitoring import Alarm, alarms
 from app.ui.pages import show
 from app.ui.process_metrics import drift, latency_chart, requests_by_status
 from core.clock import database_now
+from core.context import Context
 from core.database.schema import Json, WorkerRow
 from core.exceptions import Unavailable
 from core.jobs.backlog import KNOWN, LIVE, Backlog, read_backlog
@@ -29,10 +34,21 @@ SERVICES = {
 
 
 @router.get("/ui/system")
-async def system(request: Request, services: ServicesDep) -> HTMLResponse:
-    """The page; without jobs and workers while the database is unavailable."""
+async def system(request: Request, services: ServicesDep, context: ContextDep) -> HTMLResponse:
+    """The page; without jobs and workers while the database is unavailable.
+
+    Jobs, workers and requests are of all owners, so they are for administrators alone. Others see
+    the models that they may predict with.
+    """
+    operates = may_operate(request)
     states = {"engine": services.health.engine()} | await services.health.services()
-    queue = await to_thread.run_sync(_queue, services) if states["database"] == "ok" else None
+    has_database = states["database"] == "ok"
+    queue = await to_thread.run_sync(_queue, services) if has_database and operates else None
+    found, drifts = services.predictor.cache.loaded(), drift(services.metrics)
+    names = {entry.version.model for entry in found} | {one.model for one in drifts}
+    if not operates:
+        visible = partial(_visible, context, names)
+        names = await to_thread.run_sync(visible) if has_database else set()
     return show(
         request,
         "system.html",
@@ -41,11 +57,28 @@ async def system(request: Request, services: ServicesDep) -> HTMLResponse:
         workers=queue[1] if queue else [],
         live=LIVE.total_seconds(),
         process=_process(services),
-        loaded=services.predictor.cache.loaded(),
-        chart=latency_chart(services.metrics),
-        statuses=requests_by_status(services.metrics),
-        drift=drift(services.metrics),
+        operates=operates,
+        loaded=[entry for entry in found if entry.version.model in names],
+        chart=latency_chart(services.metrics) if operates else None,
+        statuses=requests_by_status(services.metrics) if operates else {},
+        drift=[one for one in drifts if one.model in names],
+        alarms=await to_thread.run_sync(_alarms, context) if has_database else [],
     )
+
+
+def _visible(context: Context, names: Collection[str]) -> set[str]:
+    """Those of the models that the caller may see."""
+    try:
+        return context.registry.visible(names)
+    except Unavailable:
+        return set()
+
+
+def _alarms(context: Context) -> list[Alarm]:
+    try:
+        return alarms(context)
+    except Unavailable:
+        return []
 
 
 def _queue(services: Services) -> tuple[Backlog, list[tuple[WorkerRow, timedelta]]] | None:

@@ -7,7 +7,6 @@ from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
 from app.http.bodies import parse, refuse_non_finite
-from app.ui.findings import said
 from app.ui.labels import METHODS
 from app.ui.pages import show
 from app.ui.train_form.form import training_form
@@ -24,19 +23,22 @@ def train(
     context: ContextDep,
     dataset: Annotated[str | None, Query(max_length=64)] = None,
     wanted: Annotated[str, Query(alias="request", max_length=60_000)] = "{}",
+    retrained: Annotated[int | None, Query(alias="of")] = None,
 ) -> HTMLResponse:
     """The form.
 
     Args:
         wanted: any part of a body of `POST /train`, as JSON.
+        retrained: the number of the version that is trained again.
     """
     body = _body(wanted, dataset)
     datasets = context.datasets.list(MOST_DATASETS).data
     form = training_form(context, body) if "dataset" in body else None
     if form is not None and form.dataset.id not in [one.id for one in datasets]:
         datasets.append(form.dataset)
-    offered = [(one, "changed" if said(one) else "") for one in datasets]
-    return show(request, "train.html", form=form, datasets=offered, methods=METHODS)
+    return show(
+        request, "train.html", form=form, datasets=datasets, methods=METHODS, retrained=retrained
+    )
 
 
 def _body(wanted: str, dataset: str | None) -> Json:

@@ -13,6 +13,7 @@ LABELS = {
     "auto_theta": "AutoTheta",
     "auto_arima": "AutoARIMA",
 }
+_SAID = {LABELS["seasonal_naive"]: "the seasonal naive forecast"}  # in a sentence
 HEADERS = (
     "method",
     "origins",
@@ -44,12 +45,46 @@ class _Pair:
 
 def baselines(card: Json) -> Content:
     """A row per method, and how their CRPS compare; empty without such methods."""
-    metrics = card["variants"][0]["metrics"]
-    pairs = [_pair(name, one, metrics) for name, one in metrics.get("baselines", {}).items()]
+    pairs = _pairs(card)
     if not pairs:
         return [], []
     table = Table("Classical methods at the same origins", HEADERS, [_row(one) for one in pairs])
     return [table], [_chart(pairs)]
+
+
+def beside(card: Json) -> Table | None:
+    """The main scores of each method and of this model at the same origins; None without any."""
+    pairs = _pairs(card)
+    if not pairs:
+        return None
+    headers = ("method", "CRPS", "of this model", "90 % coverage", "of this model", "forecasts")
+    rows: list[list[Cell]] = [
+        [one.label, *_crps(one), _coverage(one.theirs), _coverage(one.own), one.theirs["origins"]]
+        for one in pairs
+    ]
+    return Table("Beside classical methods, each at the same origins", headers, rows)
+
+
+def compared(card: Json) -> list[Json]:
+    """The methods with the advantage over each, as baselines of tables have it.
+
+    Without those whose forecasts are too few to tell the error of the difference.
+    """
+    return [
+        {
+            "kind": _SAID.get(one.label, one.label),
+            "advantage": one.theirs.get("advantage"),
+            "advantage_error": one.theirs["advantage_error"],
+            "metrics": one.theirs,
+        }
+        for one in _pairs(card)
+        if one.theirs.get("advantage_error") is not None
+    ]
+
+
+def _pairs(card: Json) -> list[_Pair]:
+    metrics = card["variants"][0]["metrics"]
+    return [_pair(name, one, metrics) for name, one in metrics.get("baselines", {}).items()]
 
 
 def _pair(name: str, theirs: Json, metrics: Json) -> _Pair:
@@ -68,6 +103,11 @@ def _row(pair: _Pair) -> list[Cell]:
         cells += [with_error(theirs.get(name), errors.get(name)), _number(own.get(name))]
     cells += [_coverage(theirs), _coverage(own), verdict(pair.label, theirs), theirs.get("seconds")]
     return cells
+
+
+def _crps(pair: _Pair) -> list[Cell]:
+    error = pair.theirs.get("standard_errors", {}).get("crps")
+    return [with_error(pair.theirs.get("crps"), error), _number(pair.own.get("crps"))]
 
 
 def verdict(label: str, theirs: Json) -> str | None:

@@ -7,10 +7,10 @@ import orjson
 from app.ui.card import classics
 from app.ui.charts import Cell, Chart, Content, Table, dot_chart, variant_name
 from app.ui.format import with_error
+from app.ui.scores import error_of
 from core.database.schema import Json
 from models.evaluation.scores import SCORES, Score
 
-PROPER = ("crps", "log_likelihood")  # by which a model is compared; numbers have the first
 ADVANTAGE = "this model is better by, per row"  # CRPS or log likelihood
 KINDS = {
     "constant": "constant",
@@ -33,12 +33,12 @@ def baselines(card: Json) -> Content:
     rows: list[list[Cell]] = [
         ["this model" if v["prune"] == 0 else variant_name(v["prune"])]
         + [card["rows"]["learned"], None, None]
-        + [score.read(v["metrics"]) for score in known]
+        + [_scored(score, v["metrics"]) for score in known]
         for v in variants
     ]
     rows += [
         [KINDS[one["kind"]], one["rows"], one["seconds"], _advantage(one)]
-        + [score.read(one["metrics"]) for score in known]
+        + [_scored(score, one["metrics"]) for score in known]
         for one in found
     ]
     headers = (
@@ -49,25 +49,30 @@ def baselines(card: Json) -> Content:
         *(score.title for score in known),
     )
     tables = [Table("Simple methods on the same held-out rows", headers, rows)]
-    proper = next(score for score in known if score.name in PROPER)
-    values = [(str(row[0]), row[headers.index(proper.title)]) for row in rows]
-    return tables, [_chart(proper, values)]
+    compared = [one for one in found if one.get("advantage") is not None]
+    return tables, [_chart(card["task"], compared)] if compared else []
+
+
+def _scored(score: Score, metrics: Json) -> Cell:
+    return with_error(score.read(metrics), error_of(score, metrics))
 
 
 def _advantage(baseline: Json) -> Cell:
     return with_error(baseline.get("advantage"), baseline.get("advantage_error"))
 
 
-def _chart(score: Score, values: Sequence[tuple[str, Cell]]) -> Chart:
-    """A dot per method, the best one marked."""
-    numbers = [(name, value) for name, value in values if isinstance(value, float)]
+def _chart(task: str, compared: Sequence[Json]) -> Chart:
+    """By how much this model is better than each method, with the error of the difference."""
+    score = "CRPS" if task == "regression" else "log likelihood, nats"
     return dot_chart(
-        f"baselines-{score.name.replace('_', '-')}",
-        f"{score.label[0].upper()}{score.label[1:]} beside simple methods",
-        f"{score.direction.capitalize()}.",
-        score.title,
-        numbers,
-        best=score.choose([value for _, value in numbers]),
+        "baselines-advantage",
+        "Advantage over simple methods",
+        "Mean difference on the same held-out rows ± standard error. Right of the line this model "
+        "is better. A bar across the line decides nothing.",
+        f"{score}, better per row by",
+        [(KINDS[one["kind"]], one["advantage"]) for one in compared],
+        errors=[one.get("advantage_error") for one in compared],
+        level=0.0,
     )
 
 

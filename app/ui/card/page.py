@@ -1,9 +1,9 @@
 """The page of a model card. It can be saved as one file."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from app.ui.card import classes, comparisons, importance, posterior, quality, training
+from app.ui.card import classes, comparisons, held_out, importance, posterior, quality, training
 from app.ui.charts import Chart, Table
 from app.ui.pages import templates
 from app.ui.scores import headline
@@ -13,6 +13,7 @@ BUILDERS = {  # in the order of the page; the words of each section are in secti
     "scores": quality.scores,
     "baselines": comparisons.baselines,
     "classes": classes.classes,
+    "held-out": held_out.held_out,
     "importance": importance.importance,
     "calibration": quality.calibration,
     "coverage": quality.coverage,
@@ -36,9 +37,9 @@ class Section:
     charts: Sequence[Chart]
 
 
-def sections(card: Json) -> list[Section]:
-    """All sections of a card."""
-    return [Section(name, *build(card)) for name, build in BUILDERS.items()]
+def sections(card: Json, names: Collection[str] = BUILDERS.keys()) -> list[Section]:
+    """Sections of a card, by default all of them."""
+    return [Section(name, *build(card)) for name, build in BUILDERS.items() if name in names]
 
 
 def render_card(card: Json) -> str:

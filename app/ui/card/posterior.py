@@ -49,13 +49,14 @@ def pruning(card: Json) -> Content:
 
 def out_of_distribution(card: Json) -> Content:
     """The score and the threshold of each variant; empty for texts."""
-    headers = ("variant", "score of a row", "threshold", "held-out rows above it")
+    what = "step" if card["task"] == "forecasting" else "row"
+    headers = ("variant", f"score of a {what}", "threshold", f"held-out {what}s above it")
     rows = [
         [
             variant_name(one["prune"]),
             one["score"].replace("_", " "),
             one["threshold"],
-            f"{100 * one['false_alarm_rate']:g} %",
+            f"{100 * one['false_alarm_rate']:.2g} %",
         ]
         for one in card["out_of_distribution"]
     ]

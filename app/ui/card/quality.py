@@ -17,11 +17,14 @@ from app.ui.charts import (
     variant_metrics,
     variant_name,
 )
-from app.ui.format import with_error
+from app.ui.format import format_value, with_error
 from core.database.schema import Json
 from models.evaluation.scores import SCORES, Score
 
-CALIBRATED = "scale or temperature, conformal intervals or sets"
+CALIBRATED = (
+    "width of the intervals, or temperature of the probabilities; conformal intervals or sets"
+)
+OUT_OF_FOLD = "calibration: the same rows, each predicted by networks that had not learned from it"
 
 
 def scores(card: Json) -> Content:
@@ -33,7 +36,19 @@ def scores(card: Json) -> Content:
     rows: list[list[Cell]] = [
         [name, *(_scored(score, metrics) for score in known)] for name, metrics in measured
     ]
-    return [Table("Scores on held-out rows", ("variant", *titles), rows), _sets(card)], []
+    return [Table(f"Scores on {_held_out(card)}", ("variant", *titles), rows), _sets(card)], []
+
+
+def _held_out(card: Json) -> str:
+    """What the scores are of."""
+    metrics = card["variants"][0]["metrics"]
+    return _forecasts(metrics, "held-out steps") if "horizon" in metrics else "held-out rows"
+
+
+def _forecasts(found: Json, of: str) -> str:
+    count, steps = found["origins"], found["horizon"]
+    one, ahead = "forecast" if count == 1 else "forecasts", "step" if steps == 1 else "steps"
+    return f"{count:,} {one} of {steps:,} {ahead} each, of {of}"
 
 
 def _scored(score: Score, metrics: Json) -> Cell:
@@ -52,9 +67,10 @@ def _sets(card: Json) -> Table:
     ]
     calibrated = {v["calibration"]["rows"] for v in card["variants"] if v.get("calibration")}
     if not rows.get("calibration") and calibrated:  # of a race: each row is predicted out of fold
-        found[2] = ("learning, out of fold", max(calibrated), CALIBRATED)
+        found[2] = (OUT_OF_FOLD, max(calibrated), CALIBRATED)
     cells: list[list[Cell]] = [[name, count, figures] for name, count, figures in found if count]
-    return Table("Rows that the figures rest on", ("set", "rows", "figures"), cells)
+    what = "windows" if card["task"] == "forecasting" else "rows"
+    return Table(f"{what.capitalize()} that the figures rest on", ("set", what, "figures"), cells)
 
 
 def calibration(card: Json) -> Content:
@@ -63,13 +79,15 @@ def calibration(card: Json) -> Content:
     charts = calibration_charts("calibration-curve", variant_metrics(variants))
     if pit := variants[0]["metrics"].get("pit"):
         charts.append(_pit(pit))
-    return _corrections(variants), charts
+    return _corrections(card), charts
 
 
-def _corrections(variants: Sequence[Json]) -> list[Table]:
-    headers = ("variant", "correction", "fitted to rows", "log likelihood before", "after")
+def _corrections(card: Json) -> list[Table]:
+    is_series = card["task"] == "forecasting"
+    what = "steps of forecasts" if is_series else "rows"
+    headers = ("variant", "correction", f"fitted to {what}", "log likelihood before", "after")
     rows: list[list[Cell]] = []
-    for variant in variants:
+    for variant in card["variants"]:
         metrics, found = variant["metrics"], variant.get("calibration")
         if found:
             numbers = ((k, v) for k, v in found.items() if k in ("variance_scale", "temperature"))
@@ -79,9 +97,16 @@ def _corrections(variants: Sequence[Json]) -> list[Table]:
             before = metrics.get("uncalibrated", {}).get("log_likelihood")
             name = variant_name(variant["prune"])
             rows.append([name, ", ".join(values), found["rows"], before, metrics["log_likelihood"]])
-    return (
-        [Table("Corrections, fitted to held-out rows of their own", headers, rows)] if rows else []
-    )
+    return [Table(f"Corrections, fitted to {_unlearned(card)}", headers, rows)] if rows else []
+
+
+def _unlearned(card: Json) -> str:
+    """The rows that calibrate. Forecasts overlap: their steps are more than those set apart."""
+    if card["task"] == "forecasting":
+        return "forecasts of steps before the held-out ones, which overlap"
+    if card["rows"].get("calibration"):
+        return "held-out rows of their own"
+    return "the training rows, each predicted by networks that had not learned it"
 
 
 def _pit(counts: Sequence[int]) -> Chart:
@@ -172,7 +197,7 @@ def _part_row(part: Json) -> list[Cell]:
     )
     name = part["name"]
     if "from" in part:
-        name = f"{name} ({part['from']:.4g} to {part['to']:.4g})"
+        name = f"{name} ({format_value(part['from'])} to {format_value(part['to'])})"
     verdict = {True: "yes", False: f"no (p = {part['p_value'] or 0:.1g})", None: None}
     return [name, part["rows"], *shares, part["width"], verdict[part["covered"]]]
 

@@ -1,6 +1,7 @@
 """Sections about the training of a version: its learning curve, its rows and its settings."""
 
-from app.ui.charts import Content, Line, Table, line_chart
+from app.ui.charts import Cell, Content, Line, Table, line_chart
+from app.ui.format import format_time, format_year, is_year
 from core.database.schema import Json
 
 _MOST_LEVELS = 50  # in a cell of the table of columns
@@ -44,16 +45,26 @@ def learning_curve(card: Json) -> Content:
 def columns(card: Json) -> Content:
     """A row per column, with the statistics of its values."""
     found = card["rows"]["columns"]
-    known = [key for key in ("min", "max", "mean", "std") if any(key in c for c in found)]
+    known = [key for key in ("min", "max", "median", "mean", "std") if any(key in c for c in found)]
     levels = ["levels (rows)"] * any("levels" in c for c in found)
     rows = [
         [c["name"], c["role"], _type(c), c["missing"]]
-        + [c.get(key) for key in known]
+        + [_statistic(c, key) for key in known]
         + [_levels(c) for _ in levels]
         for c in found
     ]
     headers = ("column", "role", "type", "missing", *known, *levels)
     return [Table("Columns", headers, rows)], []
+
+
+def _statistic(column: Json, key: str) -> Cell:
+    """A statistic as people write it: years without separators, days without midnight."""
+    value: Cell = column.get(key)
+    if isinstance(value, str):
+        return format_time(value)
+    if key != "std" and is_year(column["name"], column.get("min"), column.get("max")):
+        return format_year(value)
+    return value
 
 
 def _type(column: Json) -> str:

@@ -1,12 +1,12 @@
 // Shows a response of POST /predict: a summary, pictures, a table and a CSV file.
 
-import { csvLine } from "./cells.js";
+import { fileLine } from "./cells.js";
 import { asks, decided, decisionColumns } from "./costs.js";
 import { byId } from "./dom.js";
 import { density, fan, root } from "./figures.js";
 import { bound, boundColumns, named as level } from "./intervals.js";
 import { draw, element, facts, table, formatValue } from "./parts.js";
-import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
+import { endLabels, entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 import { groupsOf, ofHorizon, totalColumns, withGroups } from "./totals.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
@@ -15,14 +15,24 @@ const MOST_SHOWN = 200; // rows on the page: the file has all
  * @param {any} answer
  * @param {PredictBody} body
  * @param {Question} question
+ * @param {string[]} [leftOut] columns of the rows that the model does not read
  * @returns {Digest} */
-export function digest(answer, body, question) {
+export function digest(answer, body, question, leftOut = []) {
   const isUnreliable = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
   const found = digests[question.task](answer, body, question);
   const { headers, cells, facts: more } = decided(answer);
-  const rows = found.rows.map((row, i) => [...row, ...cells(i)]);
-  return { isUnreliable, ...found, headers: [...found.headers, ...headers], rows, facts: [...found.facts, ...more] };
+  const name = identity(body.inputs, leftOut);
+  const own = (/** @type {number} */ i) => (name === undefined ? [] : [body.inputs[i][name]]);
+  const rows = found.rows.map(([row, ...others], i) => [row, ...own(i), ...others, ...cells(i)]);
+  const [first, ...others] = found.headers;
+  const reasons = isUnreliable ? answer.reasons?.[0]?.map((/** @type {{ text: string }} */ reason) => reason.text) ?? [] : [];
+  return { isUnreliable, reasons, ...found, headers: [first, ...(name === undefined ? [] : [name]), ...others, ...headers], rows, facts: [...found.facts, ...more] };
 }
+
+/** The first column that names the rows: all of its values differ. Undefined if there is none.
+ * @param {any} inputs
+ * @param {string[]} leftOut */
+const identity = (inputs, leftOut) => (Array.isArray(inputs) && inputs.length > 1 ? leftOut.find((name) => new Set(inputs.map((row) => row[name])).size === inputs.length) : undefined);
 
 const UNRELIABLE = "The row is outside of the training data: neither the prediction nor its uncertainty is reliable.";
 const ONE_SAMPLE = "needs two samples";
@@ -47,6 +57,31 @@ const reasons = (answer) => answer.reasons?.map((_, i) => why(answer, i));
  * @param {number} i */
 const remark = (answer, i) => [answer.out_of_distribution?.[i] && ["out of distribution", why(answer, i)].filter(Boolean).join(": "), answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean).join(", ");
 
+/** Times for people: dates alone if all are at midnight.
+ * @param {Value[]} times
+ * @returns {Value[]} */
+const shortTimes = (times) => (times.every((one) => /T00:00:00Z$/.test(String(one))) ? times.map((one) => String(one).slice(0, 10)) : times);
+
+/** The remark of a step: a line that opens to its reasons, which many steps have in common.
+ * @param {AnyAnswer} answer
+ * @param {number} i
+ * @returns {Content} */
+function foldedRemark(answer, i) {
+  const reasons = why(answer, i);
+  if (!answer.out_of_distribution?.[i] || !reasons) return remark(answer, i);
+  const others = [answer.abstained?.[i] && "abstained", asks(answer, i) && "ask a person"].filter(Boolean);
+  return element("details", { class: "reasons" }, element("summary", {}, ["out of distribution", ...others].join(", ")), reasons);
+}
+
+/** The remark of a single row without its reasons, which stand below.
+ * @param {AnyAnswer} answer */
+const short = (answer) => [answer.out_of_distribution?.[0] && "out of distribution", answer.abstained?.[0] && "abstained", asks(answer, 0) && "ask a person"].filter(Boolean).join(", ");
+
+/** Which of two intervals of a level to use.
+ * @param {RegressionAnswer} answer
+ * @param {Interval} interval */
+const advice = ({ intervals }, { kind }) => (kind === "conformal" && intervals.length > 1 ? " (use this one for a promise)" : "");
+
 const digests = {
   /** @param {RegressionAnswer} answer
    * @param {PredictBody} body
@@ -60,25 +95,27 @@ const digests = {
     const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // the others would stretch the scale
     const scale = extent(usual.length ? usual : rows);
     const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
+    const remarks = rows.map((row, i) => [remark(answer, i), isOff(row) && "outside of the picture"].filter(Boolean).join(", "));
     const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${formatValue(row.mean)}, ± ${formatValue(row.total)}, ${level(credible)} from ${formatValue(row.lower)} to ${formatValue(row.upper)}`);
     return {
-      portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
-      headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level), ...above(answer).map(([name]) => name)],
+      portrait: rows.length === 1 ? portrait(drawn(rows[0]), endLabels(rows[0], scale), level(credible)) : null,
+      headers: ["row", "mean", ...answer.intervals.map((one) => `${level(one)} interval`), ...above(answer).map(([name]) => name), `picture: from ${formatValue(scale[0])} to ${formatValue(scale[1])}`, "± aleatoric", "± epistemic", "± total", ...(remarks.some(Boolean) ? ["remark"] : [])],
       rows: rows.map((row, i) => [
-        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [remark(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
-        aleatoric[i], epistemic[i], row.total,
+        i + 1, row.mean,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
         ...above(answer).map(([, chances]) => chances[i]),
+        drawn(row), aleatoric[i], epistemic[i], row.total,
+        ...(remarks.some(Boolean) ? [element("span", { class: "looks" }, remarks[i])] : []),
       ]),
       draw: () => drawDensity(answer, question.target),
       isFlagged: answer.mean.map((_, i) => remark(answer, i) !== ""),
       facts: rows.length === 1 ? [
         ["mean", formatValue(rows[0].mean)], ["median", formatValue(answer.median[0])], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
-        ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
+        ...answer.intervals.map((one) => /** @type {Fact} */ ([`${level(one)} interval${advice(answer, one)}`, `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
         ...above(answer).map(([name, chances]) => /** @type {Fact} */ ([name, formatValue(chances[0])])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
+      summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${short(answer) && `: ${short(answer)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...boundColumns(answer.intervals),
@@ -95,25 +132,27 @@ const digests = {
     const members = (/** @type {ClassSets} */ one, /** @type {number} */ i) => one.classes[i].map(String).join(", ");
     const epistemic = epistemicOf(answer, entropy.epistemic);
     const most = Math.log(classes.length);
+    const remarks = labels.map((_, i) => remark(answer, i));
     const list = (/** @type {number[]} */ row) => classes.map((name, k) => `${name} ${formatValue(row[k])}`).join(", ");
     return {
-      headers: ["row", "label", "probability", ...sets.map(named), "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, "remark"],
+      headers: ["row", "label", "probability", ...sets.map(named), "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, ...(remarks.some(Boolean) ? ["remark"] : [])],
       rows: labels.map((label, i) => {
         const k = classes.indexOf(label);
         return [
           i + 1, String(label), probabilities[i][k], ...sets.map((one) => members(one, i)), epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
           shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], epistemic[i],
           entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${formatValue(entropy.aleatoric[i])}, epistemic ${formatValue(entropy.epistemic[i])} nats`),
-          remark(answer, i),
+          ...(remarks.some(Boolean) ? [remarks[i]] : []),
         ];
       }),
       isFlagged: labels.map((_, i) => remark(answer, i) !== ""),
-      legend: classes.map(String),
+      portrait: labels.length === 1 ? element("div", { class: "portrait" }, shareStrip(probabilities[0], list(probabilities[0])), legend(classes.map(String))) : null,
+      legend: labels.length === 1 ? undefined : classes.map(String),
       facts: labels.length === 1 ? [
         ["label", String(labels[0])], ...sets.map((one) => /** @type {Fact} */ ([named(one), members(one, 0)])), ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
-        ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
+        ["± of the model", epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[0][classes.indexOf(labels[0])])])[0]], ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
-      summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, labels.length),
+      summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${short(answer) && `: ${short(answer)}`}` : counted(answer, labels.length),
       file: file(body, {
         label: labels, ...Object.fromEntries(sets.map((one) => [`${one.kind === "conformal" ? "conformal_" : ""}set_${one.level}`, one.classes.map((row) => JSON.stringify(row))])),
         ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
@@ -134,9 +173,12 @@ const digests = {
     const names = [...new Set(answer.series ?? [])];
     const isPlural = names.length > 1;
     const headers = [...(isPlural && key ? [key] : []), "time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map(level), ...above(answer).map(([name]) => name), "remark"];
-    const rows = answer.times.map((when, i) => [...(isPlural && answer.series ? [answer.series[i]] : []), when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), remark(answer, i)]);
+    const times = shortTimes(answer.times);
+    /** @type {Content[][]} */
+    const rows = times.map((when, i) => [...(isPlural && answer.series ? [answer.series[i]] : []), when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), ...above(answer).map(([, chances]) => chances[i]), foldedRemark(answer, i)]);
     const interval = (/** @type {Sums} */ { intervals }, /** @type {Interval} */ { level: at, kind }, /** @type {number} */ i) => intervals.filter((one) => one.level === at && one.kind === kind).map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`).join("");
-    if (isPlural) rows.push(...groupsOf(answer).flatMap(({ group, steps }) => steps.mean.map((mean, i) => [group, answer.times[i], mean ?? "", "", "", ...answer.intervals.map((one) => interval(steps, one, i)), ...above(answer).map(() => ""), ""])));
+    if (isPlural) rows.push(...groupsOf(answer).flatMap(({ group, steps }) => steps.mean.map((mean, i) => [group, times[i], mean ?? "", "", "", ...answer.intervals.map((one) => interval(steps, one, i)), ...above(answer).map(() => ""), ""])));
+    const numbers = rows.map((row, i) => [...row.slice(0, -1), remark(answer, i)]); // of the chart
     const drawn = firstSeries(answer, body.inputs, key);
     const history = { x: drawn.known(body.inputs[time]), y: drawn.known(body.inputs[question.target]) };
     return {
@@ -145,7 +187,7 @@ const digests = {
       facts: [["steps", answer.times.length], ...ofHorizon(answer), ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: isPlural ? `${names.length} series. The picture shows ${names[0]}` : `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
       isSeries: true,
-      draw: () => draw("fan", fan(drawn.answer, history, question.target), { headers, rows }),
+      draw: () => draw("fan", fan(drawn.answer, history, question.target), { headers, rows: numbers }),
       file: file({ inputs: [] }, withGroups(answer, {
         ...(key ? { [key]: answer.series } : {}), [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...boundColumns(answer.intervals),
@@ -238,18 +280,18 @@ function tokens(list) {
 function file({ inputs }, answered) {
   const known = Object.entries(answered).flatMap(([name, values]) => (values ? [{ name, values }] : []));
   const columns = inputs.length ? Object.keys(inputs[0]) : [];
-  const lines = known[0].values.map((_, i) => csvLine([...columns.map((name) => inputs[i][name]), ...known.map(({ values }) => values[i])]));
-  return [csvLine([...columns, ...known.map(({ name }) => name)]), ...lines].join("\r\n");
+  const lines = known[0].values.map((_, i) => fileLine([...columns.map((name) => inputs[i][name]), ...known.map(({ values }) => values[i])]));
+  return [fileLine([...columns, ...known.map(({ name }) => name)]), ...lines].join("\r\n");
 }
 
-/** The picture of a single row, with the ends of its scale and a legend.
+/** The picture of a single row, with the ends of its interval and a legend.
  * @param {Element} drawn
- * @param {[low: number, high: number]} scale
+ * @param {Element} ends
  * @param {string} level */
-function portrait(drawn, [low, high], level) {
+function portrait(drawn, ends, level) {
   const key = [["mean", "mean"], ["aleatoric", "± aleatoric"], ["epistemic", "± total, with epistemic"], ["whisker", level]];
   const items = key.map(([kind, name]) => element("span", {}, element("i", { class: kind }), name));
-  return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, formatValue(low)), element("span", {}, formatValue(high))), element("p", { class: "legend" }, ...items));
+  return element("div", { class: "portrait" }, drawn, ends, element("p", { class: "legend" }, ...items));
 }
 
 /** Put a digest on the page.
@@ -262,8 +304,8 @@ export function show(result, onlyFlagged) {
   summary.textContent = result.summary;
   summary.classList.toggle("flagged", result.rows.length === 1 && result.isFlagged[0]);
   const caution = byId("caution");
-  caution.textContent = result.isUnreliable ? UNRELIABLE : "";
   caution.hidden = !result.isUnreliable;
+  caution.replaceChildren(...(result.isUnreliable ? [element("p", {}, UNRELIABLE), element("ul", {}, ...(result.reasons ?? []).map((text) => element("li", {}, text)))] : []));
   byId("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(result.facts)));
   result.draw?.();
   const lines = result.rows.map((cells, i) => ({ cells, class: result.isFlagged[i] ? "flagged" : null }));

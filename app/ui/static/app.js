@@ -14,18 +14,17 @@ export class Refusal extends Error {
 /** The response of a route as JSON, null if it is empty. Throws a Refusal, or the reason of `signal`.
  * @param {string} method
  * @param {string} path
- * @param {unknown} [body]
+ * @param {unknown} [body] sent as JSON; a file as it is
  * @param {Record<string, string>} [headers]
  * @param {AbortSignal | null} [signal]
  * @returns {Promise<any>} */
 export async function api(method, path, body, headers = {}, signal = null) {
   /** @type {Record<string, string>} */
-  const sent = { Accept: "application/json", ...headers };
-  if (body !== undefined) sent["Content-Type"] = "application/json";
-  if (path === "/predict") sent["X-Credence-Exploring"] = "1"; // not counted as drift
+  const sent = { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers };
+  if (/^\/predict(\?|$)/.test(path)) sent["X-Credence-Exploring"] ??= "1"; // not counted as drift
   let response, text;
   try {
-    response = await fetch(path, { method, signal, headers: sent, body: JSON.stringify(body) });
+    response = await fetch(path, { method, signal, headers: sent, body: body instanceof Blob ? body : JSON.stringify(body) });
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;

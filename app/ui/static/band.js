@@ -26,7 +26,8 @@ function grid(feature, points) {
   const values = Array.from({ length: points }, (_, i) => low - BEYOND * span + i * step);
   const shown = (/** @type {number} */ value) => (isTime ? new Date(value).toISOString() : Number(value.toPrecision(8)));
   const drawn = values.map(shown);
-  return { values: drawn, drawn, axis: axis(plain(feature.name)), marks: [shown(low), shown(high)], isLine: true };
+  const along = axis(plain(feature.name), feature.is_year ? { tickformat: "d", hoverformat: "d" } : {});
+  return { values: drawn, drawn, axis: along, marks: [shown(low), shown(high)], isLine: true };
 }
 
 /** @param {Question} question */
@@ -57,7 +58,7 @@ export async function showBand(question) {
  * @param {(Feature | null)[]} chosen */
 function showHeld({ features }, chosen) {
   const held = features.filter((feature) => !chosen.includes(feature));
-  const shown = held.map(({ name, typical }) => `${name} = ${typical === null ? "missing" : typeof typical === "number" ? formatValue(typical) : typical}`);
+  const shown = held.map(({ name, typical, is_year }) => `${name} = ${typical === null ? "missing" : is_year ? typical : formatValue(typical)}`);
   byId("band-held").textContent = held.length ? `Held: ${shown.join(", ")}` : "";
 }
 
@@ -111,6 +112,7 @@ async function overTwo(question, x, y, signal) {
   const base = typical(question);
   const rows = up.values.flatMap((b) => across.values.map((a) => ({ ...base, [x.name]: a, [y.name]: b })));
   const answer = await predict(question, rows, signal);
+  await Charts.maps();
   const isClasses = question.task === "classification";
   const [known, unknown] = isClasses
     ? [answer.probabilities.map((/** @type {number[]} */ row) => row[0]), answer.entropy.epistemic]

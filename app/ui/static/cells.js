@@ -49,7 +49,7 @@ function checkLengths(lines, header) {
   throw new Error(`Row ${at + 1} has ${cells}, but there are ${header.length} columns. Give every row one cell per column. Leave cells of missing values empty, and put cells with a separator in quotes.`);
 }
 
-/** The records of pasted lines, and the ignored columns. Throws an Error that names missing columns.
+/** The records of pasted lines, the same with all columns, and the names of ignored ones. Throws an Error that names missing columns.
  * @param {string} text
  * @param {Feature[]} features */
 export function readRows(text, features) {
@@ -69,7 +69,8 @@ export function readRows(text, features) {
   checkLengths(lines, header);
   const columns = features.map(({ name, type }) => ({ name, type, at: header.indexOf(name) }));
   const rows = lines.map((cells) => Object.fromEntries(columns.map(({ name, type, at }) => [name, value(cells[at], type)])));
-  return { rows, leftOut: header.filter((name) => !names.includes(name)) };
+  const all = lines.map((cells, i) => Object.fromEntries(header.map((name, at) => [name, rows[i][name] === undefined ? cells[at] : rows[i][name]])));
+  return { rows, all, leftOut: header.filter((name) => !names.includes(name)) };
 }
 
 /** The columns of pasted lines with names in the first line. A column is numeric if all of its cells are.
@@ -84,6 +85,13 @@ export function readColumns(text) {
     return [name.trim(), cells.map((cell) => value(cell, numeric ? "number" : "text"))];
   }));
 }
+
+/** One line of a CSV file for spreadsheets: text that they would compute begins with an apostrophe.
+ * @param {(Value | undefined)[]} cells */
+export const fileLine = (cells) => csvLine(cells.map((cell) => {
+  const isFormula = typeof cell === "string" && /^[=+\-@\t\r]/.test(cell) && !Number.isFinite(Number(cell));
+  return isFormula ? `'${cell}` : cell;
+}));
 
 /** One line of a CSV file.
  * @param {(Value | undefined)[]} cells */

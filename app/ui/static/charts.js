@@ -18,8 +18,11 @@ const roles = {
   inner: ({ series, raised }) => band(series[0], raised),
   "aleatoric line": ({ aleatoric }) => ({ line: { color: aleatoric, width: 2, dash: "dash" } }),
   "epistemic line": ({ epistemic }) => ({ line: { color: epistemic, width: 2 } }),
-  dots: ({ series }) => ({ marker: { color: series[0], size: 9 } }),
-  "best dots": ({ series }) => ({ marker: { color: series[1], size: 12, symbol: "diamond" } }),
+  "inside dots": ({ series, raised }) => ({ marker: { color: series[0], size: 6 }, error_y: { color: between(raised, series[0], 0.4), thickness: 1 } }),
+  "outside dots": ({ mark }) => ({ marker: { color: mark, size: 7, symbol: "diamond" }, error_y: { color: mark, thickness: 1 } }),
+  threshold: ({ ink }) => ({ marker: { color: ink, size: 12, symbol: "circle-open", line: { width: 3 } } }),
+  dots: ({ series, muted }) => ({ marker: { color: series[0], size: 9 }, error_x: { color: muted, thickness: 1.5 } }),
+  "best dots": ({ series, muted }) => ({ marker: { color: series[1], size: 12, symbol: "diamond" }, error_x: { color: muted, thickness: 1.5 } }),
   "bars of mean": ({ series, ink }) => bars(series[0], ink),
   "bars of aleatoric": ({ aleatoric, ink }) => bars(aleatoric, ink),
   "bars of epistemic": ({ epistemic, ink }) => bars(epistemic, ink),
@@ -36,7 +39,14 @@ const bars = (colour, ink) => ({ marker: { color: colour }, error_x: { color: in
 /** A trace with the style of its role; error bars keep their lengths.
  * @param {any} trace
  * @param {any} style */
-const styled = (trace, style) => ({ ...trace, ...style, ...(trace.error_x && { error_x: { ...trace.error_x, ...style?.error_x } }) });
+const styled = (trace, style) => {
+  const made = { ...trace, ...style };
+  for (const bars of ["error_x", "error_y"]) {
+    if (trace[bars]) made[bars] = { ...style?.[bars], ...trace[bars] };
+    else delete made[bars];
+  }
+  return made;
+};
 /** @param {string} from
  * @param {string} to */
 const heat = (from, to) => ({ colorscale: [[0, from], [1, to]] });
@@ -137,5 +147,23 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 addEventListener("beforeprint", () => onPaper(true));
 addEventListener("afterprint", () => onPaper(false));
 addEventListener("themechange", draw);
-globalThis.Charts = { show, read };
+/** Load the rest of plotly, which draws heat maps: a page has only lines, dots and bars until then. */
+const maps = () => (loading ??= loadMaps());
+/** @type {Promise<void> | undefined} */
+let loading;
+
+/** @returns {Promise<void>} */
+function loadMaps() {
+  const source = /** @type {HTMLElement | null} */ (document.querySelector("script[data-maps]"))?.dataset.maps ?? "";
+  const made = document.createElement("script");
+  made.src = source;
+  return new Promise((done, refuse) => {
+    made.addEventListener("load", () => done());
+    made.addEventListener("error", () => refuse(new Error("The script for maps cannot be loaded.")));
+    for (const place of shown.keys()) Plotly.purge(place);
+    document.head.append(made);
+  });
+}
+
+globalThis.Charts = { show, read, maps };
 read(document);

@@ -9,7 +9,9 @@ let address = "";
 let loading = false;
 choice?.addEventListener("change", async () => {
   const ticked = checkedIn(choice, ":checked");
-  address = ticked.length ? `/ui/compare?versions=${ticked.join(",")}` : "/ui/compare";
+  for (const box of choice.querySelectorAll("input")) box.closest("tr")?.classList.toggle("chosen", box.checked);
+  const asked = [ticked.length && `versions=${ticked.join(",")}`, new URLSearchParams(location.search).has("pruned") && "pruned=true"].filter(Boolean);
+  address = asked.length ? `/ui/compare?${asked.join("&")}` : "/ui/compare";
   history.replaceState(null, "", address);
   if (loading) return; // the loop below loads the new address, too
   loading = true;
@@ -31,13 +33,13 @@ function checkedIn(place, selector) {
 
 const form = document.getElementById("compare");
 if (form) {
-  /** @type {Record<string, { name: string, columns: string[] }>} */
+  /** @type {Record<string, { name: string, columns: string[], target: string }>} */
   const datasets = document_("datasets");
   const [dataset, target, model] = ["c-dataset", "c-target", "c-model"].map(inputById);
   const fill = () => {
-    const { name, columns } = datasets[dataset.value];
+    const { name, columns, target: proposed } = datasets[dataset.value];
     target.replaceChildren(...columns.map((column) => element("option", { value: column }, column)));
-    target.value = columns[columns.length - 1];
+    target.value = proposed;
     model.value = `${name.toLowerCase().replace(/\.[a-z]+$/, "").replaceAll(/[^a-z0-9._-]+/g, "-").replace(/^[^a-z0-9]+/, "").slice(0, 48) || "methods"}-methods`;
   };
   dataset.addEventListener("change", fill);

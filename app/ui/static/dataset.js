@@ -47,7 +47,7 @@ function count() {
   const many = changed().length;
   const apply = /** @type {HTMLButtonElement} */ (byId("apply"));
   apply.disabled = many === 0;
-  apply.textContent = many ? `Read ${many} ${many === 1 ? "column" : "columns"} otherwise` : "Read columns otherwise";
+  apply.textContent = many ? `Read ${many} ${many === 1 ? "column" : "columns"} differently` : "Read columns differently";
 }
 
 columns.addEventListener("change", count);
@@ -58,6 +58,6 @@ columns.addEventListener("submit", (event) => {
   for (const [place, select] of chosen.entries()) select.dataset.path = `/columns/${place}`;
   const names = chosen.map((select) => select.dataset.column);
   const told = names.length > 3 ? `${names.length} columns are` : `${names.join(", ")} ${names.length === 1 ? "is" : "are"}`;
-  change(columns, { columns: chosen.map(fix) }, `${told} read otherwise.`);
+  change(columns, { columns: chosen.map(fix) }, `${told} read differently.`);
 });
 count();

@@ -143,7 +143,7 @@ export function density({ density: found, exceeds = [] }, target) {
     data: [line],
     layout: {
       xaxis: axis(target),
-      yaxis: axis(isWhole ? "probability" : `density, 1 ÷ unit of ${target}`, { rangemode: "tozero" }),
+      yaxis: axis(isWhole ? "probability" : `density, 1 ÷ unit of ${target}`, { rangemode: "tozero", showticklabels: isWhole }),
       shapes: exceeds.map(({ threshold }) => upright(threshold)),
       annotations: found.atoms.map(({ value, probability }) => ({ x: value, y: 0, yshift: 14, showarrow: false, text: `${plain(value)}: ${probability[0].toPrecision(2)}` })),
     },

@@ -6,6 +6,8 @@ const place = () => byId("job");
 const { job = "", kind } = place().dataset;
 const curves = document.getElementById("curves");
 const FINAL = ["succeeded", "failed", "cancelled"];
+/** @type {Record<string, string>} */
+const WORDS = { fit: "fit", swag: "averaging weights", laplace: "fit under the chosen prior", chains: "sampling weights", diverged: "it diverged and is dropped" };
 const MOST_ROWS = 200; // of the table
 /** @type {[keyof Point, string][]} */
 const LOSSES = [ ["nelbo", "negative ELBO"], ["nll", "NLL, training rows"], ["held_out", "NLL, held-out rows"]];
@@ -41,12 +43,15 @@ function begin({ stage, time }) {
   log(`started: ${inWords(stage)}`, time);
 }
 
-/** A stage for people: `refit-prune-0.5` is the variant of the second fit without half of its weights.
+/** A stage for people, as `stage_words` in stages.py.
  * @param {string} stage */
 function inWords(stage) {
-  const name = stage.replace(/^refit-/, "");
-  const words = name.startsWith("prune-") ? `${100 * Number(name.slice(6))} % pruned` : name;
-  return name === stage ? words : `${words}, with the stopping rows`;
+  const refit = stage.replace(/^refit-/, "");
+  const tried = /^(shape|candidate)-(\d+)-/.exec(refit);
+  const name = tried ? refit.slice(tried[0].length) : refit;
+  const words = name.startsWith("prune-") ? `${100 * Number(name.slice(6))} % pruned` : WORDS[name] ?? name;
+  const before = tried ? `${tried[1] === "shape" ? "trying a network" : "trying a recipe"}, ${Number(tried[2]) + 1}: ` : "";
+  return before + words + (refit === stage ? "" : ", with all rows");
 }
 
 /** Another attempt continues from a checkpoint: drop the points after it, which are sent again.
@@ -124,10 +129,11 @@ function line(name, title) {
   return { type: "scatter", mode: known.length > 30 ? "lines" : "lines+markers", name: title, x: known.map((point) => point.at), y: known.map((point) => point[name]) };
 }
 
-/** The range of the axis without the first points, which are often far above the others.
- * @param {Trace[]} lines */
-function range(lines) {
-  const values = lines.flatMap(({ y }) => y.slice(Math.floor(y.length / 20)));
+/** The range of the axis; of losses without the first points, which are often far above the others.
+ * @param {Trace[]} lines
+ * @param {boolean} isWhole */
+function range(lines, isWhole) {
+  const values = lines.flatMap(({ y }) => (isWhole ? y : y.slice(Math.floor(y.length / 20))));
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const room = (high - low || 1) * 0.05;
   return [low - room, high + room];
@@ -140,7 +146,7 @@ function layout(showlegend, lines) {
   const begun = stages.slice(1);
   return {
     xaxis: { ...title("epoch"), rangemode: "tozero" },
-    yaxis: { ...title("nats per row"), range: range(lines) },
+    yaxis: { ...title("nats per row"), range: range(lines, !showlegend) },
     showlegend,
     shapes: begun.map(({ at }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper" })),
   };
@@ -154,7 +160,7 @@ function tablePoints() {
 /** @param {Point} point */
 function row(point) {
   const made = document.createElement("tr");
-  const cells = [point.epoch, point.stage, point.nelbo, point.nll, point.held_out, point.kl];
+  const cells = [point.epoch, inWords(point.stage), point.nelbo, point.nll, point.held_out, point.kl];
   for (const value of cells) {
     const cell = document.createElement("td");
     cell.className = "number";

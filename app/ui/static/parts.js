@@ -25,13 +25,15 @@ export function formatValue(value) {
   return digits(value).replace("-", "−");
 }
 
-/** @param {number} value */
+/** As `format_value` in format.py: 12,280 and 0.0004; 2.1 × 10⁻⁷ for what is far smaller.
+ * @param {number} value */
 function digits(value) {
+  if (!value || !Number.isFinite(value)) return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en");
-  const [mantissa, exponent] = value.toExponential(3).split("e").map(Number);
-  if (exponent >= 4 && exponent < 15) return Math.round(value).toLocaleString("en");
-  if (exponent >= -4 && exponent < 4) return String(Number(value.toPrecision(4)));
-  return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  const [mantissa, power] = value.toExponential(3).split("e").map(Number);
+  if (power >= 3 && power < 15) return Math.round(value).toLocaleString("en");
+  if (power >= -4 && power < 3) return String(Number(value.toFixed(3 - power)));
+  return `${mantissa} × 10${[...String(power)].map((digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)])).join("")}`;
 }
 
 /** A table that can be scrolled by keyboard. A row is a list of cells, or `{ cells, class }`.

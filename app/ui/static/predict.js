@@ -4,6 +4,7 @@ import { Refusal, api, clearRefusal, showRefusal } from "./app.js";
 import { digest, show } from "./answer.js";
 import { csvLine } from "./cells.js";
 import { asError, byId, findInput, inputById } from "./dom.js";
+import { chooseFile, chosenFile, isText, predictFile } from "./file_rows.js";
 import { document_, element, pointer, table, formatValue, variantName } from "./parts.js";
 import { isMany, read, samplesAt } from "./question.js";
 import { showSnippets } from "./snippets.js";
@@ -41,12 +42,13 @@ async function ask(sent) {
   try {
     request = read(question);
     setStale(true);
-    const answer = await api("POST", "/predict", request.body, {}, signal);
-    result = digest(answer, request.body, question);
+    const answer = await send(request, signal, sent);
+    result = digest(answer, request.body, question, request.leftOut);
     preview(request, []);
     showCost(answer);
+    byId("notes").textContent = (answer.notes || []).join("; ");
     show(result, inputById("only-flagged").checked);
-    showWhy(answer);
+    showWhy(answer, Array.isArray(request.body.inputs) ? request.body.inputs[0] : undefined);
     setStale(false);
     if (sent) byId("answer-title").focus();
   } catch (error) {
@@ -55,12 +57,32 @@ async function ask(sent) {
   }
 }
 
+/** The response. A file's rows are put into the request: the service has read them.
+ * Many rows that the user sends count as drift; a form that is tried out, or another setting, does not.
+ * @param {Read} request
+ * @param {AbortSignal} signal
+ * @param {boolean} sent */
+async function send(request, signal, sent) {
+  const headers = { "X-Credence-Exploring": sent && isMany() ? "0" : "1" };
+  const file = isMany() ? chosenFile() : null;
+  if (!file) {
+    const answer = await api("POST", "/predict", request.body, headers, signal);
+    request.body.inputs = request.all ?? request.body.inputs; // for the table and the file
+    return answer;
+  }
+  const { answer, rows } = await predictFile(file, request.body, headers, signal);
+  const names = question.features.map(({ name }) => name);
+  request.body.inputs = rows;
+  request.leftOut = Object.keys(rows[0]).filter((name) => !names.includes(name));
+  return answer;
+}
+
 /** Mark the shown prediction as outdated, or not. */
 const setStale = (/** @type {boolean} */ isStale) => byId("answer").setAttribute("aria-busy", String(isStale));
 
 function hideAnswer() {
   byId("answer").hidden = true;
-  byId("cost").textContent = "";
+  byId("cost").textContent = byId("notes").textContent = "";
   setStale(false);
 }
 
@@ -72,6 +94,7 @@ function showErrors(error, request, sent) {
   hideAnswer();
   const { message } = asError(error);
   const refusal = error instanceof Refusal ? error : new Refusal({ detail: message, errors: [{ path: "/inputs", message }] });
+  for (const one of refusal.problem.errors ?? []) one.message = one.message.replace(/, or null if it is missing$/, ", or leave it empty if it is missing");
   preview(request, refusal.problem.errors || []);
   showRefusal(byId("ask"), refusal, { focus: sent });
 }
@@ -90,13 +113,14 @@ function preview(request, errors) {
   const shown = [...new Set([...rows.keys()].slice(0, PREVIEWED).concat(wrong))];
   const cell = (/** @type {number} */ row, /** @type {Feature} */ { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, String(rows[row][name] ?? ""));
   const lines = shown.map((row) => ({ cells: [row + 1, ...question.features.map((feature) => cell(row, feature))], class: wrong.includes(row) ? "wrong-row" : null }));
-  const left = request.leftOut.length ? `; ignored: ${request.leftOut.join(", ")}` : "";
+  const left = request.leftOut.length ? `; not used by the model, kept in the file: ${request.leftOut.join(", ")}` : "";
   place.append(table(`${rows.length === 1 ? "1 row" : `${rows.length.toLocaleString("en")} rows`} as read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
 }
 
 /** @param {AnyAnswer} answer */
-function showCost({ samples, sampler, timings_ms: { compute, total } }) {
-  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total (${sampler})`;
+function showCost({ samples, timings_ms: { compute, total } }) {
+  const how = samples === 0 ? "computed without sampling" : `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"}`;
+  byId("cost").textContent = `${how} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total`;
 }
 
 function showSettings() {
@@ -130,7 +154,7 @@ function changed(event) {
   if (target.id === "file" || target.closest("#answer")) return;
   showSettings();
   if (target.matches("[name=mode]")) switchMode();
-  if (isMany() && !inputById("pasted").value.trim()) return cancel();
+  if (isMany() && !chosenFile() && !inputById("pasted").value.trim()) return cancel();
   soon(target.matches("textarea, input:not([type=range], [type=radio], [type=checkbox])") ? TYPING : WAIT);
 }
 
@@ -149,21 +173,29 @@ function cancel() {
 }
 
 /** @param {File | null | undefined} file */
-async function predictFile(file) {
+async function take(file) {
   if (!file) return;
-  inputById("pasted").value = await file.text();
+  chooseFile(isText(file) ? null : file);
+  if (isText(file)) inputById("pasted").value = await file.text();
   await ask(true);
+}
+
+function removeFile() {
+  chooseFile(null);
+  cancel();
+  byId("pasted").focus();
 }
 
 /** @param {HTMLInputElement} chooser */
 function acceptFiles(chooser) {
-  chooser.addEventListener("change", () => predictFile(chooser.files?.[0]));
+  chooser.addEventListener("change", () => take(chooser.files?.[0]));
+  byId("remove-file").addEventListener("click", removeFile);
   const drop = byId("drop");
   for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
     drop.addEventListener(kind, (event) => {
       event.preventDefault();
       drop.classList.toggle("over", kind === "dragover");
-      if (kind === "drop") predictFile(event.dataTransfer?.files[0]);
+      if (kind === "drop") take(event.dataTransfer?.files[0]);
     });
   }
 }
@@ -175,7 +207,7 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** Fill in the history of the chosen series, which the page of its address has.
+/** Fill in the history of the chosen series and its steps ahead, which the page of its address has.
  * @param {string} name */
 async function chooseSeries(name) {
   const address = new URL(location.href);
@@ -184,18 +216,20 @@ async function chooseSeries(name) {
   address.searchParams.set("series", name);
   const page = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
   if (name !== inputById("series").value) return; // another one has been chosen since
-  question.history = JSON.parse(page.getElementById("question")?.textContent ?? "").history;
+  const { history: past, future } = JSON.parse(page.getElementById("question")?.textContent ?? "");
+  Object.assign(question, { history: past, future });
   history.replaceState(null, "", address);
   fillIn();
   await ask(false);
 }
 
-/** Fill in the history. Returns whether the form has values to predict with. */
+/** Fill in the history and the steps ahead. Returns whether the form has values to predict with. */
 function fillIn() {
-  const place = findInput("history");
-  if (place && question.history.length) {
-    const names = Object.keys(question.history[0]);
-    place.value = [names, ...question.history.map((row) => names.map((name) => row[name]))].map(csvLine).join("\n");
+  for (const name of /** @type {const} */ (["history", "future"])) {
+    const [place, rows] = [findInput(name), question[name] ?? []];
+    if (!place || !rows.length) continue;
+    const names = Object.keys(rows[0]);
+    place.value = [names, ...rows.map((row) => names.map((column) => row[column]))].map(csvLine).join("\n");
   }
   return question.task === "language_model" || (question.task === "forecasting" ? question.history.length > 0 : question.features.some(({ typical }) => typical !== null));
 }

@@ -3,6 +3,7 @@
 import { readColumns, readRows, value } from "./cells.js";
 import { readCosts } from "./costs.js";
 import { byId, findInput, inputById } from "./dom.js";
+import { chosenFile } from "./file_rows.js";
 
 const POINTS = 128; // of the density of a single row
 
@@ -11,10 +12,10 @@ const POINTS = 128; // of the density of a single row
  * @param {number} most */
 export const samplesAt = (position, most) => (position < 0 ? null : Math.round(most ** (position / 100)));
 
-/** The body of POST /predict, and the columns of pasted rows that the model does not read.
+/** The body of POST /predict, pasted rows with all of their columns, and those columns that the model does not read.
  * @param {Question} question */
 export function read(question) {
-  const { rows, leftOut = [] } = readers[question.task](question);
+  const { rows, all = null, leftOut = [] } = readers[question.task](question);
   /** @type {PredictBody} */
   const body = { model: question.model, version: String(question.version), ...rows };
   const samples = samplesAt(Number(inputById("samples").value), question.max_samples);
@@ -32,21 +33,21 @@ export function read(question) {
   if (findInput("explain")?.checked && !isMany()) body.explain = true;
   const costs = readCosts(question);
   if (costs) body.costs = costs;
-  return { body, leftOut };
+  return { body, all, leftOut };
 }
 
 /** The part of the body that holds the rows, by task.
- * @type {Record<Question["task"], (question: Question) => { rows: Record<string, unknown>, leftOut?: string[] }>} */
+ * @type {Record<Question["task"], (question: Question) => { rows: Record<string, unknown>, all?: Row[], leftOut?: string[] }>} */
 const readers = {
   regression: table,
   classification: table,
-  forecasting() {
+  forecasting({ forecast }) {
     const horizon = inputById("horizon").value;
     const future = findInput("future")?.value.trim();
     /** @type {Record<string, unknown>} */
     const rows = { inputs: readColumns(inputById("history").value) };
     if (horizon) rows.horizon = Number(horizon);
-    if (future) rows.future = readColumns(future);
+    if (future) addFuture(rows, readColumns(future), forecast.time);
     const most = inputById("total-threshold").value.trim();
     const by = findInput("total-groups")?.value;
     const groups = by === "*" ? { series: true } : by ? { groups: [by] } : {};
@@ -58,13 +59,30 @@ const readers = {
   },
 };
 
+/** Add the steps ahead: with times as rows without a target, as several series need it; else as columns apart.
+ * @param {Record<string, any>} rows
+ * @param {Record<string, Value[]>} future
+ * @param {string} time */
+function addFuture(rows, future, time) {
+  if (!future[time]) {
+    rows.future = future;
+    return;
+  }
+  /** @type {Record<string, Value[]>} */
+  const known = rows.inputs;
+  const [before, after] = [Object.values(known)[0].length, future[time].length];
+  const blank = (/** @type {number} */ count) => Array(count).fill(null);
+  rows.inputs = Object.fromEntries([...new Set([...Object.keys(known), ...Object.keys(future)])].map((name) => [name, [...(known[name] ?? blank(before)), ...(future[name] ?? blank(after))]]));
+}
+
 export const isMany = () => byId("ask").querySelector("[name=mode][value=many]:checked") !== null;
 
 /** @param {Question} question */
 function table({ features }) {
+  if (isMany() && chosenFile()) return { rows: { inputs: [] } }; // the service reads them
   if (isMany()) {
-    const { rows, leftOut } = readRows(inputById("pasted").value, features);
-    return { rows: { inputs: rows }, leftOut };
+    const { rows, all, leftOut } = readRows(inputById("pasted").value, features);
+    return { rows: { inputs: rows }, all, leftOut };
   }
   const row = Object.fromEntries(features.map(({ name, type }, i) => [name, value(inputById(`f${i}`).value, type)]));
   return { rows: { inputs: [row] } };

@@ -1,5 +1,7 @@
 // A small picture per row: an SVG with sizes in percent, so that it fits any width.
 
+import { bound } from "./intervals.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
@@ -56,6 +58,29 @@ export function intervalStrip(row, [low, high], label) {
     bar("aleatoric", at(row.mean - row.aleatoric), at(row.mean + row.aleatoric), 5, 14),
     shape("line", { class: "mean", x1: percent(at(row.mean)), x2: percent(at(row.mean)), y1: 2, y2: 22 }),
   ]);
+}
+
+/** The ends of a row's interval, written below its whiskers.
+ * @param {StripRow} row
+ * @param {[low: number, high: number]} scale */
+export function endLabels({ lower, upper }, [low, high]) {
+  const made = shape("svg", { class: "ends", "aria-hidden": "true", height: 20, width: "100%" });
+  const share = (/** @type {number} */ value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const [from, to] = [share(lower ?? low), share(upper ?? high)];
+  const isNarrow = to - from < 0.25; // side by side, the labels would run into each other
+  made.append(label(from, lower, isNarrow || from < 0.06, isNarrow ? "end" : "start"), label(to, upper, isNarrow || to > 0.94, isNarrow ? "start" : "end"));
+  return made;
+}
+
+/**
+ * @param {number} at share of the width
+ * @param {number | null} value
+ * @param {boolean} isAside whether its text is beside the place, not below its middle
+ * @param {string} anchor of a text that is beside it */
+function label(at, value, isAside, anchor) {
+  const made = shape("text", { x: percent(at), y: 14, "text-anchor": isAside ? anchor : "middle" });
+  made.textContent = bound(value);
+  return made;
 }
 
 /** Shares of a whole side by side, such as probabilities of classes.

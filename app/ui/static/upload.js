@@ -2,29 +2,9 @@
 
 import { askForAKey, once, parsed } from "./app.js";
 import { byId, inputById } from "./dom.js";
+import { headersFor } from "./media_types.js";
 import { readingOptions } from "./reading.js";
 
-/** The same as in `credence.client.media_types`.
- * @type {Record<string, string | undefined>} */
-const MEDIA_TYPES = {
-  ".csv": "text/csv",
-  ".tsv": "text/tab-separated-values",
-  ".tab": "text/tab-separated-values",
-  ".json": "application/json",
-  ".jsonl": "application/x-ndjson",
-  ".ndjson": "application/x-ndjson",
-  ".txt": "text/plain",
-  ".parquet": "application/vnd.apache.parquet",
-  ".arrow": "application/vnd.apache.arrow.stream",
-  ".arrows": "application/vnd.apache.arrow.stream",
-  ".feather": "application/vnd.apache.arrow.file",
-  ".npz": "application/x-npz",
-  ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-  ".xls": "application/vnd.ms-excel",
-  ".ods": "application/vnd.oasis.opendocument.spreadsheet",
-};
-
-const UNKNOWN = "application/octet-stream"; // the service finds out what it is
 const OPTION = /\b(delimiter|quote|encoding|decimal|header|skip|comment|index|sheet)\b/;
 
 const form = byId("upload");
@@ -43,16 +23,7 @@ let request = new XMLHttpRequest(); // the running or last upload
 /** @type {{ file: Blob, name: string } | null} */
 let last = null; // to be tried again with other settings
 
-const suffix = (/** @type {string} */ name) => (name.match(/\.[^.]+$/) || [""])[0].toLowerCase();
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
-
-/** @param {string} name
- * @returns {Record<string, string>} */
-function headersFor(name) {
-  const inner = suffix(name) === ".gz" ? MEDIA_TYPES[suffix(name.slice(0, -3))] : undefined;
-  if (inner) return { "Content-Type": inner, "Content-Encoding": "gzip" };
-  return { "Content-Type": MEDIA_TYPES[suffix(name)] || UNKNOWN };
-}
 
 /** The address of an upload, with the settings of how the file is read.
  * @param {string} name */

@@ -42,7 +42,10 @@ def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[F
         return []
     chosen = _types(value, dataset)
     why = reasons(dataset)
-    columns = [c for c in dataset.columns if c.name != config.target]
+    read = {config.target}
+    if config.task == "forecasting" and config.forecast:  # time and series are read in any case
+        read |= {str(config.forecast.time), str(config.forecast.key)}
+    columns = [c for c in dataset.columns if c.name not in read]
     return [
         Feature(
             name=c.name,

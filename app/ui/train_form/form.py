@@ -5,15 +5,18 @@ of that route.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from app.job_submission import resolve_training
 from app.schemas.training import TrainRequest
+from app.ui.labels import SETTINGS
 from app.ui.train_form.features import Feature, feature_list, feature_names
 from app.ui.train_form.fields import KINDS, Choice, Field, as_json, pointer
 from app.ui.train_form.fields import field as new_field
 from app.ui.train_form.groups import Group, field_groups, top_fields
+from app.ui.train_form.series import with_series
 from app.ui.train_form.target import AboutTarget, about_target
 from core.context import Context
 from core.database.schema import Json
@@ -26,6 +29,10 @@ from models.exceptions import InvalidData
 
 NAMED = ("model", "dataset", "target")  # required by the route, so never recommended
 WHOLE = ("training.split", "metadata", "features", "pruning")  # objects that are one setting
+
+_SETTING = re.compile(
+    "|".join(re.escape(path) for path in sorted(SETTINGS, key=len, reverse=True) if "." in path)
+)
 
 Errors = list[tuple[str, str]]  # a JSON pointer and a message
 
@@ -94,8 +101,9 @@ def training_form(context: Context, wanted: Json) -> Form:
     target = replace(new_field("target", names), value=as_json(wanted.get("target")))
     if wanted.get("target") not in [column.name for column in columns]:
         return Form(dataset, target)
-    wanted = {"model": model_name_of(dataset.name)} | wanted
+    wanted = {"model": model_name_of(dataset.name)} | with_series(context, dataset, wanted)
     config, errors = _config(context, dataset, wanted)
+    errors = [(path, in_words(message)) for path, message in errors]
     given, filled = _settings(wanted), _settings(asdict(config))
     values = filled | given
     unchanged = {path: value for path, value in filled.items() if path not in given}
@@ -122,6 +130,11 @@ def training_form(context: Context, wanted: Json) -> Form:
         given,
         about_target(context, dataset, _as_given(config, given), given),
     )
+
+
+def in_words(message: str) -> str:
+    """The message with the labels of fields in place of the names of settings."""
+    return _SETTING.sub(lambda found: f"“{SETTINGS[found[0]][0]}”", message)
 
 
 def _config(context: Context, dataset: Dataset, wanted: Json) -> tuple[ModelConfig, Errors]:

@@ -19,8 +19,8 @@ _FORMS = (  # pattern that every value matches, text to append, type of the comp
     (rf"^{_DATE}[T ]{_TIME}{_ZONE}$", "", UTC_MICROSECONDS),
 )
 
-EARLIEST = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), UTC_MICROSECONDS)
-LATEST = pa.scalar(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), UTC_MICROSECONDS)
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 MAX_SECONDS = 2**38  # from 1970: beyond year 9999, but still inside 64-bit microseconds
 OUT_OF_RANGE = "holds a time outside the years 1 to 9999, which RFC 3339 cannot write"
 
@@ -75,7 +75,9 @@ def _check_seconds(column: Column, place: Place) -> None:
 
 
 def _checked(instants: Column, place: Place) -> Column:
-    wrong = pc.or_(pc.less(instants, EARLIEST), pc.greater(instants, LATEST))
+    # made here: with the first scalar pyarrow imports pandas, which no start should wait for
+    earliest, latest = (pa.scalar(time, UTC_MICROSECONDS) for time in (EARLIEST, LATEST))
+    wrong = pc.or_(pc.less(instants, earliest), pc.greater(instants, latest))
     row = pc.index(wrong, True).as_py()
     if row >= 0:
         raise place.invalid(OUT_OF_RANGE, row)

@@ -101,17 +101,18 @@ _HTML = re.compile(
     rb"\s*(<!--.*?-->\s*)?<(!doctype html|html|head|body|table|meta|script)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_XML = re.compile(rb"\s*<\?xml\b|\s*<\w+[^<>]*>\s*<\w+", re.IGNORECASE)
+# Files of anybody are matched: `++` and `*+` try each place once, so the time is linear.
+_XML = re.compile(rb"\s*+(?:<\?xml\b|<\w++[^<>]*+>\s*+<\w)", re.IGNORECASE)
 _SQL = re.compile(
-    rb"(?:\s|--[^\n]*\n|/\*.*?\*/;?)*"
+    rb"(?:\s|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/;?)*+"
     rb"(?:insert|create|drop|set|begin|start|use|lock|delete|truncate|alter|select)\s",
     re.IGNORECASE | re.DOTALL,
 )
 _SQL_ROWS = re.compile(
-    rb"^\s*(?:insert\s+(?:ignore\s+)?into\s.{1,2000}?\bvalues\b|copy\s[^\n]*\bfrom stdin;)",
+    rb"^[^\S\n]*+(?:insert\s+(?:ignore\s+)?into\s.{1,2000}?\bvalues\b|copy\s[^\n]*\bfrom stdin;)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-_ARFF = re.compile(rb"(?:\s|%[^\n]*\n)*@relation\b", re.IGNORECASE)
+_ARFF = re.compile(rb"(?:\s|%[^\n]*+\n)*+@relation\b", re.IGNORECASE)
 _OBJECT = re.compile(rb"\s*\{\s*(\"|\}|'[^']*'\s*:)")
 _ARRAY = re.compile(rb"\s*\[\s*([\[{\]]|$)")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # of byte order: the file is text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.datasets.files.kinds import begins_json, kind_of_bytes, kind_of_text, read_head
 from core.datasets.files.options import ReadingOptions
-from core.datasets.files.source import Source
+from core.datasets.files.source import Reader, Source
 from core.datasets.files.unpacking import unpacked
 from core.datasets.findings.finding import Finding
 from core.datasets.formats import FOUND_OUT, Format, declared_format, format_named, is_form
@@ -46,9 +46,13 @@ class Opened:
     member: str | None = None
     findings: tuple[Finding, ...] = ()
 
-    def read(self, max_bytes: int, options: ReadingOptions) -> Source:
-        """The columns, with what was done to the file before they were read."""
-        source = self.format.read(self.path, max_bytes, options)
+    def read(self, max_bytes: int, options: ReadingOptions, reader: Reader | None = None) -> Source:
+        """The columns, with what was done to the file before they were read.
+
+        Args:
+            reader: in place of the format's.
+        """
+        source = (reader or self.format.read)(self.path, max_bytes, options)
         return replace(
             source,
             reading=replace(source.reading, packing=self.packing, member=self.member),

@@ -50,13 +50,26 @@ class ReadingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DatasetOptions(ReadingOptions):
+    """How a data set is made from a file. Rows to predict have no such options: all stay."""
+
+    unique_rows: Annotated[
+        bool | None,
+        Field(description="true: rows that equal an earlier row are left out; default: they stay"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading(ReadingOptions):
     """How a file was read. None means that its format has no such thing.
 
     Args:
         packing: the compression that was undone: gzip, zstd, bz2 or zip.
         member: the name of the file in a zip archive.
+        repeated_rows: the number of rows that were left out because they equal an earlier one;
+            None if they stay.
     """
 
     packing: str | None = None
     member: str | None = None
+    repeated_rows: int | None = None

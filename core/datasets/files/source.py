@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from core.datasets.columns.place import Column
 from core.datasets.columns.strings import is_string
 from core.datasets.files.options import Reading, ReadingOptions
+from core.datasets.files.spilled import Spill
 from core.datasets.findings.finding import Finding
 
 Lines: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
@@ -32,6 +34,7 @@ class Source:
             not numbers and dates that a text file can only write as text (CSV).
         mixed: columns of texts although the file declares types: their cells have several.
         findings: on the file as a whole, such as a missing header.
+        spill: where its columns go once they are understood; None if they stay in memory.
     """
 
     table: pa.Table
@@ -40,11 +43,21 @@ class Source:
     typed: bool = True
     mixed: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
+    spill: Spill | None = None
+
+    @property
+    def keep(self) -> Callable[[Column], Column]:
+        """What puts a column where it stays."""
+        return _in_memory if self.spill is None else self.spill.column
 
     def has_texts(self, name: str) -> bool:
         """Whether the strings of a column are texts that may mean numbers, dates or words."""
         is_text = is_string(self.table.schema.field(name).type)
         return is_text and (not self.typed or name in self.mixed)
+
+
+def _in_memory(column: Column) -> Column:
+    return column
 
 
 Reader: TypeAlias = Callable[[Path, int, ReadingOptions], Source]

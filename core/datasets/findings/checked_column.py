@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +19,17 @@ HEAD = 1_000  # values that a check looks at before it looks at all
 
 @dataclass(frozen=True)
 class CheckedColumn:
-    """A canonical column. Values of numbers are as Arrow has them: integers or floats."""
+    """A canonical column. Values of numbers are as Arrow has them: integers or floats.
+
+    Args:
+        copies: rows of the table that equal an earlier one; 0 if they are too many to be copies.
+    """
 
     column: Column
     profile: ColumnProfile
     lines: Lines
     place: int = 0
+    copies: int = 0
 
     @property
     def name(self) -> str:
@@ -62,9 +68,9 @@ class CheckedColumn:
         """The first values that are not missing, of a number."""
         return _numbers(self.column.slice(0, 2 * HEAD).drop_null().slice(0, HEAD))
 
-    @cached_property
+    @property
     def values(self) -> np.ndarray:
-        """All values that are not missing, of a number."""
+        """All values that are not missing, of a number: copied each time, not kept."""
         return _numbers(self.column.drop_null())
 
     @cached_property
@@ -85,6 +91,12 @@ class CheckedColumn:
             found = pc.is_valid(self.column)
         else:
             found = pc.equal(self.column, pa.scalar(value, pa.float64()))
+        return self.examples_where(found)
+
+    def examples_where(
+        self, found: "pa.ChunkedArray[Any] | pa.BooleanArray"
+    ) -> tuple[Example, ...]:
+        """The first cells of the rows that are found: true in a column of booleans."""
         rows = [int(row) for row in pc.indices_nonzero(found)[:MAX_EXAMPLES].to_numpy()]
         cells = [_text(self.column[row].as_py()) for row in rows]
         return examples_of(self.lines(rows), cells)

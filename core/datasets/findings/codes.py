@@ -8,6 +8,7 @@ from core.datasets.findings.identifiers import has_own_phrases
 from core.datasets.findings.names import names_postal_code
 
 _MANY = 50  # levels
+_OWN = 0.9  # levels ÷ rows, from which nearly every row has its own
 _FEW_ROWS = 5.0  # per level
 
 
@@ -40,12 +41,18 @@ def find_many_levels(columns: list[CheckedColumn]) -> Iterator[Finding]:
             code="many_levels",
             severity="warning",
             column=one.name,
-            message=f"column {one.name!r} has {levels} levels in {one.num_present} rows, about "
-            f"{one.num_present / levels:.1f} rows per level: too few to learn most levels from",
+            message=f"column {one.name!r} has {levels} levels in {one.num_present} rows: "
+            + _rarity(one.num_present, levels),
             rows=one.num_present,
             examples=one.examples(),
             fix=fix_column(one.name, use=False),
         )
+
+
+def _rarity(rows: int, levels: int) -> str:
+    if levels >= _OWN * rows:
+        return "nearly every row has its own value, from which a model cannot learn"
+    return f"about {rows / levels:.1f} rows per level, so most levels are too rare to learn"
 
 
 def find_free_text(columns: list[CheckedColumn]) -> Iterator[Finding]:

@@ -1,19 +1,21 @@
 """Columns that hold the same, and rows that occur twice."""
 
+import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.datasets.columns import Column, tensors
+from core.datasets.columns import Column, repeats
+from core.datasets.columns.repeats import level_codes
 from core.datasets.findings.checked_column import HEAD, CheckedColumn
-from core.datasets.findings.finding import Finding, fix_column
+from core.datasets.findings.finding import MAX_EXAMPLES, Finding, fix_column, fix_options
 
 _MIN_ROWS = 20  # two columns of few rows agree by chance
 _MAX_CELLS = 10**8
+_CHANCE = 1e-3  # of so many equal rows, below which they are copies
 _DISTINCT = 0.5  # distinct values ÷ rows of the column that makes equal rows improbable
 
 
@@ -77,15 +79,9 @@ def _equal(first: Column, second: Column) -> bool:
 
 def _recoded(first: Column, second: Column) -> bool:
     """Whether equal levels of one column are equal levels of the other."""
-    one, other = _codes(first), _codes(second)
+    one, other = level_codes(first), level_codes(second)
     pairs = np.unique(one.astype(np.int64) * (other.max() + 1) + other)
     return len(pairs) == len(np.unique(one)) == len(np.unique(other))
-
-
-def _codes(column: Column) -> np.ndarray:
-    """The level of each row as a number; a missing value is a level."""
-    encoded: Any = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
-    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
 
 
 def _finding(first: CheckedColumn, second: CheckedColumn, found: str) -> Finding:
@@ -100,58 +96,91 @@ def _finding(first: CheckedColumn, second: CheckedColumn, found: str) -> Finding
     )
 
 
-def find_duplicate_rows(columns: list[CheckedColumn]) -> Iterator[Finding]:
-    """A finding if rows occur twice that are too varied to be equal by chance."""
+def repeated_rows(columns: list[CheckedColumn]) -> np.ndarray:
+    """The rows that equal an earlier one, if the columns are too varied for that to be usual."""
     rows = columns[0].num_rows
     if rows < _MIN_ROWS or rows * len(columns) > _MAX_CELLS or not _are_varied(columns):
-        return
-    _, first = np.unique(_hashes(columns), return_index=True)
-    again = rows - len(first)
+        return np.arange(0)
+    return repeats.repeated_rows([one.column for one in columns])
+
+
+def find_duplicate_rows(columns: list[CheckedColumn], repeated: np.ndarray) -> Iterator[Finding]:
+    """A finding if rows occur twice. It is a warning if chance does not explain that.
+
+    Args:
+        repeated: of `repeated_rows`.
+    """
+    again, rows = len(repeated), columns[0].num_rows
     if not again:
         return
-    repeated = np.setdiff1d(np.arange(rows), first)
-    lines = columns[0].lines(repeated[:5].tolist())
+    lines = columns[0].lines(repeated[:MAX_EXAMPLES].tolist())
+    are_copies = _chance(columns, again) < _CHANCE
     yield Finding(
         code="duplicate_rows",
-        severity="info",
+        severity="warning" if are_copies else "info",
         message=f"{again} of {rows} rows {'is' if again == 1 else 'are'} equal to an earlier row "
-        f"(line{'' if again == 1 else 's'} {', '.join(map(str, lines))}"
-        f"{' …' if again > 5 else ''}): if a row is in the training rows and its copy is in the "
-        "held-out rows, the scores are too good",
+        f"({in_lines(lines, again)}): if a row is in the training rows and its copy is in the "
+        "held-out rows, the scores are too good. "
+        + ("Leave the copies out" if are_copies else "Chance explains so many: keep them"),
         rows=again,
+        fix=fix_options(unique_rows=True) if are_copies else None,
     )
+
+
+def repeats_left_out(lines: Sequence[int], count: int) -> Finding:
+    """The finding that rows were left out because they equal an earlier one.
+
+    Args:
+        lines: of the first of them, in the file.
+    """
+    was = (
+        "row that equals an earlier one was" if count == 1 else "rows that equal earlier ones were"
+    )
+    return Finding(
+        code="duplicate_rows",
+        severity="info",
+        message=f"{count} {was} left out ({in_lines(lines, count)})",
+        rows=count,
+        fix=fix_options(unique_rows=False),
+    )
+
+
+def in_lines(lines: Sequence[int], count: int) -> str:
+    """The first lines in a file, of `count` in all."""
+    shown = ", ".join(map(str, lines[:MAX_EXAMPLES]))
+    return f"line{'' if count == 1 else 's'} {shown}{' …' if count > MAX_EXAMPLES else ''}"
+
+
+def _chance(columns: list[CheckedColumn], again: int) -> float:
+    """At most the probability of so many equal rows, if the most varied column is independent of
+    the others.
+
+    Then the pairs that are equal in both have a Poisson distribution, and its mean follows from the
+    pairs that are equal in each. Its tail is bounded as by Chernoff (1952).
+    """
+    varied = max(columns, key=_variety)
+    others = [one for one in columns if one is not varied]
+    rows = columns[0].num_rows
+    pairs = rows * (rows - 1) / 2
+    expected = _equal_pairs([varied]) / pairs * (_equal_pairs(others) if others else pairs)
+    if again <= expected:
+        return 1.0
+    return math.exp(again - expected - again * math.log(again / expected))
+
+
+def _equal_pairs(columns: list[CheckedColumn]) -> float:
+    _, counts = np.unique(repeats.row_hashes([one.column for one in columns]), return_counts=True)
+    return float((counts * (counts - 1.0)).sum() / 2)
 
 
 def _are_varied(columns: list[CheckedColumn]) -> bool:
     """Whether a column of numbers, times or words differs in most rows."""
-    for one in columns:
-        if one.profile.type == "tensor":
-            return True
-        head = one.column.slice(0, HEAD)
-        if len(pc.unique(head)) >= _DISTINCT * len(head):
-            return True
-    return False
+    return any(_variety(one) >= _DISTINCT for one in columns)
 
 
-def _hashes(columns: list[CheckedColumn]) -> np.ndarray:
-    """A number of 64 bits per row; unequal rows have equal ones with a probability of 2⁻⁶⁴."""
-    mixed = np.full(columns[0].num_rows, 0x9E3779B97F4A7C15, np.uint64)
-    for one in columns:
-        mixed ^= _bits(one)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
-    return mixed
-
-
-def _bits(one: CheckedColumn) -> np.ndarray:
-    if tensors.is_fixed_shape(one.column.type):
-        flat = np.ascontiguousarray(tensors.to_numpy(one.column).reshape(one.num_rows, -1))
-        return np.array([hash(row.tobytes()) for row in flat], np.int64).view(np.uint64)
-    if pa.types.is_large_string(one.column.type):
-        return _codes(one.column).astype(np.uint64)
-    if pa.types.is_timestamp(one.column.type):
-        numbers = one.column.cast(pa.int64()).fill_null(pa.scalar(-(2**62), pa.int64()))
-        return numbers.to_numpy().view(np.uint64)
-    column = one.column.cast(pa.uint8()) if pa.types.is_boolean(one.column.type) else one.column
-    values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64) + 0.0  # −0 is 0
-    return values.view(np.uint64)
+def _variety(one: CheckedColumn) -> float:
+    """Different values ÷ values, at the beginning of the column."""
+    if one.profile.type == "tensor":
+        return 1.0
+    head = one.column.slice(0, HEAD)
+    return len(pc.unique(head)) / max(1, len(head))

@@ -15,21 +15,25 @@ Code = Literal[
     "currency",
     "dates_ambiguous",
     "dates_compact",
+    "dates_mixed",
     "dates_short_years",
     "duplicate_column",
     "duplicate_rows",
     "encoding",
+    "extreme",
     "few_rows",
     "file_type",
     "free_text",
     "header_missing",
     "identifier",
+    "imbalanced",
     "index",
     "leak",
     "lines_left_out",
     "many_levels",
     "merged_cells",
     "missing_words",
+    "misspelt",
     "mostly_boolean",
     "mostly_dates",
     "mostly_numeric",
@@ -42,6 +46,7 @@ Code = Literal[
     "percent",
     "postal_code",
     "rare_classes",
+    "repeated_code",
     "sentinel",
     "sheets",
     "target_missing",
@@ -94,8 +99,13 @@ class Finding:
 
 
 def fix_column(name: str, **changes: Any) -> Mapping[str, Any]:
-    """The body of a fix for one column: `type`, `format`, `missing` or `use`."""
+    """The body of a fix for one column: `type`, `format`, `missing`, `use` or `levels`."""
     return {"columns": [{"name": name, **changes}]}
+
+
+def fix_options(**changes: Any) -> Mapping[str, Any]:
+    """The body of a fix that makes the data set from its file in another way."""
+    return {"options": changes}
 
 
 def examples_of(lines: Sequence[int | None], values: Sequence[str]) -> tuple[Example, ...]:

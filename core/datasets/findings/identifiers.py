@@ -1,6 +1,7 @@
 """Columns that name rows: counters, keys, hashes, addresses. They say nothing about new rows.
 
-A column is an identifier if nearly every row has a value of its own and one of these holds:
+A column is an identifier if nearly every row has a value of its own, but for rows that are copies
+of earlier ones, and one of these holds:
 
 * its values are codes: UUIDs, hashes, e-mail addresses, links, numbers behind a prefix, or words
   that no two rows share
@@ -13,6 +14,7 @@ Names of times, ranks and distances (`year`, `step`) and bare letters (`x`) are 
 two: there, counting is what the column means. Fractions are never identifiers, nor are dates.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 
@@ -90,6 +92,31 @@ def find_numeric_keys(columns: list[CheckedColumn]) -> Iterator[Finding]:
         )
 
 
+def find_repeated_codes(columns: list[CheckedColumn]) -> Iterator[Finding]:
+    """A finding for each category whose codes name things, such as machines, of several rows each.
+
+    Held-out rows of a machine that training has seen say nothing about another machine.
+    """
+    for one in columns:
+        levels = one.profile.num_levels or 0
+        if one.profile.type != "category" or levels < MIN_ROWS or one.num_present < 2 * levels:
+            continue
+        if names_order(one.name) or not (_are(_CODE, one.texts) or names_identifier(one.name)):
+            continue
+        split = json.dumps({"by": one.name}, ensure_ascii=False)
+        yield Finding(
+            code="repeated_code",
+            severity="info",
+            column=one.name,
+            message=f"column {one.name!r} has {levels} codes, each in about "
+            f"{one.num_present / levels:.0f} rows. If you will predict rows of other codes, leave "
+            f"it out of the features and hold out whole codes: training.split={split}",
+            rows=one.num_present,
+            examples=one.examples(),
+            fix=fix_column(one.name, use=False),
+        )
+
+
 def _reason(one: CheckedColumn, *, first: bool) -> str | None:
     if one.num_present < MIN_ROWS or one.is_constant:
         return None
@@ -117,7 +144,7 @@ def _reason_of_texts(one: CheckedColumn) -> str | None:
     if names_order(one.name):
         return None  # quarters and dates in an order that nobody reads
     texts = one.texts
-    if len(set(texts)) < _UNIQUE * len(texts) or not _is_unique(one):
+    if len(set(texts)) + one.copies < _UNIQUE * len(texts) or not _is_unique(one):
         return None
     if _are_values(texts):
         known = _are(_DIGITS, texts) or names_identifier(one.name)
@@ -134,7 +161,7 @@ def has_own_phrases(one: CheckedColumn) -> bool:
     if one.profile.type != "category" or one.num_present < MIN_ROWS or names_order(one.name):
         return False
     texts = one.texts
-    if len(set(texts)) < _UNIQUE * len(texts) or not _is_unique(one):
+    if len(set(texts)) + one.copies < _UNIQUE * len(texts) or not _is_unique(one):
         return False
     return not _are_values(texts) and not _are(_CODE, texts) and _are_phrases(one)
 
@@ -154,10 +181,12 @@ def _are(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:
 
 
 def _is_unique(one: CheckedColumn) -> bool:
-    least = _UNIQUE * one.num_present
-    if one.profile.type == "number" and len(np.unique(one.head)) < _UNIQUE * len(one.head):
-        return False
-    return one.num_distinct >= least
+    """Whether nearly every row that is no copy has its own value."""
+    if one.profile.type == "number":
+        distinct = len(np.unique(one.head)) + one.copies  # a cheap look
+        if distinct < _UNIQUE * len(one.head):
+            return False
+    return one.num_distinct >= _UNIQUE * (one.num_present - one.copies)
 
 
 def _is_whole(values: np.ndarray) -> bool:

@@ -7,7 +7,11 @@ nothing can be fitted too closely. Equal values stay in random order; of categor
 one level are neighbours.
 
 * a number is told if less than a thousandth of the variance of its ranks is left open. Ranks make
-  a logarithm or a price in other units a copy, and single large values harmless.
+  a logarithm or a price in other units a copy. A slip, such as a price ten times too high, moves
+  one rank from one end to the other, so one row, and one more of each 500, may differ: neighbours
+  are compared with pairs in random order, both without the pairs that differ most (Rousseeuw 1984,
+  least trimmed squares). Of a target that is nearly always the same, all pairs count: its few
+  other rows are no slips.
 * a class is told if fewer than one in a hundred of the neighbours with a class other than the most
   frequent one disagree, with the upper bound of three more for chance (95 % for none). That takes
   300 such rows: in small tables honest columns part two classes, such as petals of irises.
@@ -33,6 +37,8 @@ _ALLOWANCE = 3.0
 _MIN_ROWS = 30
 _CHANCE = math.log(1e-6)
 _OPEN_TREND, _OPEN_LINE = 1e-2, 1e-6
+_ROWS_PER_SLIP = 500  # besides the first one
+_DIFFER = 0.2  # of random pairs, from which a few that differ may be slips
 _TYPES = ("number", "boolean", "category")
 
 
@@ -98,7 +104,7 @@ class _Told:
         if classes:
             return cls(_codes(target), classes, rows, None)
         ranks, numbers = _ranks(target.astype(np.float64)), target.astype(np.float64)
-        trends = _left_open(ranks[:-1], ranks[1:], ranks.var()) < _OPEN_TREND
+        trends = _left_open(ranks[:-1], ranks[1:], ranks[rows]) < _OPEN_TREND
         return cls(ranks, classes, rows, numbers if trends else None)
 
     @cached_property
@@ -115,7 +121,9 @@ class _Told:
     def _is_leak(self, values: _Values) -> bool:
         if self.classes and _is_recoded(values.numbers, self.target):
             return True
-        if self.trend is not None and not _is_line(values.numbers, self.trend):
+        if self.trend is not None and not _is_line(
+            values.numbers[self.rows], self.trend[self.rows]
+        ):
             return False
         return self._is_told(values, self.rows, first=False)
 
@@ -126,7 +134,7 @@ class _Told:
         if len(one) < _MIN_ROWS - 1:
             return False
         least = 12 / len(rows) ** 2  # a copy's ranks are one apart, and so leave 6 ÷ rows²
-        left = _left_open(one, other, self.target[rows].var())
+        left = _left_open(one, other, self.target[rows])
         return left < (_OPEN_FIRST if first else _OPEN) + least
 
     def _agree(self, one: np.ndarray, other: np.ndarray, *, first: bool) -> bool:
@@ -139,19 +147,41 @@ class _Told:
         return unequal + _ALLOWANCE < _WRONG * pairs
 
 
-def _left_open(one: np.ndarray, other: np.ndarray, variance: float) -> float:
-    """The share of the variance that differs between neighbours."""
-    if variance == 0:
-        return 1.0
-    return float(np.square(one - other).mean() / 2 / variance)
+def _left_open(one: np.ndarray, other: np.ndarray, shuffled: np.ndarray) -> float:
+    """The share of the variance that differs between neighbours, but for slips.
+
+    Args:
+        shuffled: the target in random order.
+    """
+    pairs = shuffled[1:] - shuffled[:-1]
+    trimmed = bool(np.count_nonzero(pairs) >= _DIFFER * len(pairs))
+    usual = _mean_square(pairs, trimmed=trimmed)
+    return _mean_square(one - other, trimmed=trimmed) / usual if usual else 1.0
+
+
+def _mean_square(differences: np.ndarray, *, trimmed: bool) -> float:
+    """Of pairs of rows, if trimmed without the largest: each slip is in two pairs."""
+    squares = np.square(differences)
+    if not trimmed:
+        return float(squares.mean())
+    rest = max(1, len(squares) - 2 * (1 + len(squares) // _ROWS_PER_SLIP))
+    return float(np.partition(squares, rest - 1)[:rest].mean())
 
 
 def _is_line(values: np.ndarray, target: np.ndarray) -> bool:
-    """Whether the target is a straight line in the values."""
+    """Whether the target is a straight line in the values, but for slips.
+
+    The slope is the median of the slopes between rows that follow each other (as of Theil 1950),
+    so the rows must be in random order.
+    """
     known = np.isfinite(values)
-    if np.ptp(values[known]) == 0:
+    values, target = values[known], target[known]
+    steps = np.diff(values)
+    if not np.any(steps):
         return False
-    return bool(np.corrcoef(values[known], target[known])[0, 1] ** 2 > 1 - _OPEN_LINE)
+    slope = np.median(np.diff(target)[steps != 0] / steps[steps != 0])
+    rest = target - slope * values
+    return _left_open(rest[1:], rest[:-1], target) < _OPEN_LINE
 
 
 def _codes(values: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""The checks of a whole table: identifiers, constants, duplicates, sentinels, codes, free text."""
+"""The checks of a whole table: identifiers, constants, duplicates, sentinels, extremes, codes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -10,15 +10,27 @@ from core.datasets.files.source import Lines
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.codes import find_free_text, find_many_levels, find_postal_codes
 from core.datasets.findings.constants import find_constants
-from core.datasets.findings.duplicates import find_duplicate_columns, find_duplicate_rows
+from core.datasets.findings.duplicates import (
+    find_duplicate_columns,
+    find_duplicate_rows,
+    repeated_rows,
+)
+from core.datasets.findings.extremes import find_extremes
 from core.datasets.findings.finding import Code, Finding
-from core.datasets.findings.identifiers import MIN_ROWS, find_identifiers, find_numeric_keys
+from core.datasets.findings.identifiers import (
+    MIN_ROWS,
+    find_identifiers,
+    find_numeric_keys,
+    find_repeated_codes,
+)
+from core.datasets.findings.misspelt import find_misspelt
 from core.datasets.findings.sentinels import find_sentinels
 from core.datasets.findings.shape import find_shape
 from models.features.columns import ColumnProfile, ColumnReading
 from models.plural import counted
 
 MAX_PER_CODE = 20  # findings; the rest is said in one
+MOST_COPIES = 0.2  # of the rows
 MAX_FIXED = 1_000  # columns of a fix
 
 
@@ -52,6 +64,9 @@ def check_table(
     shape = list(find_shape(table.num_rows, table.num_columns))
     if table.num_rows < MIN_ROWS:
         return Checked(tuple(shape))
+    repeated = repeated_rows(columns)
+    if len(repeated) <= MOST_COPIES * table.num_rows:
+        columns = [replace(one, copies=len(repeated)) for one in columns]
     used = [
         one for one, reading in zip(columns, readings, strict=True) if reading.use
     ]  # of others nothing matters: the owner left them out
@@ -62,16 +77,21 @@ def check_table(
     left_out = frozenset(str(finding.column) for finding in (*identifiers, *texts))
     rest = [one for one in used if one.name not in left_out]
     doubted = [one for one in rest if one.name not in wanted]
+    sentinels = list(find_sentinels(rest))
+    coded = {finding.column for finding in sentinels}
     found = [
         *identifiers,
         *find_constants(doubted),
         *find_duplicate_columns(doubted),
-        *find_sentinels(rest),
+        *sentinels,
+        *find_extremes([one for one in rest if one.name not in coded]),
         *find_postal_codes(rest),
         *find_numeric_keys(doubted),
         *find_many_levels(doubted),
+        *find_repeated_codes(doubted),
+        *find_misspelt(rest),
         *_of_several(texts, len(columns)),
-        *find_duplicate_rows(columns),
+        *find_duplicate_rows(columns, repeated),
     ]
     return Checked((*_shortened(found), *shape), left_out)
 
@@ -97,7 +117,7 @@ def _shortened(findings: Sequence[Finding]) -> list[Finding]:
 def _summary(rest: Sequence[Finding]) -> Finding:
     first = rest[0]
     names = ", ".join(repr(finding.column) for finding in rest[:MAX_PER_CODE])
-    fixes = [column for one in rest if one.fix for column in one.fix["columns"]]
+    fixes = [column for one in rest if one.fix for column in one.fix.get("columns", ())]
     return Finding(
         code=first.code,
         severity=first.severity,

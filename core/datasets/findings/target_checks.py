@@ -1,19 +1,19 @@
 """The checks of a data set for one target: its values, rare classes, leaks."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import MAX_EXAMPLES, Example, Finding, fix_column
 from core.datasets.findings.leaks import find_leaks
+from core.datasets.findings.target_values import CONSTANT, Load, TargetValues
 from core.exceptions import Invalid
 from models.config import ModelConfig
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns, level_text
-from models.features.targets import present
+from models.features.columns import ColumnProfile, level_text
 from models.nearest import no_such_column
 from models.plural import counted
 from models.training.task_choice import choose_task
@@ -21,15 +21,9 @@ from models.training.task_choice import choose_task
 LEAK_ROWS = 20_000  # rows that leaks are looked for in, evenly spread over the data set
 LEAK_CELLS = 10_000_000
 _RARE = 10  # rows of a class
+_SMALL = 0.2  # of an equal share of the rows, below which a class is easily overlooked
 _MANY_CLASSES, _ROWS_PER_CLASS = 100, 20
-_CONSTANT = 0.99  # rows of one value ÷ rows
 _FEATURES = ("number", "boolean", "category")
-
-
-class Load(Protocol):
-    """Reads columns by name, all rows or a slice of them."""
-
-    def __call__(self, names: Sequence[str], rows: slice = ..., /) -> Columns: ...
 
 
 def check_target(dataset: Dataset, target: str, load: Load) -> tuple[Finding, ...]:
@@ -46,12 +40,12 @@ def check_target(dataset: Dataset, target: str, load: Load) -> tuple[Finding, ..
         return (problem,)
     if profile.type not in _FEATURES:
         return ()
-    values = load([target])[target]
+    values = TargetValues.read(load, target, dataset.rows, classes=_are_classes(profile))
     return (
         *_task(dataset, profile, load),
         *_missing(profile, values),
         *_unbalanced(profile, values),
-        *_leaks(dataset, profile, values, load),
+        *_leaks(dataset, profile, load),
     )
 
 
@@ -90,79 +84,108 @@ def _task(dataset: Dataset, profile: ColumnProfile, load: Load) -> Iterator[Find
         yield Finding(code="task", severity="info", column=profile.name, message=choice.reason)
 
 
-def _missing(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]:
+def _missing(profile: ColumnProfile, values: TargetValues) -> Iterator[Finding]:
     if not profile.missing:
         return
-    absent = np.flatnonzero(~present(values)) + 1
-    shown = ", ".join(map(str, absent[:MAX_EXAMPLES])) + (" …" if len(absent) > 5 else "")
-    one = len(absent) == 1
+    absent = values.absent
+    shown = ", ".join(str(row + 1) for row in values.first_absent) + (" …" if absent > 5 else "")
+    one = absent == 1
     yield Finding(
         code="target_missing",
         severity="warning",
         column=profile.name,
-        message=f"{len(absent)} of {len(values)} rows {'has' if one else 'have'} no target "
+        message=f"{absent} of {values.rows} rows {'has' if one else 'have'} no target "
         f"{profile.name!r} and {'is' if one else 'are'} left out of the training "
         f"({'row' if one else 'rows'} {shown}, counting from 1)",
-        rows=len(absent),
+        rows=absent,
     )
 
 
-def _unbalanced(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]:
+def _unbalanced(profile: ColumnProfile, values: TargetValues) -> Iterator[Finding]:
     """Findings on classes with few rows, and on a number that is nearly always the same."""
-    known = values[present(values)]
-    if not len(known):
+    known, counts = values.known, values.counts
+    if not counts:
         return
     if not _are_classes(profile):
-        yield from _nearly_constant(profile, known)
+        yield from _nearly_constant(profile, counts, known)
         return
-    counts = Counter(known.tolist())
-    if len(counts) > _MANY_CLASSES and len(known) < _ROWS_PER_CLASS * len(counts):
+    if len(counts) > _MANY_CLASSES and known < _ROWS_PER_CLASS * len(counts):
         yield Finding(
             code="many_levels",
             severity="warning",
             column=profile.name,
-            message=f"the target {profile.name!r} has {len(counts)} classes in {len(known)} rows, "
-            f"about {len(known) / len(counts):.1f} rows per class: a model cannot learn them. "
+            message=f"the target {profile.name!r} has {len(counts)} classes in {known} rows, "
+            f"about {known / len(counts):.1f} rows per class: a model cannot learn them. "
             "If they are numbers, read the column as a number",
-            rows=len(known),
+            rows=known,
             fix=fix_column(profile.name, type="number"),
         )
         return
-    rare = sorted(
-        (level for level, rows in counts.items() if rows < _RARE), key=lambda level: counts[level]
+    if len(counts) > 1:
+        yield from _rare(profile, counts) or _imbalanced(profile, counts, known)
+
+
+def _rare(profile: ColumnProfile, counts: Counter[Any]) -> list[Finding]:
+    """The finding on classes that have too few rows to be learned."""
+    rare = sorted((one for one, rows in counts.items() if rows < _RARE), key=counts.__getitem__)
+    if not rare:
+        return []
+    cells = [f"{level_text(level)} ({counted(counts[level], 'row')})" for level in rare]
+    message = (
+        f"{len(rare)} of {len(counts)} classes of {profile.name!r} "
+        f"{'has' if len(rare) == 1 else 'have'} fewer than {_RARE} rows: "
+        f"{', '.join(cells[:MAX_EXAMPLES])}"
     )
-    if rare and len(counts) > 1:
-        cells = [f"{level_text(level)} ({counted(counts[level], 'row')})" for level in rare]
-        yield Finding(
+    return [
+        Finding(
             code="rare_classes",
             severity="warning",
             column=profile.name,
-            message=f"{len(rare)} of {len(counts)} classes of {profile.name!r} "
-            f"{'has' if len(rare) == 1 else 'have'} fewer than {_RARE} rows: "
-            f"{', '.join(cells[:MAX_EXAMPLES])}",
+            message=message,
             rows=sum(counts[level] for level in rare),
             examples=tuple(Example(None, cell) for cell in cells[:MAX_EXAMPLES]),
         )
+    ]
 
 
-def _nearly_constant(profile: ColumnProfile, known: np.ndarray) -> Iterator[Finding]:
-    values, counts = np.unique(known, return_counts=True)
-    others = len(known) - int(counts.max())
-    if 0 < others < (1 - _CONSTANT) * len(known):
-        value = level_text(float(values[counts.argmax()]))
+def _imbalanced(profile: ColumnProfile, counts: Counter[Any], known: int) -> list[Finding]:
+    """The finding on a class that can be learned, and whose errors the accuracy hides."""
+    level, rows = min(counts.items(), key=lambda item: item[1])
+    if rows * len(counts) >= _SMALL * known:
+        return []
+    message = (
+        f"class {level_text(level)!r} of {profile.name!r} has {rows} of {known} rows: the accuracy "
+        "hides how well it is recognised. Read its recall and precision, and say what each error "
+        "costs, so that the decision weighs them"
+    )
+    return [
+        Finding(
+            code="imbalanced",
+            severity="info",
+            column=profile.name,
+            message=message,
+            rows=rows,
+            examples=(Example(None, level_text(level)),),
+        )
+    ]
+
+
+def _nearly_constant(profile: ColumnProfile, counts: Counter[Any], known: int) -> Iterator[Finding]:
+    ((usual, rows),) = counts.most_common(1)
+    others = known - rows
+    if 0 < others < (1 - CONSTANT) * known:
+        value = level_text(float(usual))
         yield Finding(
             code="constant",
             severity="warning",
             column=profile.name,
-            message=f"the target {profile.name!r} is {value} in all but {others} of {len(known)} "
+            message=f"the target {profile.name!r} is {value} in all but {others} of {known} "
             "rows: there is little to learn from",
-            rows=int(counts.max()),
+            rows=rows,
         )
 
 
-def _leaks(
-    dataset: Dataset, profile: ColumnProfile, values: np.ndarray, load: Load
-) -> Iterator[Finding]:
+def _leaks(dataset: Dataset, profile: ColumnProfile, load: Load) -> Iterator[Finding]:
     names = [
         one.name
         for one in dataset.columns
@@ -172,7 +195,8 @@ def _leaks(
     some = slice(None, None, max(1, -(-dataset.rows // rows)))
     types = {one.name: one.type for one in dataset.columns}
     classes = _are_classes(profile)
-    for name in find_leaks(load(names, some), types, values[some], classes=classes):
+    target = load([profile.name], some)[profile.name]
+    for name in find_leaks(load(names, some), types, target, classes=classes):
         yield Finding(
             code="leak",
             severity="warning",

@@ -61,7 +61,8 @@ def _on_features(
         if finding.column in features:
             yield f"{finding.message}. It was kept as a feature"
     for finding in dataset.findings:
-        if finding.severity != "info" and finding.column in features | {config.target}:
+        is_read = finding.column in features | {config.target} or finding.code == "duplicate_rows"
+        if finding.severity != "info" and is_read:
             yield finding.message
 
 
@@ -89,8 +90,12 @@ def _on_unused(dataset: Dataset, config: ModelConfig, features: set[str]) -> Ite
         for finding in dataset.findings
         if finding.code in ("identifier", "free_text")
     }
+    left_out = {fix.name for fix in dataset.given.fixes if fix.use is False}
     for one in dataset.columns:
         if one.name in features or one.name == config.target:
+            continue
+        if one.name in left_out:
+            yield f"column {one.name!r} was left out, as you chose"
             continue
         yield messages.get(one.name) or f"column {one.name!r} is not a feature: {_why(one, config)}"
 
@@ -103,4 +108,4 @@ def _why(one: ColumnProfile, config: ModelConfig) -> str:
         return "it holds the groups that the split keeps together"
     if one.name == config.training.groups:
         return "it holds the groups that have conformal intervals of their own"
-    return "it is not used by default (use of the data set's column)"
+    return "it is not used by default"

@@ -1,5 +1,6 @@
 """Readers of data set formats. None unpickles."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +9,8 @@ import pyarrow as pa
 
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Reader, Source
-from core.datasets.formats import arrow, csv, npz, parquet, text
-from core.datasets.formats.columnar import with_nested
-from core.datasets.formats.confined import confined
+from core.datasets.files.spilled import Spill
+from core.datasets.formats import arrow, columnar, csv, npz, parquet, text
 from core.exceptions import UnsupportedFormat
 
 FOUND_OUT = "found out"
@@ -21,10 +21,21 @@ FORM = "application/x-www-form-urlencoded"  # what curl sends if it is told noth
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its short name and its reader."""
+    """A format.
+
+    Args:
+        name: its short name.
+        read: its reader. It takes memory and time as the file has it: for a child process.
+        checked: a reader that checks sizes before it takes memory; None if there is none. Raises
+            `UnsupportedType` for columns that only `read` knows.
+        in_file: a reader that holds some rows in memory, and the others in a file; None if there is
+            none.
+    """
 
     name: str
     read: Reader
+    checked: Reader | None = None
+    in_file: Callable[[Spill], Reader] | None = None
 
 
 def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
@@ -36,26 +47,43 @@ def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
     return do
 
 
+def _imported(module: str) -> Reader:
+    """The function `read` of a module, whose libraries are only imported when it is called."""
+
+    def do(path: Path, max_bytes: int, options: ReadingOptions) -> Source:
+        read: Reader = importlib.import_module(module).read
+        return read(path, max_bytes, options)
+
+    return do
+
+
+def _columnar(
+    name: str,
+    read: Callable[[Path, int], pa.Table],
+    nested: Reader,
+    in_file: Callable[[Spill], Reader] | None = None,
+) -> Format:
+    return Format(name, columnar.with_nested(read, nested), columnar.strict(read), in_file)
+
+
+_WORKBOOK = _imported("core.datasets.formats.spreadsheets.workbook")
+_RECORDS = _imported("core.datasets.formats.records")
+
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        Format("csv", csv.read),
-        Format("tsv", csv.read_tsv),
-        Format("text", text.read),
-        Format("parquet", with_nested(parquet.read, "read_parquet", "the Parquet file")),
-        Format("arrow", with_nested(arrow.read, "read_arrow", "the Arrow stream")),
-        Format("feather", with_nested(arrow.read_file, "read_feather", "the Arrow file")),
-        Format("orc", confined("core.datasets.formats.columnar:read_orc", "the ORC file")),
-        Format("npz", _typed(npz.read)),
-        Format(
-            "excel", confined("core.datasets.formats.spreadsheets.workbook:read", "the workbook")
-        ),
-        Format(
-            "opendocument",
-            confined("core.datasets.formats.spreadsheets.workbook:read", "the workbook"),
-        ),
-        Format("jsonl", confined("core.datasets.formats.records:read", "the JSON file")),
-        Format("records", confined("core.datasets.formats.records:read", "the JSON file")),
+        Format("csv", csv.read, csv.read),
+        Format("tsv", csv.read_tsv, csv.read_tsv),
+        Format("text", text.read, text.read),
+        _columnar("parquet", parquet.read, columnar.read_parquet, columnar.parquet_in_file),
+        _columnar("arrow", arrow.read, columnar.read_arrow),
+        _columnar("feather", arrow.read_file, columnar.read_feather),
+        Format("orc", columnar.read_orc),
+        Format("npz", _typed(npz.read), _typed(npz.read)),
+        Format("excel", _WORKBOOK),
+        Format("opendocument", _WORKBOOK),
+        Format("jsonl", _RECORDS),
+        Format("records", _RECORDS),
     )
 }
 """The readers by short name, as the database stores it."""

@@ -1,6 +1,6 @@
 """Arrow's stream format."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +73,20 @@ def collect(
     Args:
         what: the name of the source, for `TooLarge`.
     """
-    kept: list[pa.Table] = []
+    kept = list(checked_parts(batches, max_bytes, what))
+    return pa.concat_tables(kept) if kept else schema.empty_table()
+
+
+def checked_parts(
+    batches: Iterable[pa.RecordBatch], max_bytes: int, what: str
+) -> Iterator[pa.Table]:
+    """Each batch without dictionaries, checked as `collect` says."""
     size = 0
     for batch in batches:
         batch.validate(full=True)  # do not trust offsets, dictionary indices and UTF-8
         size += sum(_plain_bytes(column) for column in batch.columns)
         check_size(size, max_bytes, what)
-        kept.append(pa.table({}) if not batch.num_columns else _without_dictionaries(batch))
-    return pa.concat_tables(kept) if kept else schema.empty_table()
+        yield pa.table({}) if not batch.num_columns else _without_dictionaries(batch)
 
 
 def _plain_bytes(column: Any) -> int:

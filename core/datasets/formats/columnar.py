@@ -1,5 +1,6 @@
 """Arrow, Feather, ORC and Parquet with nested columns: to be run in a child with limits."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +10,53 @@ from pyarrow import feather, orc, parquet
 from core.datasets.columns import UnsupportedType
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Reader, Source
-from core.datasets.formats.confined import confined
+from core.datasets.files.spilled import Spill
 from core.datasets.formats.nested import flattened
 from core.datasets.formats.pandas_index import without_index
+from core.datasets.formats.parquet import read_spilled
 from core.exceptions import NotParseable
 
 BROKEN = (pa.ArrowException, OSError, ValueError, NotImplementedError, EOFError)
 
 
-def with_nested(read: Any, name: str, what: str) -> Reader:
-    """A reader that goes to a child for files with columns that `read` does not know.
+def strict(read: Callable[[Path, int], pa.Table]) -> Reader:
+    """A reader that knows no nested columns, and raises `UnsupportedType` for them.
 
     Args:
-        read: takes a path and the maximum of bytes, gives a table, or raises `UnsupportedType`.
-        name: of the function in this module that reads the file in the child.
-        what: the name of the file, for messages.
+        read: takes a path and the maximum of bytes.
     """
-    nested = confined(f"{__name__}:{name}", what)
+
+    def do(path: Path, max_bytes: int, options: ReadingOptions) -> Source:
+        return without_index(Source(table=read(path, max_bytes)), options)
+
+    return do
+
+
+def with_nested(read: Callable[[Path, int], pa.Table], nested: Reader) -> Reader:
+    """A reader that takes `nested` for files with columns that `read` does not know."""
+    plain = strict(read)
 
     def do(path: Path, max_bytes: int, options: ReadingOptions) -> Source:
         try:
-            return without_index(Source(table=read(path, max_bytes)), options)
+            return plain(path, max_bytes, options)
         except UnsupportedType:
             return nested(path, max_bytes, options)
+
+    return do
+
+
+def parquet_in_file(spill: Spill) -> Reader:
+    """A reader of Parquet that writes a large table to a file, some rows at a time.
+
+    Files with columns that it does not know are read in memory.
+    """
+
+    def do(path: Path, max_bytes: int, options: ReadingOptions) -> Source:
+        try:
+            table, in_file = read_spilled(path, max_bytes, spill)
+        except UnsupportedType:
+            return read_parquet(path, max_bytes, options)
+        return without_index(Source(table=table, spill=spill if in_file else None), options)
 
     return do
 

@@ -10,6 +10,7 @@ which Arrow would copy a million times. Libraries do not write such schemas; the
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,26 +24,52 @@ KEY, VALUE = 0, 1  # fields of KeyValue
 MAX_PARTS = 2**20  # fields and their metadata: ten for each column that there may be
 FIELD_BYTES = 16  # the least that a field takes, if it is not shared
 DICTIONARY_DATA = 1  # field of DictionaryBatch
+ROWS, COLUMNS = 0, 1  # fields of RecordBatch
 BUFFERS, COMPRESSION = 2, 3  # fields of RecordBatch
 BUFFER = struct.Struct("<qq")  # offset and length in the body
 
 
 def decoded_sizes(file: pa.NativeFile) -> Iterator[int]:
     """The unpacked bytes of each message's buffers. Raises `ValueError` for broken metadata."""
-    reader: Any = pa.ipc.MessageReader.open_stream(file)
-    try:
-        for message in reader:
-            yield _decoded_size(memoryview(message.metadata), message.body)
-    except struct.error as error:
-        raise ValueError(f"broken metadata: {error}") from error
+    with _named_errors():
+        for _, size in _messages(file):
+            yield size
+
+
+def expanded_sizes(file: pa.NativeFile) -> Iterator[int]:
+    """As `decoded_sizes`, with dictionaries expanded: at most these bytes, as plain columns."""
+    levels = 0  # bytes of all dictionaries: a row may have the longest level in each
+    with _named_errors():
+        for message, size in _messages(file):
+            kind, batch = message.byte(HEADER_TYPE), message.table(HEADER)
+            if kind == DICTIONARY_BATCH:
+                levels += size
+            elif kind == RECORD_BATCH and batch is not None:
+                plain = batch.int64(ROWS) * (8 * batch.length(COLUMNS) + levels)
+                size = max(size, plain)  # noqa: PLW2901
+            yield size
 
 
 def check_message(message: Any) -> None:
     """Raise `ValueError` for a schema that is broken or has shared parts."""
-    try:
+    with _named_errors():
         _decoded_size(memoryview(message.metadata), None)
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    try:
+        yield
     except struct.error as error:
         raise ValueError(f"broken metadata: {error}") from error
+
+
+def _messages(file: pa.NativeFile) -> Iterator[tuple["_Table", int]]:
+    """Each message's metadata, and the unpacked bytes of its buffers."""
+    reader: Any = pa.ipc.MessageReader.open_stream(file)
+    for message in reader:
+        metadata = memoryview(message.metadata)
+        yield _Table.root(metadata), _decoded_size(metadata, message.body)
 
 
 def _decoded_size(metadata: memoryview, body: pa.Buffer | None) -> int:
@@ -78,14 +105,14 @@ def _taken_bytes(schema: "_Table") -> Iterator[int]:
         if field is None:
             waiting.pop()
             continue
-        yield FIELD_BYTES + field.text_length(NAME)
+        yield FIELD_BYTES + field.length(NAME)
         yield from _metadata_bytes(field, FIELD_METADATA)
         waiting.append(field.tables(CHILDREN))
 
 
 def _metadata_bytes(table: "_Table", field: int) -> Iterator[int]:
     for pair in table.tables(field):
-        yield FIELD_BYTES // 2 + pair.text_length(KEY) + pair.text_length(VALUE)
+        yield FIELD_BYTES // 2 + pair.length(KEY) + pair.length(VALUE)
 
 
 def _unpacked_length(body: memoryview, offset: int, size: int) -> int:
@@ -111,6 +138,15 @@ class _Table:
         at = self._find(field)
         return 0 if at is None else self.data[at]
 
+    def int64(self, field: int) -> int:
+        at = self._find(field)
+        return 0 if at is None else int(struct.unpack_from("<q", self.data, at)[0])
+
+    def length(self, field: int) -> int:
+        """How many elements a vector has, or bytes a text."""
+        at = self._find(field)
+        return 0 if at is None else self._u32(self.data, at + self._u32(self.data, at))
+
     def table(self, field: int) -> "_Table | None":
         at = self._find(field)
         return None if at is None else _Table(self.data, at + self._u32(self.data, at))
@@ -124,10 +160,6 @@ class _Table:
         for i in range(self._u32(self.data, start)):
             place = start + 4 + 4 * i
             yield _Table(self.data, place + self._u32(self.data, place))
-
-    def text_length(self, field: int) -> int:
-        at = self._find(field)
-        return 0 if at is None else self._u32(self.data, at + self._u32(self.data, at))
 
     def structs(self, field: int) -> Iterator[tuple[int, int]]:
         at = self._find(field)

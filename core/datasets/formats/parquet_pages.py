@@ -7,7 +7,7 @@ page says, up to 2 GB. So this module reads the headers first: structs of Thrift
 
 import base64
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -22,6 +22,10 @@ Field = tuple[int, int]  # number and type; Arrow skips a known number with anot
 ROW_GROUPS, COLUMNS, COLUMN = (4, LIST), (1, LIST), (3, STRUCT)  # of file, group, column chunk
 SIZE, DATA, DICTIONARY = (7, INT64), (9, INT64), (11, INT64)  # of ColumnMetaData
 UNPACKED, PACKED = (2, INT32), (3, INT32)  # of PageHeader
+# The encoding in the header of a data page of version 1, and of version 2, by the header's field.
+ENCODED_BY = {(5, STRUCT): (2, INT32), (8, STRUCT): (4, INT32)}
+ENCODING = (0, INT32)  # no field of Thrift has the number 0
+DELTA_BYTE_ARRAY = 7
 SCHEMA_KEY = b"ARROW:schema"  # Arrow's own schema among a footer's keys and values
 NEXT_IS_BINARY = 1 << 4 | BINARY  # the value's header, which follows the key
 
@@ -53,17 +57,31 @@ def num_columns(data: memoryview) -> int:
 
 def unpacked_sizes(data: memoryview) -> Iterator[int]:
     """The unpacked bytes of each page. Raises `ValueError` for broken metadata."""
+    for header in _page_headers(data):
+        yield header[UNPACKED]
+
+
+def shares_prefixes(data: memoryview) -> bool:
+    """Whether strings of a page are given by their ends, which may be far smaller than they are.
+
+    Raises `ValueError` for broken metadata.
+    """
+    return any(header.get(ENCODING) == DELTA_BYTE_ARRAY for header in _page_headers(data))
+
+
+def _page_headers(data: memoryview) -> Iterator[Mapping[Field, int]]:
+    """The integers of each page's header, and the `ENCODING` of its values."""
     count = 0
     for start, end in _chunks(_Reader(_footer(data))):
         position = start
         while position < end:
             header = _Reader(data[position : position + MAX_HEADER_BYTES])
-            sizes = header.integers()
-            packed, unpacked = sizes.get(PACKED, -1), sizes.get(UNPACKED, -1)
+            found = header.page_header()
+            packed, unpacked = found.get(PACKED, -1), found.get(UNPACKED, -1)
             count += 1
             if packed < 0 or unpacked < 0 or count > MAX_PAGES:
                 raise ValueError("broken page header, or too many pages")
-            yield unpacked
+            yield found
             position += header.position + packed
 
 
@@ -129,6 +147,18 @@ class _Reader:
         found: dict[Field, int] = {}
         for field in self.fields():
             if BYTE < field[1] < DOUBLE:
+                found[field] = self._integer()
+            else:
+                self.skip(field)
+        return found
+
+    def page_header(self) -> dict[Field, int]:
+        """The integer fields of a page's header, and the `ENCODING` of its values."""
+        found: dict[Field, int] = {}
+        for field in self.fields():
+            if field in ENCODED_BY:
+                found[ENCODING] = self.integers().get(ENCODED_BY[field], -1)
+            elif BYTE < field[1] < DOUBLE:
                 found[field] = self._integer()
             else:
                 self.skip(field)

@@ -1,6 +1,6 @@
 """From a file's columns to canonical ones: what the texts mean."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from core.datasets.findings.finding import fix_column
 from core.datasets.understanding import forced, plain_groups, typed, untyped
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints, hints_of
+from core.datasets.understanding.merging import with_merged
 from core.datasets.understanding.missing import without_values
 from core.datasets.understanding.texts import Texts
 from core.datasets.understanding.understood import Understood
@@ -40,8 +41,9 @@ def understand(source: Source, fixes: Mapping[str, ColumnFix]) -> list[Understoo
         source.lines,
         hints_of(source),
         {name: f"{POINTER}/{place}" for place, name in enumerate(fixes)},
-        _typed(source.table, set(names).difference(texts)),
+        frozenset(names).difference(texts),
     )
+    keep = source.keep
     columns = dict(zip(names, source.table.columns, strict=True))
     del source  # the texts of a column are freed as soon as it is understood
     free = [name for name in texts if name not in fixes]
@@ -50,17 +52,9 @@ def understand(source: Source, fixes: Mapping[str, ColumnFix]) -> list[Understoo
     return [
         typed.plain(name, plain[name])
         if name in plain
-        else reader.read(name, columns.pop(name), fixes.get(name))
+        else reader.read(name, columns.pop(name), fixes.get(name)).kept(keep)
         for name in names
     ]
-
-
-def _typed(table: pa.Table, names: Set[str]) -> Mapping[str, Column]:
-    """The columns that are no texts, in canonical form."""
-    if not names:
-        return {}
-    found = canonical(table.select([name for name in table.column_names if name in names]))
-    return dict(zip(found.column_names, found.columns, strict=True))
 
 
 @dataclass(frozen=True)
@@ -69,13 +63,13 @@ class _Reader:
 
     Args:
         pointers: of the fixes, for errors.
-        typed: the columns in canonical form whose types the file declares.
+        typed: names of the columns whose types the file declares.
     """
 
     lines: Lines
     hints: Hints
     pointers: Mapping[str, str]
-    typed: Mapping[str, Column]
+    typed: frozenset[str]
 
     def read(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
         """A column as the file has it."""
@@ -89,7 +83,7 @@ class _Reader:
         return untyped.read(texts, self.hints, _missing(fix))
 
     def _of_type(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
-        column = self.typed[name]
+        column = canonical(pa.table({name: given})).column(0)
         texts = Texts(name, column, self.lines)
         if fix is not None and forced.type_of(fix) is not None:
             if pa.types.is_timestamp(column.type):
@@ -120,7 +114,7 @@ def _marked(found: Understood, fix: ColumnFix | None) -> Understood:
     if fix is None:
         return found
     use = found.reading.use if fix.use is None else fix.use
-    found = found.with_reading(missing=_missing(fix), use=use)
+    found = with_merged(found.with_reading(missing=_missing(fix), use=use), fix.levels or {})
     if fix.use is False:  # what would leave the column out has been done
         done = fix_column(found.reading.name, use=False)
         found = replace(found, findings=tuple(one for one in found.findings if one.fix != done))

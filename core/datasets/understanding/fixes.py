@@ -1,17 +1,22 @@
 """What the owner of a data set says about its columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Len
 from pydantic import Field
 
+from core.datasets.profiles import MAX_LEVEL_LENGTH
+from core.datasets.understanding.merging import composed
+from core.datasets.understanding.number_formats import NumberFormat
 from core.exceptions import Invalid
 from models.config import ColumnName
 from models.features.columns import ColumnReading
 
 MAX_MISSING = 100
+MAX_MERGED = 1_000  # levels of a column
+MAX_ALL_MERGED = 10_000  # levels of all columns: the row of the data set holds them
 FORMAT_DESCRIPTION = (
     "how the file writes 1234.56 (1.234,56 €), a date (%d.%m.%Y), or true and false (yes/no); "
     "exact for a category in which blanks and case count"
@@ -22,6 +27,15 @@ Missing = Annotated[
     tuple[Annotated[str, Len(1, 100)], ...],
     Len(0, MAX_MISSING),
     Field(description="texts that stand for a missing value"),
+]
+Level = Annotated[str, Len(1, MAX_LEVEL_LENGTH)]
+Levels = Annotated[
+    Mapping[Level, Level],
+    Len(0, MAX_MERGED),
+    Field(
+        description="levels of a category that are read as another level of it, also in rows to "
+        "predict; they are added to those of earlier changes, and {} undoes all"
+    ),
 ]
 
 
@@ -39,13 +53,14 @@ class ColumnFix:
         bool | None,
         Field(description="whether it is a feature unless a training names its features"),
     ] = None
+    levels: Levels | None = None
 
 
 def merge(before: Sequence[ColumnFix], now: Sequence[ColumnFix]) -> tuple[ColumnFix, ...]:
-    """All fixes, a later one of the same column over an earlier one.
+    """All fixes, a later one of the same column over an earlier one; merged levels add up.
 
     Raises:
-        Invalid: `now` names a column twice.
+        Invalid: `now` names a column twice, or all merge too many levels.
     """
     names = [fix.name for fix in now]
     for place, name in enumerate(names):
@@ -53,13 +68,29 @@ def merge(before: Sequence[ColumnFix], now: Sequence[ColumnFix]) -> tuple[Column
             raise Invalid([(f"/columns/{place}/name", f"column {name!r} is given twice")])
     merged: dict[str, dict[str, Any]] = {fix.name: _given(fix) for fix in before}
     for fix in now:
-        merged[fix.name] = merged.get(fix.name, {}) | _given(fix)
-    return tuple(ColumnFix(**fix) for _, fix in sorted(merged.items()))
+        earlier = merged.get(fix.name, {})
+        both = earlier | _given(fix)
+        if fix.levels is not None:
+            both["levels"] = composed(earlier.get("levels", {}), fix.levels) or None
+        merged[fix.name] = both
+    if sum(len(fix.get("levels") or ()) for fix in merged.values()) > MAX_ALL_MERGED:
+        raise Invalid([("/columns", f"merge at most {MAX_ALL_MERGED:,} levels of all columns")])
+    return tuple(
+        ColumnFix(**fix)
+        for _, fix in sorted(merged.items())
+        if any(value is not None for key, value in fix.items() if key != "name")
+    )
 
 
-def fixes_like(readings: Sequence[ColumnReading]) -> tuple[ColumnFix, ...]:
-    """What reads the columns of another file as these were read."""
-    return tuple(map(_fix_like, readings))
+def fixes_like(
+    readings: Sequence[ColumnReading], decimal: str | None = None
+) -> tuple[ColumnFix, ...]:
+    """What reads the columns of another file as these were read.
+
+    Args:
+        decimal: the decimal mark that the caller gives for the other file; it goes before theirs.
+    """
+    return tuple(_fix_like(_with_decimal(one, decimal)) for one in readings)
 
 
 def check_names(fixes: Sequence[ColumnFix], names: Sequence[str]) -> None:
@@ -92,6 +123,16 @@ def _given(fix: ColumnFix) -> dict[str, Any]:
     return {name: value for name, value in asdict(fix).items() if value is not None}
 
 
+def _with_decimal(reading: ColumnReading, mark: str | None) -> ColumnReading:
+    if mark is None or reading.type != "number" or reading.format is None:
+        return reading  # a plain number's mark is found out, and the option tells it
+    try:
+        format_ = NumberFormat.parse(reading.format)
+    except ValueError:  # of an imported model; reading the column says what is wrong
+        return reading
+    return replace(reading, format=str(format_.with_decimal(mark)))
+
+
 def _fix_like(reading: ColumnReading) -> ColumnFix:
     type_: Any = reading.type if reading.type in get_args(StoredType) else None
     return ColumnFix(
@@ -100,4 +141,5 @@ def _fix_like(reading: ColumnReading) -> ColumnFix:
         format=reading.format,
         missing=reading.missing or None,
         use=reading.use,
+        levels=reading.levels or None,
     )

@@ -8,12 +8,12 @@ from core.datasets.columns import Column
 from core.datasets.understanding import (
     boolean_columns,
     booleans,
-    date_columns,
     levels,
     number_columns,
 )
-from core.datasets.understanding.date_formats import DateFormat
-from core.datasets.understanding.date_guess import guess as guess_dates
+from core.datasets.understanding.dates import columns as date_columns
+from core.datasets.understanding.dates.formats import DateFormat
+from core.datasets.understanding.dates.guess import guess as guess_dates
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
@@ -73,10 +73,15 @@ def _number(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Underst
     except ValueError as error:
         raise Invalid([(f"{pointer}/format", str(error))]) from error
     guess = given or guess_numbers(sample(known), hints.decimal) or NumberGuess(NumberFormat())
-    numbers = guess.format.read(known)
-    if filled(known) and not filled(numbers):
-        _refuse(texts, lost(known, numbers), "number", pointer)
-    return number_columns.understood(texts, column, number_columns.Read(numbers, guess), hints)
+    if given:
+        read = number_columns.Read(given.format.read_clear(known), given)
+    else:
+        found = number_columns.Read(guess.format.read(known), guess)
+        read = number_columns.most_read(known, found)
+    if filled(known) and not filled(read.numbers):
+        advice = _other_mark(known, guess.format)
+        _refuse(texts, lost(known, read.numbers), "number", pointer, advice)
+    return number_columns.understood(texts, column, read, hints)
 
 
 def _datetime(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Understood:
@@ -89,7 +94,7 @@ def _datetime(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Under
     except ValueError as error:
         raise Invalid([(f"{pointer}/format", str(error))]) from error
     if fix.format is None and (guess := guess_dates(sample(known), day_first=hints.day_first)):
-        format_ = DateFormat(guess.format)
+        format_ = date_columns.formats(known, guess)[0]
     found = date_columns.understood(texts, column, known, format_)
     if filled(known) and not filled(found.column):
         _refuse(texts, lost(known, found.column), f"datetime ({format_.expected})", pointer)
@@ -124,9 +129,18 @@ def _pair(family: booleans.Words) -> tuple[str, str]:
     return family.true[0], family.false[0]
 
 
-def _refuse(texts: Texts, where: Any, type_: str, pointer: str) -> NoReturn:
+def _other_mark(known: Column, format_: NumberFormat) -> str:
+    """What to set if the texts are numbers with the other decimal mark."""
+    other = format_.with_decimal("." if format_.decimal == "," else ",")
+    if not filled(other.read(known)):
+        return ""
+    advice = f"set decimal={other.decimal!r}, or the format {other} if you set one"
+    return f", and numbers are read as {format_}: {advice}"
+
+
+def _refuse(texts: Texts, where: Any, type_: str, pointer: str, advice: str = "") -> NoReturn:
     line, value = texts.line(where)
-    message = f"column {texts.name!r} is no {type_}: line {line} holds {value!r}"
+    message = f"column {texts.name!r} is no {type_}: line {line} holds {value!r}{advice}"
     raise Invalid([(f"{pointer}/type", message)])
 
 

@@ -15,6 +15,7 @@ from core.datasets.understanding.missing import ALWAYS, CLEAR
 from core.datasets.understanding.texts import Texts, lost, quoted, trimmed, without
 from core.datasets.understanding.understood import Understood
 from models.features.columns import ColumnReading
+from models.plural import counted
 
 FEW = 100  # different texts; of more, at most half the rows may differ, else they are identifiers
 EXACT = "exact"
@@ -89,7 +90,7 @@ def _merged(column: Column) -> tuple[Column, dict[str, list[str]]]:
     counts = zip(spellings.to_pylist(), counted.field("counts").to_pylist(), strict=True)
     merged = _most_frequent(dict(counts), keys.to_pylist())
     one_of = {other: usual for usual, others in merged.items() for other in others}
-    return _replaced(column, one_of), merged
+    return replaced(column, one_of), merged
 
 
 def _keys(values: Any) -> Any:
@@ -107,7 +108,8 @@ def _most_frequent(counts: Mapping[str, int], keys: list[str]) -> dict[str, list
     return {first: others for first, *others in ordered}
 
 
-def _replaced(column: Column, one_of: Mapping[str, str]) -> Column:
+def replaced(column: Column, one_of: Mapping[str, str]) -> Column:
+    """The column with other texts for some."""
     encoded: Any = column.combine_chunks().dictionary_encode()
     usual = [one_of.get(text, text) for text in encoded.dictionary.to_pylist()]
     return pa.chunked_array([pa.array(usual, column.type).take(encoded.indices)])
@@ -136,6 +138,6 @@ def _case(
         return []
     changed = pc.fill_null(pc.not_equal(clean, levels), False)
     first = next(iter(merged))
-    more = f", and {len(merged) - 1} others alike" if len(merged) > 1 else ""
+    more = f", and {counted(len(merged) - 1, 'other')} alike" if len(merged) > 1 else ""
     message = f"{quoted(merged[first])} read as “{first}”{more}: {{rows}} with another spelling"
     return [texts.finding("case", "warning", message, changed, format=EXACT)]

@@ -14,7 +14,12 @@ from core.datasets.understanding.affixes import PERCENT, currency_of
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import NO_NUMBERS
-from core.datasets.understanding.number_formats import NumberFormat, ascii_column, ascii_text
+from core.datasets.understanding.number_formats import (
+    NumberFormat,
+    ascii_column,
+    ascii_text,
+    other_mark,
+)
 from core.datasets.understanding.number_guess import NumberGuess, guess
 from core.datasets.understanding.texts import Texts, filled, kept, lost, quoted, sample, without
 from core.datasets.understanding.understood import Understood
@@ -95,8 +100,8 @@ def understood(texts: Texts, column: Column, found: Read, hints: Hints) -> Under
         ColumnReading(name=texts.name, type="number", format=text),
         (
             *_missing(texts, lost(column, known), others),
-            *_marks(texts, found.guess, hints),
-            *_affix(texts, format_),
+            *_marks(texts, known, found.guess, hints),
+            *_affix(texts, found),
             *_negative(texts, found),
         ),
     )
@@ -132,9 +137,31 @@ def _checked(known: Column, hints: Hints, found: NumberGuess, some: list[str]) -
     if pc.any(pc.match_substring_regex(left, _CODES)).as_py():
         return None
     again = guess([*some, *sample(left)], hints.decimal) if len(left) else found
-    if again is None or again == found:
-        return None if again is None else Read(numbers, found)
-    return Read(again.format.read(known), again)
+    if again is None:
+        return None
+    return most_read(known, Read(numbers if again == found else again.format.read(known), again))
+
+
+def most_read(known: Column, found: Read) -> Read:
+    """The numbers with the decimal mark that reads most cells; with either, if that reads more
+    cells and each of those that one mark reads.
+    """
+    format_ = found.guess.format
+    marks = {format_.decimal, format_.group} - {""}
+    left = known.filter(lost(known, found.numbers))
+    if not len(left) or found.guess.units or format_.scaled or not marks <= {".", ","}:
+        return found
+    if not filled(replace(format_, group="", either=True).read(left)):
+        return found
+    either = _with(known, found, replace(format_, group="", either=True))
+    if not pc.any(lost(found.numbers, either.numbers)).as_py():
+        return either
+    turned = _with(known, found, _turned(replace(format_, group=other_mark(format_.decimal))))
+    return max(found, turned, key=lambda one: filled(one.numbers))
+
+
+def _with(known: Column, found: Read, format_: NumberFormat) -> Read:
+    return Read(format_.read(known), replace(found.guess, format=format_))
 
 
 def _missing(texts: Texts, words: Column, others: Column) -> list[Finding]:
@@ -155,8 +182,10 @@ def _missing(texts: Texts, words: Column, others: Column) -> list[Finding]:
     return found
 
 
-def _marks(texts: Texts, found: NumberGuess, hints: Hints) -> list[Finding]:
+def _marks(texts: Texts, known: Column, found: NumberGuess, hints: Hints) -> list[Finding]:
     format_ = found.format
+    if format_.either:
+        return _either(texts, known, format_)
     if not found.guessed and not format_.group:
         return []
     marked = pc.match_substring(ascii_column(texts.column), format_.group or format_.decimal)
@@ -183,28 +212,50 @@ def _marks(texts: Texts, found: NumberGuess, hints: Hints) -> list[Finding]:
     ]
 
 
+def _either(texts: Texts, known: Column, format_: NumberFormat) -> list[Finding]:
+    """Both marks of the column, each with a cell that only this mark reads."""
+    ways = [
+        replace(format_.with_decimal(mark), group=other_mark(mark)).read(known) for mark in ".,"
+    ]
+    only = [pc.and_(pc.is_valid(one), pc.is_null(other)) for one, other in (ways, ways[::-1])]
+    if not all(pc.any(where).as_py() for where in only):
+        return []
+    points, commas = (known.filter(where)[0].as_py() for where in only)
+    fewer = min(only, key=lambda where: pc.sum(where).as_py())
+    message = (
+        f"“{points}” and “{commas}” have different decimal marks, and each cell tells its own: "
+        "all are read as numbers ({rows} with the rarer mark)"
+    )
+    return [texts.finding("thousands", "info", message, fewer, type="category")]
+
+
 def _turned(format_: NumberFormat) -> NumberFormat:
     """The format in which the one mark means the other thing."""
-    other = "," if format_.decimal == "." else "."
+    other = other_mark(format_.decimal)
     if format_.group == other:  # `1,234` was 1234
         return replace(format_, decimal=other, group="")
     return replace(format_, decimal=other, group=format_.decimal)
 
 
-def _affix(texts: Texts, format_: NumberFormat) -> list[Finding]:
-    found = []
+def _affix(texts: Texts, read: Read) -> list[Finding]:
+    format_, found = read.guess.format, []
     if format_.scaled:
         message = "suffixes such as K and M multiply: “1.5K” is read as 1500"
         found.append(texts.finding("unit", "info", message, type="category"))
+    if not format_.affix:
+        return found
+    code: Code
     if currency_of(format_.affix):
-        message = f"amounts in {format_.affix}: read as numbers"
-        found.append(texts.finding("currency", "info", message, type="category"))
+        code, message = "currency", f"amounts in {format_.affix}: read as numbers"
     elif format_.affix in PERCENT:
-        message = "numbers with a percent sign: “12 %” is read as 12"
-        found.append(texts.finding("percent", "info", message, type="category"))
-    elif format_.affix:
-        message = f"numbers in {format_.affix}: read without the unit"
-        found.append(texts.finding("unit", "info", message, type="category"))
+        code, message = "percent", "numbers with a percent sign: “12 %” is read as 12"
+    else:
+        code, message = "unit", f"numbers in {format_.affix}: read without the unit"
+    where = pc.and_(pc.is_valid(read.numbers), format_.has_affix(texts.column))
+    if pc.any(where).as_py():
+        found.append(
+            texts.finding(code, "info", message, pc.fill_null(where, False), type="category")
+        )
     return found
 
 
@@ -220,14 +271,14 @@ def _two_marks(texts: Texts, column: Column, found: Read, others: Column) -> Und
     """A category, if the others are numbers with the other decimal mark; else None."""
     format_ = found.guess.format
     left = column.filter(others)
-    other = "," if format_.decimal == "." else "."
+    other = other_mark(format_.decimal)
     turned = replace(format_, decimal=other, group=format_.decimal).read(left)
     if filled(turned) < (1 - MOST_OTHERS) * len(left) or not filled(found.numbers):
         return None
     one = column.filter(pc.is_valid(found.numbers))[0].as_py()
     message = (
         f"“{one}” and “{left[0].as_py()}” have different decimal marks: the column is read as "
-        f"category; give one mark, or read only “{format_}” as numbers"
+        f"category; give one mark, or read what could be either as “{format_}”"
     )
     finding = texts.finding(
         "thousands", "error", message, others, type="number", format=str(format_)

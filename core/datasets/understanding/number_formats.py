@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,13 +11,16 @@ from core.datasets.columns import Column
 from core.datasets.understanding import plain_numbers
 from core.datasets.understanding.affixes import SCALES, spellings_of
 from core.datasets.understanding.kernels import pc
+from core.datasets.understanding.texts import kept, lost
 
 EXAMPLES = "1234.56, 1,234.56, 1.234,56, 1 234,56, 1'234.56, $1,234.56, 1.234,56 €, 1234.56 %"
 SPACES = "[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 QUOTES = "[\u2019\u2018\u00b4`]"
 MINUSES = "[\u2212\u2013\u2010\u2011\uff0d]"
 ZEROS = "\u0660\u06f0\u0966\uff10"  # of Arabic, Persian, Devanagari and wide digits
-_SHAPE = re.compile(r"1(?P<group>[,. ']?)234(?P<decimal>[.,])56")
+_SHAPE = re.compile(
+    r"1(?P<group>[,. ']?)234(?P<decimal>[.,])56(?P<either> or 1234(?!(?P=decimal))[.,]56)?"
+)
 _SCALED = re.compile(r"1(?P<decimal>[.,])23456K")
 
 
@@ -30,6 +33,8 @@ class NumberFormat:
         affix: a currency, a unit or `%`. Numbers without it are read too.
         before: whether the affix stands before the number.
         scaled: whether `1.5K` is 1500.
+        either: whether both `.` and `,` may be the decimal mark, and each cell tells which it is:
+            `95,0` and `1.234,5` do; `1,234` does not, and is no number. There is no other group.
     """
 
     decimal: str = "."
@@ -37,6 +42,7 @@ class NumberFormat:
     affix: str = ""
     before: bool = False
     scaled: bool = False
+    either: bool = False
 
     @classmethod
     def parse(cls, text: str | None) -> "NumberFormat":
@@ -56,10 +62,16 @@ class NumberFormat:
         if before and after:
             raise ValueError("give one currency, unit or %, before or after the number")
         group = found.groupdict().get("group") or ""
-        return cls(found["decimal"], group, before or after, bool(before), bool(scaled))
+        either = bool(found.groupdict().get("either"))
+        if either and group:
+            raise ValueError("with two decimal marks there is no mark between thousands")
+        format_ = cls(found["decimal"], group, before or after, bool(before), bool(scaled))
+        return replace(format_, either=either)
 
     def __str__(self) -> str:
         number = f"1{self.decimal}23456K" if self.scaled else f"1{self.group}234{self.decimal}56"
+        if self.either:
+            number += f" or 1234{other_mark(self.decimal)}56"
         if not self.affix:
             return number
         if not self.before:
@@ -67,12 +79,22 @@ class NumberFormat:
         blank = " " if self.affix[-1].isalpha() else ""
         return f"{self.affix}{blank}{number}"
 
+    def with_decimal(self, mark: str) -> "NumberFormat":
+        """The same with another decimal mark; a group mark that is in its way changes, too."""
+        if self.either:
+            return replace(self, decimal=mark, either=False)
+        if mark == self.decimal:
+            return self
+        return replace(self, decimal=mark, group=self.decimal if self.group == mark else self.group)
+
     def read(self, column: Column) -> Column:
         """int64 or float64; null where the text is no number of this format.
 
         Args:
             column: large strings.
         """
+        if self.either:
+            return self._read_either(column)
         texts = ascii_column(column)
         fits = pc.match_substring_regex(texts, self._pattern)
         texts = pc.if_else(fits, texts, pa.scalar(None, texts.type))
@@ -83,6 +105,35 @@ class NumberFormat:
             digits = pc.replace_substring(digits, ",", ".")
         numbers = _signed(_number(digits), texts)
         return _scaled(numbers, texts) if self.scaled else numbers
+
+    def read_clear(self, column: Column) -> Column:
+        """As `read`; a text that can only have the other decimal mark is read by that.
+
+        `117.2` in a column of `95,0` is 117.2. `1.234` could also be 1234, so it is not read.
+        """
+        numbers = self.read(column)
+        left = lost(column, numbers)
+        if self.either or not pc.any(left).as_py():
+            return numbers
+        found = self._read_either(kept(column, left))
+        if found.null_count == len(found):
+            return numbers
+        return pc.coalesce(numbers.cast(pa.float64()), found)
+
+    def has_affix(self, column: Column) -> Column:
+        """Whether the affix stands in each text."""
+        return pc.match_substring_regex(ascii_column(column), _any_of(self._affixes))
+
+    def _read_either(self, column: Column) -> Column:
+        """What one of the marks reads, or both alike; null where they differ."""
+        other = other_mark(self.decimal)
+        marks = ((self.decimal, other), (other, self.decimal))
+        one, two = (
+            replace(self, decimal=mark, group=group, either=False).read(column).cast(pa.float64())
+            for mark, group in marks
+        )
+        differ = pc.fill_null(pc.not_equal(one, two), False)
+        return pc.if_else(differ, pa.scalar(None, pa.float64()), pc.coalesce(one, two))
 
     def _bare(self, texts: Column) -> Column:
         """The digits and marks of texts that fit, without what stands around them."""
@@ -117,6 +168,11 @@ class NumberFormat:
 
 
 _DIGITS = {ord(zero) + digit: str(digit) for zero in ZEROS for digit in range(10)}
+
+
+def other_mark(mark: str) -> str:
+    """The one of `.` and `,` that `mark` is not."""
+    return "," if mark == "." else "."
 
 
 def ascii_text(text: str) -> str:

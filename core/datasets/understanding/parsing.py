@@ -9,7 +9,7 @@ from core.datasets.columns import Column
 from core.datasets.columns.numbers import FLOAT32_MAX
 from core.datasets.columns.times import LOCAL_MICROSECONDS
 from core.datasets.understanding import booleans, levels, missing
-from core.datasets.understanding.date_formats import DateFormat
+from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.forced import without_zeros
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.number_formats import NumberFormat
@@ -56,31 +56,41 @@ def parse(values: Sequence[str | None], reading: ColumnReading) -> np.ndarray:
     raise ValueError(f"texts cannot be read as a column of type {reading.type}")
 
 
+def expected(reading: ColumnReading) -> str:
+    """How a text of a column of numbers, times or booleans must be written."""
+    match reading.type:
+        case "datetime":
+            return DateFormat.parse(reading.format).expected
+        case "boolean":
+            return (reading.format or "true/false").replace("/", " or ")
+    return f"a number such as {reading.format or '1234.56'}"
+
+
 def _filled(given: Column, words: tuple[str, ...], reading: ColumnReading) -> Column:
     """Without blanks at the ends, null where a text stands for a missing value."""
     return without(trimmed(given), (*missing.ALWAYS, *words, *reading.missing))
 
 
 def _numbers(texts: Column, reading: ColumnReading) -> np.ndarray:
-    numbers = NumberFormat.parse(reading.format).read(without_zeros(texts)).cast(pa.float64())
+    format_ = NumberFormat.parse(reading.format)
+    numbers = format_.read_clear(without_zeros(texts)).cast(pa.float64())
     found = np.array(numbers.to_numpy(), np.float64)
     found[np.abs(found) > FLOAT32_MAX] = np.nan
-    _checked(texts, found, f"a number such as {reading.format or '1234.56'}")
+    _checked(texts, found, expected(reading))
     kept = missing.without_values(numbers, reading.missing) if reading.missing else numbers
     return np.array(kept.to_numpy(), np.float64)
 
 
 def _booleans(texts: Column, reading: ColumnReading) -> np.ndarray:
     bits = booleans.of_format(reading.format).bits(texts)
-    expected = (reading.format or "true/false").replace("/", " or ")
     numbers = bits.cast(pa.uint8()).cast(pa.float64())
-    return _checked(texts, np.array(numbers.to_numpy(), np.float64), expected)
+    return _checked(texts, np.array(numbers.to_numpy(), np.float64), expected(reading))
 
 
 def _times(texts: Column, reading: ColumnReading) -> np.ndarray:
     format_ = DateFormat.parse(reading.format)
     instants = format_.read(texts).cast(LOCAL_MICROSECONDS)
-    return _checked(texts, np.array(instants.to_numpy(), "datetime64[us]"), format_.expected)
+    return _checked(texts, np.array(instants.to_numpy(), "datetime64[us]"), expected(reading))
 
 
 def _levels(given: Column, reading: ColumnReading) -> np.ndarray:
@@ -89,12 +99,12 @@ def _levels(given: Column, reading: ColumnReading) -> np.ndarray:
     return _objects(_filled(given, missing.CLEAR, reading).to_pylist())
 
 
-def _checked(texts: Column, found: np.ndarray, expected: str) -> np.ndarray:
+def _checked(texts: Column, found: np.ndarray, form: str) -> np.ndarray:
     """Raise `Unreadable` for the first text without a value."""
     wrong = np.array(pc.is_valid(texts).to_numpy()) & np.isnan(found)
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise Unreadable(index, str(texts[index].as_py()), expected)
+        raise Unreadable(index, str(texts[index].as_py()), form)
     return found
 
 

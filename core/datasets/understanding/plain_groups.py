@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from core.datasets.columns import Column
 from core.datasets.understanding import plain_numbers
-from core.datasets.understanding.date_columns import COMPACT
+from core.datasets.understanding.dates.columns import COMPACT
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import ALWAYS

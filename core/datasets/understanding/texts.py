@@ -62,7 +62,7 @@ class Texts:
             column=self.name,
             message=f"column {self.name!r}: " + message.replace("{rows}", counted(rows, "row")),
             rows=rows,
-            examples=examples_of(*self._first(marked)),
+            examples=examples_of(*self._first(marked, different=fix.get("missing") == [])),
             fix=fix_column(self.name, **fix) if fix else None,
         )
 
@@ -71,9 +71,15 @@ class Texts:
         lines, values = self._first(where)
         return lines[0], values[0]
 
-    def _first(self, where: Any) -> tuple[list[int | None], list[str]]:
+    def _first(self, where: Any, *, different: bool = False) -> tuple[list[int | None], list[str]]:
+        """The first cells for which `where` is true, with `different` one of each text before."""
         found: Any = pc.indices_nonzero(where)
         rows = list(found.slice(0, MAX_EXAMPLES).to_pylist())
+        if different:
+            cells = self.column.take(found).combine_chunks()
+            texts = pc.unique(cells).slice(0, MAX_EXAMPLES)
+            of_each = found.take(pc.index_in(texts, cells)).to_pylist()
+            rows = sorted(list(dict.fromkeys([*of_each, *rows]))[:MAX_EXAMPLES])
         return list(self.lines(rows)), [str(self.column[row].as_py()) for row in rows]
 
     def _listed(self, where: Any) -> str:

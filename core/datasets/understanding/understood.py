@@ -1,5 +1,6 @@
 """What a column is understood as."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,11 @@ class Understood:
     reading: ColumnReading
     findings: tuple[Finding, ...] = ()
 
-    def with_reading(self, **changes: Any) -> "Understood":
-        """The same with other values in the reading."""
-        return replace(self, reading=replace(self.reading, **changes))
+    def with_reading(self, column: "Column | None" = None, **changes: Any) -> "Understood":
+        """The same with other values in the reading, and with another column if one is given."""
+        column = self.column if column is None else column
+        return replace(self, column=column, reading=replace(self.reading, **changes))
+
+    def kept(self, keep: Callable[[Column], Column]) -> "Understood":
+        """The same with the column where `keep` puts it."""
+        return replace(self, column=keep(self.column))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from core.datasets.columns import Column
 from core.datasets.findings.finding import Finding
 from core.datasets.understanding import number_columns
-from core.datasets.understanding.date_formats import DateFormat
-from core.datasets.understanding.date_guess import guess as guess_dates
+from core.datasets.understanding.dates import columns as date_columns
+from core.datasets.understanding.dates.guess import guess as guess_dates
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.number_formats import NumberFormat, ascii_column
@@ -85,15 +85,13 @@ def _dates(texts: Texts, column: Column, hints: Hints, some: list[str]) -> list[
     found = guess_dates(some, day_first=hints.day_first)
     if found is None or "%y" in found.format:  # versions look like dates of short years
         return []
-    formats = [text for text in (found.format, found.other) if text is not None]
-    read, format_ = max(
-        ((DateFormat(text).read(column), text) for text in formats), key=lambda one: filled(one[0])
-    )
+    format_ = date_columns.formats(column, found)[0]
+    read = format_.read(column)
     count = filled(read)
     if count < LEAST_SHARE * filled(column):
         return []
     message = (
-        f"{count} of {filled(column)} texts are dates in the form {format_}; {{values}} in "
+        f"{count} of {filled(column)} texts are dates such as {format_.example}; {{values}} in "
         "{rows} are not: read as category; as dates, these would be missing"
     )
     return [
@@ -103,7 +101,7 @@ def _dates(texts: Texts, column: Column, hints: Hints, some: list[str]) -> list[
             message,
             _others(column, read),
             type="datetime",
-            format=format_,
+            format=format_.text,
         )
     ]
 

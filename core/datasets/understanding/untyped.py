@@ -8,12 +8,12 @@ from core.datasets.columns import Column
 from core.datasets.findings.finding import Finding
 from core.datasets.understanding import (
     boolean_columns,
-    date_columns,
     levels,
     number_columns,
     plain_numbers,
     unread,
 )
+from core.datasets.understanding.dates import columns as date_columns
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import ALWAYS

@@ -6,10 +6,11 @@ from typing import Any, BinaryIO
 import duckdb
 import pyarrow as pa
 
-from core.exceptions import Invalid, Unavailable
+from core.exceptions import Invalid
 from core.process.confined import Json
 from core.sources import engine
 from core.sources.budget import Budget
+from core.sources.databases import file_query
 from core.sources.databases.rows import QUERY
 from core.sources.secrets import FileSecret
 
@@ -24,19 +25,7 @@ def read(secret: FileSecret, query: str, to: Path, budget: Budget) -> int:
         Unavailable: there is no file.
         TooLarge: it takes too long, or returns too much.
     """
-    if not secret.path.is_file():
-        raise Unavailable("the database cannot be opened")
-    found, output = engine.call(
-        f"{__name__}:write",
-        budget,
-        "the result of the query",
-        path=str(secret.path),
-        query=query,
-        folder=str(to.parent),
-        max_bytes=budget.max_bytes,
-    )
-    to.write_bytes(output)
-    return int(found["rows"])
+    return file_query.run(f"{__name__}:write", secret, query, to, budget, folder=str(to.parent))
 
 
 def write(file: BinaryIO, path: str, query: str, folder: str, max_bytes: int) -> Json:

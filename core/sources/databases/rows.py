@@ -5,7 +5,7 @@ import decimal
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -19,7 +19,9 @@ MEDIA_TYPE = "application/vnd.apache.arrow.file"
 Row = Sequence[Any]
 
 
-def write_rows(names: Sequence[str], rows: Iterable[Row], to: Path, budget: Budget) -> int:
+def write_rows(
+    names: Sequence[str], rows: Iterable[Row], to: Path | BinaryIO, budget: Budget
+) -> int:
     """Write rows to an Arrow file. Returns their number.
 
     A column with numbers alone is one of numbers, and so on; all others are of texts.
@@ -42,7 +44,8 @@ def write_rows(names: Sequence[str], rows: Iterable[Row], to: Path, budget: Budg
     if not count:
         raise Invalid([(QUERY, "the query returns no rows")])
     table = pa.table({name: _joined(c) for name, c in zip(names, pieces, strict=True)})
-    with pa.ipc.new_file(str(to), table.schema) as writer:
+    sink: Any = str(to) if isinstance(to, Path) else to
+    with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return count
 

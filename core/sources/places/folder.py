@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from core.destinations.descent import FOLDER, descend
 from core.exceptions import Invalid
 from core.sources.budget import Budget, check_number
 from core.sources.places.place import File, copy
 from core.sources.rules import URI
 from core.sources.uris import Uri
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
 
 
@@ -28,7 +28,7 @@ class Folder:
     def __init__(self, entry: Uri) -> None:
         """Links on the way to the operator's own folder are followed."""
         self._root = entry.segments[:-1]
-        self._path = Path("/", *self._root).resolve()
+        self._path = Path("/", *self._root)
 
     def files(self, below: str, budget: Budget) -> Iterator[File]:
         top = tuple(part for part in below.split("/") if part)
@@ -54,20 +54,11 @@ class Folder:
 
     @contextmanager
     def _opened(self, folders: tuple[str, ...]) -> Iterator[int]:
-        here = Path("/", *self._root)
         try:
-            number = os.open(self._path, _FOLDER)
+            number = descend(self._path, folders)
         except OSError as error:
-            raise _refused(str(here)[1:], error) from error
+            raise _refused(str(error.filename)[1:], error, folder=True) from error
         try:
-            for name in folders:
-                here /= name
-                try:
-                    inner = os.open(name, _FOLDER, dir_fd=number)
-                except OSError as error:
-                    raise _refused(str(here)[1:], error, folder=True) from error
-                os.close(number)
-                number = inner
             yield number
         finally:
             os.close(number)
@@ -80,7 +71,7 @@ def _walk(folder: int, path: str, budget: Budget, count: list[int]) -> Iterator[
     for entry in entries:
         here = path + entry.name
         if entry.is_dir(follow_symlinks=False):
-            inner = os.open(entry.name, _FOLDER, dir_fd=folder)
+            inner = os.open(entry.name, FOLDER, dir_fd=folder)
             try:
                 yield from _walk(inner, f"{here}/", budget, count)
             finally:

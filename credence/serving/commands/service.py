@@ -6,6 +6,8 @@ do not need them.
 # ruff: noqa: PLC0415
 
 import os
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +54,9 @@ def worker(
     stop_with_stdin: Annotated[
         bool, typer.Option("--stop-with-stdin", help="Stop when standard input closes.")
     ] = False,
+    worker_id: Annotated[
+        str | None, typer.Option(hidden=True, help="The name under which it claims jobs.")
+    ] = None,
 ) -> None:
     """Run one worker: it takes jobs from the queue, one at a time.
 
@@ -62,33 +67,65 @@ def worker(
         from core.process import parent
 
         parent.stop_with_stdin(grace_seconds=10.0)
+    _run_and_leave(lambda: _run_worker(data_dir, worker_id))
+
+
+def _run_worker(data_dir: Path | None, worker_id: str | None) -> None:
     from core.exceptions import InvalidSetting
-    from worker.main import run_worker
+    from core.process.long_lived import importing
+
+    with importing():
+        from worker.main import run_worker
 
     try:
-        run_worker(settings_from(data_dir))
+        run_worker(settings_from(data_dir), worker_id)
     except InvalidSetting as error:
         fail(str(error), EXIT_WRONG_SETTING)
 
 
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
-    """Check address and settings before the imports that take seconds."""
     _let_idle_threads_sleep()
+    _run_and_leave(lambda: _supervise(host, port, data_dir, with_worker=with_worker))
+
+
+def _supervise(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
+    """Check address and settings, and start the worker, before the imports that take seconds."""
     from app.access.bind_address import check_bind
     from core.exceptions import InvalidSetting, Unavailable
-    from credence.serving.api_thread import CannotStart, listen
+    from core.process.long_lived import importing
+    from credence.serving.listener import CannotStart, listen
+    from credence.serving.worker_process import WorkerProcess
 
     settings = settings_from(data_dir)
+    environment = os.environ | {"CREDENCE_DATA_DIR": str(settings.data_dir)}
     try:
         check_bind(settings, host)
         listener = listen(host, port)
-        from credence.serving.supervisor import Supervisor
+        with WorkerProcess(environment) if with_worker else nullcontext() as worker:
+            with importing():
+                from credence.serving.supervisor import Supervisor
 
-        Supervisor(settings, host, listener, with_worker=with_worker).run()
+                supervisor = Supervisor(settings, host, listener, worker)
+            supervisor.run()
     except InvalidSetting as error:
         fail(str(error), EXIT_WRONG_SETTING)
     except (CannotStart, Unavailable) as error:
         fail(str(error), EXIT_CANNOT_START)
+
+
+def _run_and_leave(run: Callable[[], None]) -> None:
+    """Run the service, then end the process at once with the exit code that `fail` gave, or 0.
+
+    An unforeseen exception ends it as usual, with its traceback.
+    """
+    from core.process.ending import leave
+
+    code = 0
+    try:
+        run()
+    except typer.Exit as ending:
+        code = ending.exit_code
+    leave(code)
 
 
 def _let_idle_threads_sleep() -> None:
@@ -108,7 +145,7 @@ def settings_from(data_dir: Path | None) -> "Settings":
     from core.telemetry.logging import configure_logging
 
     if release() not in (__version__, "unknown"):
-        advice = f"pip install credence-client=={release()}"
+        advice = "install all parts from one clone"
         fail(f"credence-server {release()} with credence-client {__version__}: {advice}", 2)
 
     try:

@@ -268,6 +268,7 @@ class Autoregression:
         past = known.expand(shape)
         largest = _LARGEST * (1 + float(known.abs().amax() if known.numel() else 0.0))
         for h in range(asked.horizon):
+            asked.pause()
             constant = level
             if basis is not None:
                 wave = basis[h]

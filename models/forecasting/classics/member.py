@@ -1,6 +1,6 @@
 """What the members of a mixture of forecasts have in common."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from models.forecasting.rollout import Paths
+from models.prediction.pauses import Pause, go_on
 
 _ADAPTING = 8  # rows that a member adapts to
 _NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²'s prior: its size, and how many values it counts as
@@ -32,12 +33,14 @@ class Asked:
     Args:
         draws: of the parameters.
         paths: per draw.
+        pause: called before each step that is read or drawn.
     """
 
     horizon: int
     draws: int
     paths: int
     seed: int
+    pause: Pause = field(default=go_on, compare=False)
 
 
 class Member(Protocol):

@@ -40,6 +40,7 @@ from models.forecasting.classics.member import (
 )
 from models.forecasting.rollout import Paths
 from models.prediction.noise import standard_normal
+from models.prediction.pauses import Pause, go_on
 from models.randomness import generator
 
 Trend = Literal["none", "drift", "damped"]
@@ -147,7 +148,7 @@ class Smoothing:
 
     def _paths(self, values: Values, asked: Asked) -> Paths:
         particles = torch.tensor(self.population, dtype=torch.float64)
-        state = self._filtered(values, particles)
+        state = self._filtered(values, particles, asked.pause)
         weights = (state.log_prob + self._missing(values)).softmax(1)
         chosen = resampled(weights, asked.draws)
         return self._simulated(state, self._parameters(particles), chosen, values, asked)
@@ -205,7 +206,7 @@ class Smoothing:
             (1 - alpha) * gamma if self.season > 1 else 0 * gamma,
         )
 
-    def _filtered(self, values: Values, particles: Particles) -> State:
+    def _filtered(self, values: Values, particles: Particles, pause: Pause = go_on) -> State:
         """Run the recursion over the values, for 1 and for every column of x₀."""
         scaled = (values - first_known(values).unsqueeze(1)) / unit_of(values).unsqueeze(1)
         of = self._parameters(particles)
@@ -216,6 +217,7 @@ class Smoothing:
         known, begun, place = ~scaled.isnan(), torch.zeros(rows, 1, 1).double(), 0
         errors = []
         for t in range(steps):
+            pause()
             seen = known[:, t].double().view(-1, 1, 1)
             begun = torch.maximum(begun, seen)
             moved = p * trend
@@ -326,6 +328,7 @@ class Smoothing:
         """Value and mean of each step ahead, in units: [draws, paths, rows]."""
         (level, trend, season), (a, b, p, g) = states, parameters
         for h in range(asked.horizon):
+            asked.pause()
             place = h % max(self.season, 1)
             moved = p * trend
             mean = level + moved + season[..., place]

@@ -1,4 +1,4 @@
-"""What each feature contributes to the predicted mean, to the noise and to the ignorance."""
+"""What each feature contributes to the predicted mean, and to both uncertainties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

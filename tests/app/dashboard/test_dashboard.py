@@ -1,6 +1,7 @@
 """The dashboard's frame: who may see it, how a browser brings a key, what it says of errors."""
 
 import hashlib
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,17 +12,24 @@ import pytest
 from playwright.sync_api import Browser
 
 from app.access.session import COOKIE
+from app.ui.pages import plotly_data
+from app.ui.version_tabs import Tab
 from tests.app.browser import Visit, serious_problems
 from tests.app.running import Service, serving
 from tests.app.test_keys import ADMIN_KEY, key_file
 
 # Of dist/htmx.min.js in the package htmx.org 2.0.11, as npm has it.
 HTMX = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
+# Of plotly-basic.min.js in the package plotly.js-basic-dist-min 4.1.1, as npm has it.
+PLOTLY_BASIC = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
+WIDTHS = (360, 390, 900, 1280)  # small phone, phone, tablet, laptop
+VERSION = "/ui/models/price/versions/champion"
 PAGES = (
     "/",
     "/ui/models",
     "/ui/models/price",
-    "/ui/models/price/versions/champion",
+    *(f"{VERSION}?tab={tab.value}" for tab in Tab),
+    "/ui/models/price/versions/1/expected",
     "/ui/predict?model=price",
     "/ui/compare?versions=price/1/0,price/2/0.5",
     "/ui/datasets",
@@ -32,7 +40,10 @@ PAGES = (
     "/ui/jobs",
     "/ui/jobs?status=failed",
     "/ui/jobs/{job}",
+    "/ui/schedules",
+    "/ui/webhooks",
     "/ui/system",
+    "/ui/help",
 )
 
 
@@ -40,7 +51,8 @@ PAGES = (
 def locked(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("locked-dashboard")
     shutil.copytree(trained, folder / "data")
-    with serving(folder / "data", admin_key_file=key_file(folder)) as service:
+    names = {"allowed_hosts": "credence.example"}
+    with serving(folder / "data", admin_key_file=key_file(folder), **names) as service:
         yield service
 
 
@@ -58,7 +70,7 @@ def address(service: Service, path: str) -> str:
 
 @contextmanager
 def signed_in(service: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url) as browser:
+    with httpx.Client(base_url=service.url, timeout=120) as browser:
         answer = browser.post("/ui/session", json={"key": f" {ADMIN_KEY} "}, headers=own(service))
         assert answer.status_code == 204
         yield browser
@@ -68,15 +80,20 @@ def signed_in(service: Service) -> Iterator[httpx.Client]:
 def test_every_page_can_be_read_by_all_and_on_a_phone(
     service: Service, browser: Browser, path: str
 ) -> None:
-    """In light, then in dark, where all but the colours is the same."""
-    visit = Visit(browser, "light", width=360)
+    """At each width in light, then in dark, where all but the colours is the same."""
+    visit = Visit(browser, "light", width=WIDTHS[0])
     page = visit.go(address(service, path))
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
-    entry = page.locator("nav [aria-current=page]")
-    assert all(e.evaluate("e => e.getBoundingClientRect().right <= 360") for e in entry.all())
-    assert serious_problems(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert serious_problems(page, "color-contrast") == []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="light")
+        page.reload()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        entry = page.locator("nav [aria-current=page]")
+        inside = f"e => e.getBoundingClientRect().right <= {width}"
+        assert all(e.evaluate(inside) for e in entry.all())
+        assert serious_problems(page) == []
+        page.emulate_media(color_scheme="dark")
+        assert serious_problems(page, "color-contrast") == []
     assert visit.complaints == []
     assert all(url.startswith((service.url, "data:")) for url in visit.requests)
     visit.context.close()
@@ -85,6 +102,19 @@ def test_every_page_can_be_read_by_all_and_on_a_phone(
 def test_the_library_that_ships_is_the_one_that_was_released() -> None:
     script = Path("app/ui/static/vendor/htmx.min.js").read_bytes()
     assert hashlib.sha256(script).hexdigest() == HTMX
+
+
+def test_plotly_has_one_release() -> None:
+    """Its basic bundle draws charts, its Python package's script heat maps, on the same page."""
+    bundle = Path("app/ui/static/vendor/plotly-basic.min.js").read_bytes()
+    whole = (plotly_data() / "plotly.min.js").read_bytes()
+    first, second = (
+        re.search(rb"plotly\.js (?:\(.*?\) )?v([\d.]+)", s[:300]) for s in (bundle, whole)
+    )
+    assert first
+    assert second
+    assert first[1] == second[1]
+    assert hashlib.sha256(bundle).hexdigest() == PLOTLY_BASIC
 
 
 def test_a_theme_that_was_chosen_stays(service: Service, browser: Browser) -> None:
@@ -120,7 +150,10 @@ def test_without_a_key_a_page_asks_for_one_and_goes_on(locked: Service, browser:
 
 def test_the_cookie_is_for_this_site_alone(locked: Service) -> None:
     answer = httpx.post(
-        f"{locked.url}/ui/session", json={"key": ADMIN_KEY}, headers={"Origin": locked.url}
+        f"{locked.url}/ui/session",
+        json={"key": ADMIN_KEY},
+        headers={"Origin": locked.url},
+        timeout=120,
     )
     told = answer.headers["Set-Cookie"].lower()
     assert told.startswith(COOKIE)
@@ -128,7 +161,9 @@ def test_the_cookie_is_for_this_site_alone(locked: Service) -> None:
     assert "samesite=strict" in told
     assert "secure" not in told
     proxied = {"Origin": "https://credence.example", "X-Forwarded-Host": "credence.example"}
-    answer = httpx.post(f"{locked.url}/ui/session", json={"key": ADMIN_KEY}, headers=proxied)
+    answer = httpx.post(
+        f"{locked.url}/ui/session", json={"key": ADMIN_KEY}, headers=proxied, timeout=120
+    )
     assert "; secure" in answer.headers["Set-Cookie"].lower()
 
 
@@ -139,6 +174,8 @@ def test_the_cookie_is_for_this_site_alone(locked: Service) -> None:
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},  # another port is the same site: its cookie comes along
         {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
     ],
 )
 def test_pages_of_others_change_nothing(
@@ -165,6 +202,7 @@ def test_pages_of_this_service_and_programs_may(locked: Service) -> None:
             own(locked),
             {"Origin": "https://credence.example", "X-Forwarded-Host": "credence.example"},
             {"Origin": "https://credence.example", "Sec-Fetch-Site": "same-origin"},
+            {"Sec-Fetch-Site": "none"},
             {},
         ):
             assert browser.post("/predict", json=body, headers=headers).status_code == 200
@@ -174,7 +212,9 @@ def test_pages_of_this_service_and_programs_may(locked: Service) -> None:
 
 def test_a_bad_cookie_is_no_key(locked: Service) -> None:
     for cookie in ("credence_key=", "credence_key=guessed", "credence_key=\xff", '="', "a=b; c"):
-        answer = httpx.get(f"{locked.url}/models", headers={"Cookie": cookie.encode("latin-1")})
+        answer = httpx.get(
+            f"{locked.url}/models", headers={"Cookie": cookie.encode("latin-1")}, timeout=120
+        )
         assert answer.status_code == 401
 
 
@@ -190,4 +230,9 @@ def test_errors_of_pages_are_pages(service: Service) -> None:
     assert answer.headers["Content-Type"].startswith("text/html")
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert answer.headers["X-Request-ID"] in answer.text
+    assert "There is no page at this address" in answer.text
+    assert "nothing is at /ui/nowhere" in answer.text
+    assert "belongs to somebody else" not in answer.text
+    missing = service.http.get("/ui/datasets/ds_0")
+    assert (missing.status_code, "belongs to somebody else" in missing.text) == (404, True)
     assert service.http.get("/nowhere").headers["Content-Type"] == "application/problem+json"

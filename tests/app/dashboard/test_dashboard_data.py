@@ -3,13 +3,12 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from credence.client.media_types import MEDIA_TYPES
+from credence.client.files.media_types import MEDIA_TYPES
 from tests.app.browser import Visit
 from tests.app.conftest import MakeService
 from tests.app.running import Service
@@ -23,13 +22,6 @@ DROP = """(text) => {
   document.querySelector(".drop").dispatchEvent(
     new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: carried }));
 }"""
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
-    visit = Visit(browser)
-    yield visit
-    visit.context.close()
 
 
 def tells_of(page: Page, name: str, rows: int) -> None:
@@ -48,7 +40,7 @@ def test_the_example_is_what_its_script_makes() -> None:
 
 
 def test_the_browser_knows_the_suffixes_that_the_command_line_knows() -> None:
-    script = (STATIC / "upload.js").read_text()
+    script = (STATIC / "media_types.js").read_text()
     assert dict(re.findall(r'^  "(\.\w+)": "(.+)",$', script, re.MULTILINE)) == MEDIA_TYPES
 
 
@@ -117,7 +109,7 @@ def test_a_source_is_read_and_refreshed_by_a_form(
     (lake / "a.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
     service = make_service(sources=f"file://{lake}/")
     page = visit.go(f"{service.url}/ui/datasets")
-    page.get_by_text("Read data where they lie").click()
+    page.get_by_text("Read from a folder, bucket or database").click()
     page.get_by_label("Name of the data set").fill("lake")
     page.get_by_label("Files or table").fill("file:///etc/passwd")
     page.get_by_role("button", name="Read it").click()

@@ -52,10 +52,10 @@ def decisions(service: Service, model: str, costs: Any) -> Any:
 def test_a_number_to_act_on(small: Service, visit: Visit) -> None:
     page = visit.go(f"{small.url}/ui/predict?model=price")
     page.get_by_label("size").fill("0.1")
-    page.get_by_text("What errors cost").click()
-    page.get_by_label("Of a unit too many").fill("1")
-    page.get_by_label("Of a unit too few").fill("4")
-    page.get_by_label("Of asking a person").fill("0")
+    page.get_by_text("Cost of errors").click()
+    page.get_by_label("Cost of one unit too many").fill("1")
+    page.get_by_label("Cost of one unit too few").fill("4")
+    page.get_by_label("Cost of asking a person").fill("0")
     page.get_by_role("button", name="Predict").click()
     expect(page.locator("#summary")).to_contain_text("ask a person")
     found = decisions(small, "price", {"over": 1, "under": 4, "abstain": 0})
@@ -68,7 +68,7 @@ def test_a_number_to_act_on(small: Service, visit: Visit) -> None:
 def test_an_action_among_classes(small: Service, visit: Visit) -> None:
     page = visit.go(f"{small.url}/ui/predict?model=kind")
     page.get_by_label("size").fill("0.1")
-    page.get_by_text("What errors cost").click()
+    page.get_by_text("Cost of errors").click()
     page.get_by_label("acting as large if it is small").fill("1")
     page.get_by_label("acting as small if it is large").fill("1000")
     page.get_by_role("button", name="Predict").click()
@@ -80,8 +80,8 @@ def test_an_action_among_classes(small: Service, visit: Visit) -> None:
 
 def test_a_wrong_cost_is_shown_at_its_field(small: Service, visit: Visit) -> None:
     page = visit.go(f"{small.url}/ui/predict?model=price")
-    page.get_by_text("What errors cost").click()
-    page.get_by_label("Of a unit too many").fill("much")
+    page.get_by_text("Cost of errors").click()
+    page.get_by_label("Cost of one unit too many").fill("much")
     page.get_by_role("button", name="Predict").click()
-    expect(page.get_by_label("Of a unit too many")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Cost of one unit too many")).to_have_attribute("aria-invalid", "true")
     visit.complaints.clear()  # of the 422

@@ -4,15 +4,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from app.ui.column_readings import UNUSED, column_rows
-from app.ui.findings import finding_groups, mend_all, mending, reasons, said
+from app.ui.findings import finding_groups, mend_all, mending, reasons, said, shown
 from app.ui.reading import LABELS, reading_fields, reading_sentence, upload_fields
 from core.datasets.dataset import Dataset
-from core.datasets.files.ingest import Given
-from core.datasets.files.options import Reading, ReadingOptions
-from core.datasets.findings.finding import Code, Finding, Severity, fix_column
+from core.datasets.files.ingest import Given, ingest
+from core.datasets.files.options import DatasetOptions, Reading, ReadingOptions
+from core.datasets.files.source import Source
+from core.datasets.findings.finding import Code, Example, Finding, Severity, fix_column, fix_options
 from core.datasets.understanding.fixes import ColumnFix
 from models.features.columns import ColumnProfile, ColumnReading
 
@@ -96,6 +98,98 @@ def test_equal_fixes_have_one_button() -> None:
     assert [one.mending is None for one in group.first] == [False, True]
 
 
+def test_a_button_that_undoes_a_reading_is_no_fix() -> None:
+    words = Finding(
+        code="mostly_numeric",
+        severity="info",
+        message="2 words",
+        examples=tuple(Example(line, word) for line, word in ((3, "-"), (5, "n/a"), (6, "-"))),
+        fix=fix_column("rooms", type="category", missing=[]),
+    )
+    one = shown(words)
+    assert one.undoes
+    assert one.mending is not None
+    told = "Read “rooms” as a category, no longer numbers, with “-”, “n/a” as levels"
+    assert one.mending.label == told
+    assert one.mending.body == words.fix
+    assert not shown(of_column("leak", "warning", "copy", use=False)).undoes
+
+
+def test_a_button_says_that_a_column_would_be_numbers_no_longer_and_names_all_marks() -> None:
+    cells = ["-"] * 9 + [str(year) for year in range(1900, 2000)] + ["n/a"] * 3
+    table = pa.table({"Year built": cells, "x": [str(i % 7) for i in range(len(cells))]})
+    found = ingest(Source(table=table, typed=False)).findings
+    (words,) = [one for one in found if one.code == "mostly_numeric"]
+    lines = [(one.line, one.value) for one in words.examples]
+    assert lines == [(1, "-"), (2, "-"), (3, "-"), (4, "-"), (110, "n/a")]
+    button = shown(words).mending
+    assert button is not None
+    assert button.label == (
+        "Read “Year built” as a category, no longer numbers, with “-”, “n/a” as levels"
+    )
+    price = of_column("thousands", "info", "Price", type="category")
+    button = shown(price).mending
+    assert button is not None
+    assert button.label == "Read “Price” as a category, no longer numbers"
+
+
+def test_the_button_of_misspelt_levels_says_what_it_merges() -> None:
+    one = fix_column("city", levels={"Muenich": "Munich"})
+    slip = Finding(code="misspelt", severity="warning", message="", rows=4, fix=one)
+    button = shown(slip)
+    assert button.mending is not None
+    assert button.mending.label == "Read “Muenich” (4 rows) as “Munich”"
+    assert button.mending.body == one
+    assert not button.undoes
+    two = fix_column("city", levels={"Muenich": "Munich", "Berln": "Berlin"})
+    button = shown(replace(slip, fix=two, rows=20))
+    assert button.mending is not None
+    assert button.mending.label == "Read “Muenich” as “Munich”, “Berln” as “Berlin” (20 rows)"
+
+
+def test_the_button_of_copies_says_how_many_rows_it_leaves_out() -> None:
+    fix = fix_options(unique_rows=True)
+    copies = Finding(code="duplicate_rows", severity="warning", message="", rows=18, fix=fix)
+    button = shown(copies)
+    assert button.mending is not None
+    assert button.mending.label == "Leave out the 18 rows that equal an earlier one"
+    assert (button.mending.body, button.undoes) == (fix, False)
+    kept = shown(replace(copies, severity="info", fix=fix_options(unique_rows=False)))
+    assert kept.mending is not None
+    assert (kept.mending.label, kept.undoes) == ("Keep rows that equal an earlier one", True)
+
+
+def test_merged_levels_and_copies_are_mended_at_once() -> None:
+    found = mend_all(
+        [
+            of_column("misspelt", "warning", "city", levels={"Berln": "Berlin"}),
+            of_column("many_levels", "warning", "city", use=False),
+            finding("duplicate_rows", "warning", options={"unique_rows": True}),
+        ]
+    )
+    assert found is not None
+    assert found.label == "Apply 3 fixes at once"
+    assert found.body == {
+        "columns": [{"name": "city", "levels": {"Berln": "Berlin"}, "use": False}],
+        "options": {"unique_rows": True},
+    }
+
+
+def test_what_was_merged_and_left_out_is_said() -> None:
+    given = Given(
+        DatasetOptions(unique_rows=True), (ColumnFix(name="id", levels={"b": "a", "c": "a"}),)
+    )
+    reading = ColumnReading(name="id", type="category", levels={"b": "a", "c": "a"})
+    changed = replace(DATASET, given=given, readings=(reading,), reading=Reading(repeated_rows=18))
+    assert said(changed) == [
+        "rows that equal an earlier one left out: yes",
+        "“b” as “a”, “c” as “a” is read in “id”",
+    ]
+    (row,) = column_rows(changed)
+    assert row.how == ["“b”, “c” read as “a”"]
+    assert reading_sentence(changed).endswith("18 rows left out because they equal an earlier one.")
+
+
 def test_fixes_that_mend_are_applied_at_once() -> None:
     found = mend_all(
         [
@@ -124,7 +218,6 @@ def test_what_undoes_or_contradicts_is_not_applied_at_once() -> None:
         of_column("dates_ambiguous", "warning", "day", format="%m/%d/%Y"),
         of_column("mostly_numeric", "warning", "price", type="category"),
         of_column("many_levels", "warning", "zip", type="number"),
-        of_column("constant", "info", "one", use=False),
         finding("header_missing", "warning", options={"header": True}),
         finding("target_missing", "warning"),
     ]
@@ -136,6 +229,18 @@ def test_what_undoes_or_contradicts_is_not_applied_at_once() -> None:
         {"name": "zip", "type": "category"},
     ]
     assert mend_all(fixes[1:]) is None, "a single one has its own button"
+
+
+def test_all_that_is_applied_at_once_is_said() -> None:
+    found = mend_all(
+        [
+            *(of_column("many_levels", "warning", name, use=False) for name in "abcdef"),
+            of_column("constant", "info", "f", use=False),
+        ]
+    )
+    assert found is not None
+    assert found.label == "Apply 6 fixes at once"
+    assert found.hint == "; ".join(f"Leave “{name}” out" for name in "abcdef")
 
 
 def test_a_column_that_is_not_used_says_why() -> None:

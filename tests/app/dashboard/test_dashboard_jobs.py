@@ -49,7 +49,7 @@ def test_a_job_is_watched_to_its_model(worked: Service, browser: Browser) -> Non
         expect(page.get_by_role("log")).to_contain_text("succeeded")
         page.get_by_text("Learning curve: numbers").click()
         last = page.locator("#curve-rows tr").last
-        expect(last).to_contain_text("prune-0.5")
+        expect(last).to_contain_text("50 % pruned")
         page.reload()
     page.get_by_role("link", name="Change and train again").click()
     expect(page.locator("#training-epochs")).to_have_value("30")
@@ -78,12 +78,15 @@ def test_a_failed_job_says_what_to_do_and_the_start_page_tells(
     worked: Service, browser: Browser
 ) -> None:
     body = {"model": "wild", "data": {"columns": regression_columns()}, "target": "price"}
-    nowhere = {"device": "cuda:99"}
-    job = worked.post("/train", body | {"training": nowhere}).json()["id"]
+    wild = {"optimizer": "sgd", "learning_rate": 100.0, "gradient_clip": 1e6, "epochs": 20}
+    body |= {"training": wild, "network": {"kind": "mlp", "hidden": [50, 50]}}
+    job = worked.post("/train", body).json()["id"]
     visit = Visit(browser)
     page = visit.go(f"{worked.url}/ui/jobs/{job}")
     expect(page.locator("#job .badge")).to_have_text("failed", timeout=SOON)
-    expect(page.get_by_role("alert")).to_contain_text("has no device 'cuda:99'")
+    expect(page.get_by_role("alert")).to_contain_text("training diverged at step")
+    expect(page.get_by_role("link", name="Change and train again")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_have_count(0)  # it would diverge again
     page.goto(worked.url)
     attention = page.locator(".attention")
     expect(attention).to_contain_text("Training wild failed")
@@ -103,7 +106,9 @@ def test_the_system_page_tells_of_the_worker_and_of_predictions(
     expect(page.get_by_role("row").filter(has_text="cpu")).to_have_count(1, timeout=SOON)
     expect(page.locator(".tiles .badge")).to_have_text(["ok"] * 4)
     expect(page.locator("#latency-figure")).to_have_count(1)
+    drawn = page.evaluate("JSON.parse(document.getElementById('latency-figure').textContent).data")
+    assert {line["mode"] for line in drawn} == {"markers"}  # unlike requests, so no line
     expect(page.locator("#drift-scroll")).to_contain_text("price")
-    assert "3 × 200" in page.locator("main").inner_text()
+    assert "3 answered (200)" in page.locator("main").inner_text()
     assert visit.complaints == []
     visit.context.close()

@@ -7,11 +7,14 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from app.ui.labels import METHODS, NETWORKS, SETTINGS
 from app.ui.train_form.fields import tags
+from app.ui.train_form.form import in_words
+from app.ui.train_form.series import find_key
 from models.config import MethodConfig, NetworkConfig, TrainingConfig
 from tests.app.browser import Visit
 from tests.app.cards import TASKS
@@ -206,3 +209,43 @@ def test_what_is_said_about_a_target_stands_beside_it(service: Service) -> None:
         (box,) = re.findall(rf'<input type="checkbox" value="{name}"[^>]*>', page)
         assert ("checked" in box.split()[-1]) == is_chosen, name
     assert "is free text and not used by default" in page
+
+
+def test_time_and_series_are_proposed(cards: Service, visit: Visit) -> None:
+    """Days repeat, once for each shop: without the series no forecast could be trained."""
+    dataset = dataset_of(cards, "shops")["dataset"]
+    body = json.dumps({"dataset": dataset, "target": "sold", "task": "forecasting"})
+    page = visit.go(f"{cards.url}/ui/train?request={quote(body)}")
+    page.locator("#group-series summary").click()
+    expect(page.get_by_label("Time", exact=True)).to_have_value('"day"')
+    expect(page.get_by_label("Series", exact=True)).to_have_value('"shop"')
+    known = page.get_by_role("group", name="Columns that you know ahead")
+    assert known.get_by_role("checkbox").evaluate_all("all => all.map(e => e.value)") == ["rain"]
+    expect(known).to_contain_text("Tick columns whose values you will know")
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.wait_for_url("**/ui/jobs/*")
+    job = cards.http.get(f"/jobs/{page.url.rpartition('/')[2]}").json()
+    cards.post(f"/jobs/{job['id']}/cancel")
+    forecast = job["request"]["forecast"]
+    assert (forecast["time"], forecast["key"]) == ("day", "shop")
+
+
+def test_the_column_of_the_series_is_that_with_which_times_are_unique() -> None:
+    days = np.tile(np.arange(6), 4)
+    shop = np.repeat(np.array(["a", "b"], object), 12)
+    product = np.tile(np.repeat(np.array(["x", "y"], object), 6), 2)
+    both, line = shop + product, np.arange(24).astype(str).astype(object)
+    columns = {"shop": shop, "line": line, "product": product, "both": both}
+    assert find_key(days, columns) == "both"
+    assert find_key(days[:12], {"product": product[:12], "both": both[:12]}) == "both"
+    assert find_key(days, {"shop": shop}) is None  # a day still repeats within a shop
+    assert find_key(np.arange(24), columns) is None  # one series
+    both[3] = None
+    assert find_key(days, {"both": both}) is None  # a row without a series
+
+
+def test_errors_name_the_fields_of_the_form() -> None:
+    said = "two rows are of 2015-01-01; forecast.key names the column"
+    assert in_words(said) == "two rows are of 2015-01-01; “Series” names the column"
+    assert in_words("give a shorter forecast.context") == "give a shorter “Context”"
+    assert in_words("task regression") == "task regression"

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.access.session import COOKIE
-from app.ui.format import format_value
+from app.ui.format import format_value, with_error
 from core.access.keys import Keys, Scope
 from tests.app.browser import Visit, serious_problems
 from tests.app.running import Service, publish, regression_columns, serving
@@ -95,7 +95,8 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     assert told["mean"] == format_value(answer["mean"][0])
     for kind in ("aleatoric", "epistemic"):
         assert told[f"± {kind}"] == format_value(math.sqrt(answer["variance"][kind][0]))
-    for name, interval in zip(("90 %", "90 % conformal"), answer["intervals"], strict=True):
+    names = ("90 % interval", "90 % conformal interval (use this one for a promise)")
+    for name, interval in zip(names, answer["intervals"], strict=True):
         assert (
             told[name]
             == f"{format_value(interval['lower'][0])} to {format_value(interval['upper'][0])}"
@@ -184,6 +185,13 @@ def test_a_row_is_explained_by_bars(own: Service, visit: Visit) -> None:
         (bars,) = plotted(page, f"#why-{part}")
         expected = sorted(found[part][0], key=lambda value: -abs(value))
         assert bars["x"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    base = found["base"]["mean"]
+    expect(page.locator("#why-mean-reading")).to_have_text(
+        f"From {format_value(base)}, the mean over training rows (base), "
+        f"to {format_value(base + sum(found['mean'][0]))}."
+    )
+    ticks = page.locator("#why-mean .ytick").all_text_contents()
+    assert f"size: {row['size']}" in ticks
     page.get_by_label("Explain the row").uncheck()
     expect(page.locator("#why")).to_be_hidden()
 
@@ -195,8 +203,8 @@ def test_names_are_text(own: Service, visit: Visit) -> None:
     page.get_by_role("button", name="Predict").click()
     expect(page.locator("#results tbody tr")).to_have_count(2)
     expect(page.locator("#results .legend")).to_contain_text(IMAGE)
-    expect(page.locator("#preview")).to_contain_text(f"ignored: {IMAGE}")
-    page = visit.go(f"{own.url}/ui/models/awkward/versions/1")
+    expect(page.locator("#preview")).to_contain_text(f"kept in the file: {IMAGE}")
+    page = visit.go(f"{own.url}/ui/models/awkward/versions/1?tab=explain")
     assert {trace["name"] for trace in plotted(page, "#band-mean")} == {
         "small",
         IMAGE.replace("<", "&lt;").replace(">", "&gt;"),
@@ -270,11 +278,18 @@ def test_a_wrong_cell_is_shown_in_its_row(own: Service, visit: Visit) -> None:
 
 def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price/versions/1")
+    told = page.locator("#trust").inner_text().splitlines()[-1]
+    page = visit.go(f"{own.url}/ui/models/price/versions/1?tab=explain")
     card = own.http.get("/models/price/versions/1/card").json()
     size = next(c for c in card["rows"]["columns"] if c["name"] == "size")
     metrics = own.http.get("/models/price/versions/1").json()["metrics"]
     held = f"{100 * metrics['coverage']['0.9']:.0f} % of {metrics['rows']} held-out rows"
-    assert page.locator("#trust").inner_text().splitlines()[-1] == held
+    assert told == held
+    most = max(card["importance"]["features"], key=lambda one: one["mean"])["name"]
+    feature = page.get_by_label("Feature", exact=True)
+    assert feature.evaluate("e => e.selectedOptions[0].text") == most
+    feature.select_option(label="size")
+    expect(page.locator("#band-mean .xtitle")).to_have_text("size")
     lower, total, _, aleatoric, mean = plotted(page, "#band-mean")
     x = mean["x"]
     half = (size["max"] - size["min"]) / 2
@@ -307,8 +322,11 @@ def test_retraining_opens_the_form_with_the_same_rows_and_target(own: Service) -
 
 
 def test_over_two_features_there_are_two_maps(own: Service, visit: Visit) -> None:
-    page = visit.go(f"{own.url}/ui/models/price/versions/1")
+    """Heat maps need the whole of plotly, which is loaded for them alone."""
+    page = visit.go(f"{own.url}/ui/models/price/versions/1?tab=explain")
+    assert not any("/ui/plotly" in url for url in visit.requests)
     plotted(page, "#band-unknown")
+    page.get_by_label("Feature", exact=True).select_option(label="size")
     page.get_by_label("and", exact=True).select_option(label="day")
     expect(page.locator("#band-unknown-title")).to_have_text("epistemic standard deviation")
     (means,) = plotted(page, "#band-mean")
@@ -323,7 +341,7 @@ def test_over_two_features_there_are_two_maps(own: Service, visit: Visit) -> Non
 
 
 def test_the_pruning_slider_tells_each_variants_own_scores(own: Service, visit: Visit) -> None:
-    page = visit.go(f"{own.url}/ui/models/price/versions/1")
+    page = visit.go(f"{own.url}/ui/models/price/versions/1?tab=variants")
     variants = own.http.get("/models/price/versions/1").json()["variants"]
     expect(page.locator("#variant-facts")).to_contain_text("RMSE")
     for position, variant in enumerate(variants):
@@ -354,22 +372,33 @@ def test_one_click_promotes(own: Service, visit: Visit) -> None:
     visit.complaints.clear()  # of the 422
 
 
-def test_versions_are_compared_as_they_are_ticked(own: Service, visit: Visit) -> None:
+def test_versions_are_compared_as_they_are_chosen(own: Service, visit: Visit) -> None:
+    """The table offers whole versions; pruned variants are a link away."""
     page = visit.go(f"{own.url}/ui/compare")
-    page.get_by_label("price 1, full posterior").check()
-    page.get_by_label("price 1, 50 % pruned").check()
-    expect(page.locator("#comparison tbody tr th a")).to_have_count(2)
+    expect(page.get_by_label("price 1, 50 % pruned")).to_have_count(0)
+    row = page.locator(".choices tr", has_text="price 1, full posterior")
     full, pruned = own.http.get("/models/price/versions/1").json()["variants"]
-    better = max(v["metrics"]["log_likelihood"] for v in (full, pruned))
-    assert page.locator("#comparison td.best").first.inner_text().startswith(format_value(better))
+    error = full["metrics"]["standard_errors"]["rmse"]
+    assert format_value(with_error(full["metrics"]["rmse"], error)) in row.inner_text()
+    assert "price" in row.locator("td").nth(2).inner_text()
+    page.get_by_role("link", name="With pruned variants").click()
+    page.get_by_role("checkbox", name="price 1, full posterior").check()
+    page.get_by_role("checkbox", name="price 1, 50 % pruned").check()
+    expect(page.locator("#comparison tbody tr th a")).to_have_count(2)
+    scores = [v["metrics"] for v in (full, pruned)]
+    gap = abs(scores[0]["log_likelihood"] - scores[1]["log_likelihood"])
+    error = math.hypot(*(one["standard_errors"]["log_likelihood"] for one in scores))
+    first = page.locator("#comparison tbody tr td:first-of-type.best")
+    expect(first).to_have_count(1 if gap > error else 0)
     size = plotted(page, "[data-figure='group-1-size-figure']")
     assert [trace["x"] for trace in size] == [[v["bytes"] / 1000] for v in (full, pruned)]
-    assert page.url.endswith("?versions=price/1/0,price/1/0.5")
+    assert page.url.endswith("?versions=price/1/0,price/1/0.5&pruned=true")
 
 
 def test_methods_are_compared_from_a_form(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/compare")
-    page.get_by_label("Data set").select_option(label="price (120 rows)")
+    offered = page.get_by_label("Data set").locator("option", has_text="price (120 rows, ")
+    page.get_by_label("Data set").select_option(offered.first.get_attribute("value"))
     page.get_by_label("Column to predict").select_option("price")
     for method in page.get_by_role("group", name="Methods").get_by_role("checkbox").all():
         method.uncheck()
@@ -495,7 +524,7 @@ def test_a_key_for_predictions_predicts_and_sees_what_it_may(
             page.keyboard.press("Enter")
             page.wait_for_url(f"{service.url}/ui/models/price/versions/1")
             assert ("need a key of scope train" in page.locator("main").inner_text()) is not may
-            assert page.locator("#band").count() == may
+            assert page.get_by_role("link", name="Explain").count() == may
             page = visit.go(f"{service.url}/ui/models/price")
             assert (page.get_by_role("button", name="Make champion").count() == 1) is may
         visit.context.close()

@@ -2,7 +2,6 @@
 
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from tests.app.running import Service
 FLATS = 120
 UNKNOWN_YEARS = range(7, FLATS, 20)
 """Rows whose year is written as -999."""
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
-    visit = Visit(browser)
-    yield visit
-    visit.context.close()
 
 
 @pytest.fixture
@@ -106,14 +98,14 @@ def test_types_and_file_are_read_otherwise_without_an_upload(
     expect(apply).to_be_disabled()
     page.get_by_label("Stand is read as").select_option("not used")
     page.get_by_label("Baujahr is read as").select_option("category")
-    expect(apply).to_have_text("Read 2 columns otherwise")
+    expect(apply).to_have_text("Read 2 columns differently")
     apply.click()
     second = at_data_set(page, first)
     expect(page.get_by_label("Baujahr is read as")).to_have_value("category")
     assert "you left it out" in row_of(page, "Stand")
     expect(page.locator("#reading ~ p")).to_contain_text(["", "“Stand” is left out"])
 
-    page.get_by_text("Read it otherwise").click()
+    page.get_by_text("Read it differently").click()
     page.get_by_role("button", name="Read it again").click()
     expect(page.get_by_role("alert").filter(visible=True)).to_have_text("Change a setting first.")
     page.get_by_label("Header").select_option("no")

@@ -244,7 +244,7 @@ def test_a_column_that_comes_twice_and_no_rows_are_refused(http: httpx.Client) -
         ({"intervals": ["0.5", "x"]}, "/intervals/1", "number"),
         ({"return_draws": "yes"}, "/return_draws", "boolean"),
         ({"sampler": "magic"}, "/sampler", "'moments'"),
-        ({"model": "NO"}, "/model", "match"),
+        ({"model": "NO"}, "/model", "lower-case"),
         ({"smaples": "1"}, "/smaples", "unknown field"),
     ],
 )

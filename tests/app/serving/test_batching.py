@@ -21,7 +21,7 @@ from app.serving.batching import (
     take,
 )
 from app.serving.growth import UNMEASURED_ROWS
-from app.serving.throughput import Throughput
+from app.serving.throughput import SpeedKey, Throughput
 from models.prediction.options import KINDS, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import Interval, RowPrediction, requested_intervals
 
@@ -314,6 +314,22 @@ def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted()
     for _ in range(7):
         throughput.lower("k")
     assert 0.04 < throughput.seconds("k", 1, 10) < 0.05
+
+
+def test_an_estimate_by_work_wears_off_until_it_is_measured() -> None:
+    """Refused for an estimate that nobody measured, a request was refused for ever."""
+    throughput = Throughput()
+    usual = SpeedKey("m", 0.0, False, False, False, 1)
+    explained = usual._replace(explain=True, work=6)
+    throughput.observe(usual, 1, 10, 0.1)
+    estimate = throughput.seconds(explained, 1, 10)
+    assert estimate > 1.0
+    for _ in range(50):
+        throughput.lower(explained)
+    assert throughput.seconds(explained, 1, 10) < 0.01 * estimate
+    assert throughput.seconds(usual, 1, 10) == 0.1, "only the refused kind"
+    throughput.observe(explained, 1, 10, 0.2)
+    assert throughput.seconds(explained, 1, 10) == 0.2
 
 
 def test_sums_over_series_need_all_rows_at_once(loop: asyncio.AbstractEventLoop) -> None:

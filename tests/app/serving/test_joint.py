@@ -56,7 +56,7 @@ def run(service: Service, path: str, body: Any) -> Any:
     response = service.post(path, body)
     assert response.status_code == 202, response.text
     job = response.json()["id"]
-    JobRunner(service.context, "test", WorkerMetrics(), lambda: False).run(job)
+    JobRunner(service.context, "test", WorkerMetrics(), lambda: False).wake()
     return service.http.get(f"/jobs/{job}").json()
 
 
@@ -229,8 +229,8 @@ def test_batch_jobs_have_the_same_columns(bakery: Service) -> None:
     body = {"model": "bakery", "dataset": dataset, "chunk_rows": 150}
     response = bakery.post("/predict/batch", body)
     job = response.json()["id"]
-    for part in bakery.context.jobs.queued_ids(job):
-        JobRunner(bakery.context, "test", WorkerMetrics(), lambda: False).run(part)
+    while bakery.context.jobs.queued_ids(job):
+        JobRunner(bakery.context, "test", WorkerMetrics(), lambda: False).wake()
     result = bakery.http.get(f"/jobs/{job}/result", follow_redirects=True)
     assert result.status_code == 200, bakery.http.get(f"/jobs/{job}").text
     table = pq.read_table(io.BytesIO(result.content))
@@ -299,6 +299,7 @@ def test_no_page_or_route_breaks(bakery: Service) -> None:
     dataset = bakery.http.get("/datasets").json()["data"][0]["id"]
     values = {"name": "bakery", "version": "1", "job_id": job, "dataset_id": dataset}
     values |= {"model": "bakery", "model_name": "bakery", "model_version": "1", "id": job}
+    values |= {"webhook_id": "wh_none", "delivery_id": "msg_none", "feedback_id": "fb_none"}
     document = bakery.http.get("/openapi.json").json()
     routes = [path for path, methods in document["paths"].items() if "get" in methods]
     wanted = json.dumps({"dataset": dataset, "target": ["flour", "butter"]})

@@ -45,7 +45,7 @@ def _run(service: Service, answer: httpx.Response) -> dict[str, Any]:
     """The job that was queued, once a worker in this process has done it."""
     assert answer.status_code == 202, answer.text
     job = answer.json()["id"]
-    JobRunner(service.context, "test-worker", WorkerMetrics(), lambda: False).run(job)
+    JobRunner(service.context, "test-worker", WorkerMetrics(), lambda: False).wake()
     done: dict[str, Any] = service.http.get(f"/jobs/{job}").json()
     assert done["status"] == JobStatus.SUCCEEDED, done["error"]
     return done

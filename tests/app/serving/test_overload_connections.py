@@ -17,12 +17,13 @@ import pytest
 from app.main import create_app
 from core.settings import load_settings
 from credence.serving import concurrency_limit, connections
-from credence.serving.api_thread import ApiThread, address, listen
+from credence.serving.api_thread import ApiThread
+from credence.serving.listener import address, listen
 from tests.app.running import Service
 from tests.app.serving.test_load import ROW, block, predict
 from tests.waiting import wait_until
 
-GET = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 Connect = Callable[[bytes], socket.socket]
 
 
@@ -98,7 +99,9 @@ def test_an_answer_that_nobody_reads_is_given_up(
     with api(data_dir) as service, connecting(service.url) as connect:
         rows = b",".join([b'[1.0,"oak",true,null]'] * 100)
         body = b'{"model":"price","inputs":[' + rows + b'],"return_draws":true,"samples":5000}'
-        head = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+        head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(
+            body
+        )
         unread = connect(head + body)
         requests = "credence_predict_requests_total"
         wait_until(lambda: service.metric(requests, model="price", status="200") == 1, 30)
@@ -116,8 +119,6 @@ def test_the_connection_that_is_idle_for_longest_makes_room(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "most_connections", lambda: 6)
-    # uvicorn's own five seconds of silence may pass on a busy machine.
-    monkeypatch.setattr(connections.Connection, "timeout_keep_alive_handler", lambda _: None)
     with api(data_dir) as service, connecting(service.url) as connect:
         idle = []
         for _ in range(6):

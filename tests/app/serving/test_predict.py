@@ -202,7 +202,7 @@ def test_members_that_are_null_are_as_if_left_out(http: httpx.Client) -> None:
         ({"deadline_ms": "10"}, "/deadline_ms", "number"),
         ({"target_mc_error": 0}, "/target_mc_error", "greater than 0"),
         ({"target_mc_error": True}, "/target_mc_error", "number"),
-        ({"model": "No Such\nName"}, "/model", "match"),
+        ({"model": "No Such\nName"}, "/model", "lower-case"),
         ({"unheard_of": 1}, "/unheard_of", "unknown field"),
     ],
 )

@@ -1,5 +1,6 @@
 """Files at /predict: the rows of a table, read as the training data were."""
 
+import datetime
 import gzip
 import io
 import json
@@ -114,6 +115,23 @@ def test_a_missing_number_that_no_training_row_lacked_is_noted(make_service: Mak
     assert notes == ["1 row has no 'x', which no training row lacked"]
 
 
+def test_a_decimal_mark_that_is_given_goes_before_that_of_the_training(
+    make_service: MakeService,
+) -> None:
+    service = make_service()
+    pairs = [(x, 2 * x) for x in np.random.default_rng(0).normal(size=60).tolist()]
+    lines = "".join(f"{x:.3f};{y:.3f}\n".replace(".", ",") for x, y in pairs)
+    train_on(service.context, "line", f"x;y\n{lines}", "y")
+    comma = answer(send(service.http, "x\n125,1\n", model="line", samples=30))
+    clear = answer(send(service.http, "x\n125.1\n", model="line", samples=30))
+    assert clear["mean"] == comma["mean"]
+    message = problem(send(service.http, "x\n125.125\n", model="line"), 422)["errors"][0]["message"]
+    assert "numbers are read as 1234,56: set decimal='.'" in message
+    point = answer(send(service.http, "x\n125.125\n", model="line", samples=30, decimal="."))
+    comma = answer(send(service.http, "x\n125,125\n", model="line", samples=30))
+    assert point["mean"] == comma["mean"]
+
+
 def test_what_is_wrong_is_named(http: httpx.Client) -> None:
     lacking = send(http, "size,wood,wet\n1,oak,true\n")
     message = problem(lacking, 422)["errors"][0]
@@ -135,10 +153,46 @@ def test_what_is_wrong_is_named(http: httpx.Client) -> None:
     assert problem(send(http, "size,wood,wet,day\n"), 422)
 
 
+def test_columns_of_the_file_are_kept_as_they_stand_there(
+    http: httpx.Client, expected: dict[str, Any]
+) -> None:
+    rows = csv_of(ROWS).replace("a-1", "007")
+    found = answer(send(http, rows, samples=30, keep=["id", "size"]))
+    assert found["kept"] == {"id": ["007", "a-2", "a-3"], "size": ["0.5", "-1.25", None]}
+    assert found["ignored"] == ["price"]
+    assert found["mean"] == expected["mean"]
+    written = send(http, rows, accept=CSV, samples=30, keep="id").text.splitlines()
+    assert [line.split(",")[0] for line in written] == ["id", "007", "a-2", "a-3"]
+    arrow = pa.ipc.open_stream(send(http, rows, accept=ARROW, keep="*").content).read_all()
+    assert arrow.column_names[: len(ROWS[0])] == list(ROWS[0])
+    assert "kept" not in answer(send(http, rows))
+
+
+def test_values_of_a_typed_file_are_kept_with_their_types(http: httpx.Client) -> None:
+    day = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+    table = pa.Table.from_pylist([{**INPUTS[0], "number": 7, "at": day, "parts": [1]}])
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    parquet = "application/vnd.apache.parquet"
+    kept = answer(send(http, file.getvalue(), parquet, keep=["number", "at"]))["kept"]
+    assert kept["number"] == [7]
+    assert kept["at"][0].startswith("2026-01-05 00:00:00")
+
+
+def test_what_cannot_be_kept_is_named(http: httpx.Client) -> None:
+    (wrong,) = problem(send(http, csv_of(ROWS), keep="prize"), 422)["errors"]
+    assert wrong["path"] == "/keep"
+    assert wrong["message"].startswith("no column 'prize'; did you mean 'price'?")
+    twice = csv_of(ROWS).replace("price", "mean")
+    assert answer(send(http, twice, keep="mean"))["kept"]["mean"]  # in JSON it has its own object
+    (taken,) = problem(send(http, twice, accept=CSV, keep="mean"), 422)["errors"]
+    assert taken == {"path": "/keep", "message": "a prediction has a column 'mean', too"}
+
+
 def test_too_large_a_file_leads_to_the_batch(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.serving.file_format.MAX_TABLE_BYTES", 100)
+    monkeypatch.setattr("app.row_files.MAX_TABLE_BYTES", 100)
     refused = send(http, csv_of(ROWS * 20))
     assert "/predict/batch" in problem(refused, 413)["detail"]
 

@@ -45,7 +45,7 @@ TEXTS: dict[str, Any] = {
     "smoker": ["Yes", "no ", None, None],
     "colour": [" red", "BLUE", "green", ""],
     "code": ["a", "A", None, "b"],
-    "plain": [1.5, 2, None, 4],
+    "plain": ["1.5", 2, "n/a", "4"],
 }
 VALUES: dict[str, Any] = {
     "amount": [7, np.nan, 2.5, np.nan],
@@ -72,7 +72,9 @@ def test_json_takes_what_the_training_file_had() -> None:
 
 
 def test_arrow_takes_what_the_training_file_had() -> None:
-    table = pa.table({name: pa.array(values) for name, values in TEXTS.items()})
+    plain = pa.array(["1.5", "2", "n/a", "4"])
+    others = {name: pa.array(values) for name, values in TEXTS.items() if name != "plain"}
+    table = pa.table({**others, "plain": plain})
     check(arrow_format.to_columns(table, COLUMNS))
 
 
@@ -82,9 +84,13 @@ def test_the_inference_protocol_takes_what_the_training_file_had() -> None:
         for name, values in TEXTS.items()
         if name != "plain"
     ]
-    numbers = Tensor("plain", "FP64", np.array([1.5, 2, 3, 4]), "/inputs/plain")
-    columns = tensors.to_columns([*given, numbers], COLUMNS)
-    check({**columns, "plain": VALUES["plain"]})
+    for numbers in (
+        Tensor("plain", "FP64", np.array([1.5, 2, 3, 4]), "/inputs/plain"),
+        Tensor("plain", "BYTES", np.array(["1.5", "2", "3", "4"], object), "/inputs/plain"),
+    ):
+        columns = tensors.to_columns([*given, numbers], COLUMNS)
+        assert columns["plain"].tolist() == [1.5, 2, 3, 4]
+        check({**columns, "plain": VALUES["plain"]})
 
 
 def test_texts_and_values_may_be_mixed() -> None:
@@ -101,7 +107,7 @@ def test_texts_and_values_may_be_mixed() -> None:
         ("price", "1.2.3", "1.234,56 €"),
         ("day", "12/31/2024", "date"),
         ("smoker", "maybe", "yes or no"),
-        ("plain", "1.5", "must be a number or null"),
+        ("plain", "seven", "must be a number such as 1234.56, or null if it is missing"),
         ("smoker", 1, "must be true, false or null"),
     ],
 )
@@ -115,6 +121,17 @@ def test_a_text_that_cannot_be_read_is_named_with_what_can(
     assert path == f"/inputs/{name}/1"
     assert hint in message
     assert str(value) not in message  # the caller's data
+
+
+def test_numbers_of_data_that_were_no_texts_are_no_texts() -> None:
+    readings = (
+        ColumnReading(name="plain", type="number"),
+        ColumnReading(name="day", type="datetime", format="%Y-%m-%d"),
+    )
+    (column,) = with_readings([InputColumn(name="plain", type="number")], readings, {})
+    for value in ("1.5", "n/a"):
+        with pytest.raises(Invalid, match="must be a number or null"):
+            decode({"plain": [1, value]}, [column])
 
 
 def test_columns_that_the_training_left_out_may_be_there() -> None:

@@ -13,6 +13,7 @@ from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.formats.spreadsheets import workbook
 from core.exceptions import CredenceError, NotParseable, TooLarge
+from tests.core.datasets.reading import read
 from tests.corpus.workbooks import ods, xlsx
 
 LIMIT = 2**26
@@ -117,7 +118,7 @@ def test_small_files_harm_nobody(tmp_path: Path, kind: str) -> None:
         pytest.raises((TooLarge, NotParseable, CredenceError)),
         opened(path, "application/octet-stream", LIMIT, tmp_path) as file,
     ):
-        file.read(LIMIT, ReadingOptions())
+        read(file, LIMIT)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**16  # KiB
 
 

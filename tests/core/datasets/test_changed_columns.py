@@ -6,7 +6,7 @@ import pytest
 
 from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
 from core.exceptions import Invalid, NotFound
 from core.storage import ArtifactStore
@@ -55,20 +55,20 @@ def test_changes_add_up(datasets: Datasets, added: Dataset) -> None:
 def test_options_add_up_and_keep_the_changes_of_columns(datasets: Datasets, added: Dataset) -> None:
     changed, _ = datasets.change_columns(added.id, [LEFT_OUT])
     commented, created = datasets.change_columns(
-        changed.id, [], options=ReadingOptions(comment="#")
+        changed.id, [], options=DatasetOptions(comment="#")
     )
     assert created
     assert [column.use for column in commented.columns] == [True, False]
-    skipped, _ = datasets.change_columns(commented.id, [], options=ReadingOptions(skip=0))
-    assert datasets.get(skipped.id).given.options == ReadingOptions(comment="#", skip=0)
-    again = datasets.change_columns(commented.id, [], options=ReadingOptions(comment="#"))
+    skipped, _ = datasets.change_columns(commented.id, [], options=DatasetOptions(skip=0))
+    assert datasets.get(skipped.id).given.options == DatasetOptions(comment="#", skip=0)
+    again = datasets.change_columns(commented.id, [], options=DatasetOptions(comment="#"))
     assert again == (commented, False)
 
 
 def test_rows_without_a_file_take_no_options(datasets: Datasets) -> None:
     inline, _ = datasets.add_columns("inline", {"x": [1, 2]})
     with pytest.raises(Invalid, match="/options: the file of this data set is not stored"):
-        datasets.change_columns(inline.id, [], options=ReadingOptions(header=False))
+        datasets.change_columns(inline.id, [], options=DatasetOptions(header=False))
 
 
 def test_the_upload_stays_until_its_last_data_set_goes(

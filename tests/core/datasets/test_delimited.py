@@ -350,5 +350,5 @@ def test_many_equal_names_take_a_step_each() -> None:
 
 
 def test_too_many_columns_are_refused_before_they_are_named(read: Read) -> None:
-    with pytest.raises(Invalid, match="there are 150000 columns in line 1: give at most 100000"):
+    with pytest.raises(Invalid, match="there are 150000 columns in line 1: give at most 20000"):
         read("a" + ",a" * 149_999 + "\n" + "1" + ",1" * 149_999 + "\n")

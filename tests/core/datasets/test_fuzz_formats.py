@@ -24,6 +24,8 @@ from core.datasets.profiles import profile
 from core.datasets.understanding.columns import understand
 from core.exceptions import CredenceError, Invalid
 from core.paging import decode_cursor, encode_cursor
+from tests.core.datasets import reading
+from tests.core.datasets.reading import DEFAULT
 from tests.fuzz.bombs import ARROW, PARQUET, parquet_file, stream
 from tests.fuzz.mutations import files, headers_of_arrays, mutated
 
@@ -45,7 +47,8 @@ def read(media_type: str, content: bytes, folder: Path) -> pa.Table:
     path = folder / "file"
     path.write_bytes(content)
     with opened(path, media_type, LIMIT, folder) as file:
-        source = file.read(LIMIT, ReadingOptions())
+        quick = file.format.checked  # without the second that a child takes
+        source = file.read(LIMIT, DEFAULT, quick) if quick else reading.read(file, LIMIT)
     table = pa.table({one.reading.name: one.column for one in understand(source, {})})
     for name in table.column_names:
         profile(name, table.column(name))

@@ -20,6 +20,7 @@ from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
 from core.exceptions import CredenceError, NotParseable, TooLarge
+from tests.core.datasets import reading
 
 pytestmark = pytest.mark.process
 LIMIT = 2**26
@@ -43,7 +44,7 @@ def read(folder: Path, content: bytes, limit: int = LIMIT, **options: Any) -> So
     path = folder / "file"
     path.write_bytes(content)
     with opened(path, ANY, limit) as file:
-        return file.read(limit, ReadingOptions(**options))
+        return reading.read(file, limit, ReadingOptions(**options))
 
 
 def written(kind: str, table: pa.Table) -> bytes:
@@ -198,7 +199,7 @@ def test_damage_is_seen(tmp_path: Path, kind: str) -> None:
     content = bytearray(written(kind, NESTED))
     with pytest.raises(CredenceError):
         read(tmp_path, bytes(content[: len(content) // 2]))
-    for place in range(8, len(content) - 8, max(1, len(content) // 12)):
+    for place in range(8, len(content) - 8, max(1, len(content) // 6)):
         damaged = bytearray(content)
         damaged[place : place + 4] = b"\xff\xff\xff\x7f"
         try:

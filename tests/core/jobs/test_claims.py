@@ -251,3 +251,72 @@ def test_two_reapers_take_a_job_back_once(jobs: Jobs, job: Job, database: Databa
         "running",
         "queued",
     ]
+
+
+def test_what_a_dead_worker_had_is_taken_back_at_once(jobs: Jobs, spec: TrainSpec) -> None:
+    """Its lease has an hour to go, and only its own job moves; it can write nothing more."""
+    lost, kept, queued = (jobs.create(spec) for _ in range(3))
+    dead = claimed(jobs, lost, "dead")
+    claimed(jobs, kept, "alive")
+    assert jobs.take_back_from("dead", max_attempts=3) == [lost.id]
+    assert [jobs.get(job.id).status for job in (lost, kept, queued)] == [
+        "queued",
+        "running",
+        "queued",
+    ]
+    with pytest.raises(LostClaim):
+        jobs.report(dead, {"epoch": 1})
+    assert claimed(jobs, lost, "next").attempt == 2
+    assert jobs.take_back_from("dead", max_attempts=3) == []
+
+
+def test_a_job_that_another_worker_has_claimed_meanwhile_is_left_to_it(
+    jobs: Jobs, job: Job
+) -> None:
+    claimed(jobs, job, "dead")
+    jobs.reap(jobs.pulses(), max_attempts=3)
+    claim = claimed(jobs, job, "next")
+    assert jobs.take_back_from("dead", max_attempts=3) == []
+    assert jobs.heartbeat(claim, LEASE) is JobStatus.RUNNING
+
+
+def test_taking_back_counts_lost_workers_and_finishes_cancellations(
+    jobs: Jobs, spec: TrainSpec
+) -> None:
+    poison, unwanted = (jobs.create(spec) for _ in range(2))
+    claimed(jobs, poison, "dead")
+    claimed(jobs, unwanted, "dead")
+    jobs.cancel(unwanted.id)
+    jobs.take_back_from("dead", max_attempts=1)
+    failed = jobs.get(poison.id)
+    assert failed.error is not None
+    assert (failed.status, failed.error["code"]) == ("failed", "worker_lost")
+    assert jobs.get(unwanted.id).status == "cancelled"
+
+
+def test_of_two_that_take_back_at_once_one_does(
+    jobs: Jobs, spec: TrainSpec, database: Database
+) -> None:
+    """A parent that knows, and a sweep that waited: each loss counts once."""
+    ids = [jobs.create(spec).id for _ in range(8)]
+    for job_id in ids:
+        jobs.claim(job_id, "dead", LEASE)
+    seen, start = jobs.pulses(), threading.Barrier(2)
+    taken: list[str] = []
+
+    def take(how: Callable[[], list[str]]) -> None:
+        start.wait()
+        taken.extend(how())
+
+    threads = [
+        threading.Thread(target=take, args=(how,))
+        for how in (
+            lambda: Jobs(database).take_back_from("dead", max_attempts=3),
+            lambda: Jobs(database).reap(seen, max_attempts=3),
+        )
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == sorted(ids)

@@ -80,7 +80,9 @@ def test_intervals_that_cover_less_than_at_training_but_enough_raise_no_alarm() 
 def test_rows_count_as_those_of_the_variant_that_covers_least() -> None:
     pruned = {"rows": 200, "coverage": {f"{q:g}": 0.7 for q in COVERAGE_LEVELS}}
     check = check_window(numbers(1000, 0.7), 1000, 1000, [HELD_OUT, pruned])
-    assert check["coverage"]["0.9"]["held_out_inside"] == 140
+    test = check["coverage"]["0.9"]
+    assert test["held_out_inside"] == 140
+    assert test["held_out_coverage"] == 0.905  # of the version, as its scores have it
     assert verdict(check) == "as expected"
 
 

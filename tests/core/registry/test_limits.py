@@ -34,7 +34,7 @@ def test_a_share_is_as_uncertain_as_scipy_says(right: int, rows: int) -> None:
         ({"rows": 15, "coverage": {"0.9": 1.0}}, "between 79.6 and 100.0 %"),
         (
             {"rows": 90, "coverage": {"0.9": 1.0}, "origins": 15, "independent_errors": 15.0},
-            "of 90 held-out rows, worth 15 independent ones: the coverage",
+            "of 90 steps of 15 forecasts of the held-out end, which count as 15 independent ones",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import event, update
 from sqlalchemy.exc import StatementError
 
 from core.database.database import Database
@@ -307,11 +307,31 @@ def test_models_are_listed_by_their_newest_version(
     assert [v.version for v in registry.versions("a")] == [2, 1]
 
 
+def test_a_list_takes_as_many_queries_for_many_models_as_for_one(
+    database: Database, registry: Registry, publish: Callable[..., Version]
+) -> None:
+    def statements(work: Callable[[], object]) -> int:
+        seen: list[object] = []
+        event.listen(database.engine, "before_cursor_execute", lambda *_: seen.append(_))
+        work()
+        return len(seen)
+
+    publish("a", "champion")
+    few = statements(registry.list), statements(lambda: registry.versions("a"))
+    for model in ("b", "c", "a", "a", "d"):
+        publish(model, "newest")
+    registry.set_alias("a", "best", 3)
+    many = statements(registry.list), statements(lambda: registry.versions("a"))
+    assert many == few
+    assert {v.model: v.aliases for v in registry.list().data}["a"] == ("best", "newest")
+    assert [v.aliases for v in registry.versions("a")] == [("best", "newest"), (), ("champion",)]
+
+
 @pytest.mark.parametrize("model", ["Square", "", "a/b", "../a", "a" * 64])
 def test_a_model_has_a_name_that_fits_everywhere(
     registry: Registry, publish: Callable[..., Version], model: str
 ) -> None:
-    with pytest.raises(Invalid, match="is not a model name"):
+    with pytest.raises(Invalid, match="use lower-case letters, digits"):
         publish(model)
 
 

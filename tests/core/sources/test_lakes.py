@@ -37,7 +37,7 @@ def read(lake: Path, path: str, max_bytes: int = 10**7, format_: str | None = No
     out.mkdir()
     source = UriSource.model_validate({"uri": f"file://{lake}/{path}", "format": format_})
     rules = read_rules(f"file://{lake}/")
-    return fetch(source, rules, {}, "", out, Budget(max_bytes, 60))
+    return fetch(source, rules, {}, "", out, Budget(max_bytes, 600))
 
 
 def test_parquet_files_are_joined_with_the_names_of_their_folders(lake: Path) -> None:

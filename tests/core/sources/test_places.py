@@ -1,8 +1,8 @@
 """Folders, buckets and hosts give copies, and refuse by name what leads out of them."""
 
-import datetime
 import http.server
 import os
+import socket
 import ssl
 import threading
 import time
@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr
 
 from core.exceptions import Invalid, TooLarge, Unavailable
 from core.sources.budget import Budget
+from core.sources.places import pinned
 from core.sources.places.addresses import check_addresses
 from core.sources.places.bucket import Bucket
 from core.sources.places.folder import Folder
@@ -27,6 +25,7 @@ from core.sources.places.web import Web
 from core.sources.secrets import HttpsSecret, S3Secret
 from core.sources.uris import parse
 from tests.core.s3 import KEY, SECRET, running_moto
+from tests.core.sources.certificates import certificate
 
 
 def budget(max_bytes: int = 10**6, seconds: float = 20) -> Budget:
@@ -134,32 +133,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Quiet."""
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    (folder / "key.pem").write_bytes(private)
-    return folder / "cert.pem", folder / "key.pem"
-
-
 @contextmanager
 def _serving(certificate: Path, key: Path) -> Iterator[int]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -179,10 +152,10 @@ def _serving(certificate: Path, key: Path) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, HttpsSecret]]:
     """A host on this machine, and the operator's leave to connect to it."""
-    certificate, key = _certificate(tmp_path_factory.mktemp("host"))
-    with _serving(certificate, key) as port:
+    public, key = certificate(tmp_path_factory.mktemp("host"))
+    with _serving(public, key) as port:
         uris = [f"https://localhost:{port}/"]
-        given = {"uris": uris, "ca_file": certificate, "private_address": True, "token": "sesame"}
+        given = {"uris": uris, "ca_file": public, "private_address": True, "token": "sesame"}
         yield f"localhost:{port}", HttpsSecret.model_validate({"kind": "https", **given})
 
 
@@ -204,6 +177,32 @@ def test_a_name_that_leads_to_this_machine_is_refused(
 ) -> None:
     with pytest.raises(Invalid, match=r"https://localhost:\d+/token: the host has the address"):
         Web(host[0], None).fetch(File("token", None, None), tmp_path / "f", budget())
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (["93.184.215.14", "169.254.169.254"], r"has the address 169\.254\.169\.254"),
+        (["::ffff:10.0.0.1"], "has the address ::ffff:10"),
+        (["93.184.215.14"], "connection refused"),
+    ],
+)
+def test_a_name_that_changes_its_mind_leads_where_it_led(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, first: list[str], reason: str
+) -> None:
+    """It is asked once, all that it answers is checked, and nothing else is connected to."""
+    answers = iter([first])
+    connected: list[str] = []
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        connected.append(address[0])
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(pinned, "resolve", lambda host, port: next(answers))
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises((Invalid, Unavailable), match=reason):
+        Web("data.example.org:443", None).fetch(File("a", None, None), tmp_path / "f", budget())
+    assert connected == (["93.184.215.14"] if reason == "connection refused" else [])
 
 
 def test_a_redirect_is_refused_by_name(host: tuple[str, HttpsSecret], tmp_path: Path) -> None:

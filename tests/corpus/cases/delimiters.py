@@ -1,6 +1,6 @@
 """Delimiters and quotes."""
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from tests.corpus.case import PLAIN, PLAIN_TYPES, PLAIN_VALUES, Case, plain, text
 
 AS_PLAIN = {"rows": 16, "types": PLAIN_TYPES, "values": PLAIN_VALUES}
@@ -33,7 +33,7 @@ CASES = (
     Case(
         file="caret_given.csv",
         content=text(plain("^")),
-        options=ReadingOptions(delimiter="^"),
+        options=DatasetOptions(delimiter="^"),
         reading={"delimiter": "^"},
         **AS_PLAIN,
     ),

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Sequence
 from typing import Any
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from tests.corpus.case import Case, Said, text
 
 GERMAN = ["Köln", "München", "Düsseldorf", "Straße", "Gößweinstein", "Nürnberg"]
@@ -69,13 +69,13 @@ CASES = (
     Case(
         file="iso8859_7_given.csv",
         content=text(lines(GREEK), "iso8859-7"),
-        options=ReadingOptions(encoding="iso8859-7"),
+        options=DatasetOptions(encoding="iso8859-7"),
         **read(GREEK),
     ),
     Case(
         file="cp437_given.csv",
         content=text(lines(GERMAN), "cp437"),
-        options=ReadingOptions(encoding="cp437"),
+        options=DatasetOptions(encoding="cp437"),
         **read(GERMAN),
     ),
     Case(file="utf8_bom.csv", content=text(lines(GERMAN), "utf-8-sig"), **read(GERMAN)),

@@ -1,6 +1,6 @@
 """Headers, names, and columns that only number the rows."""
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from tests.corpus.case import PLAIN, PLAIN_TYPES, PLAIN_VALUES, Case, Said, plain, text
 
 AS_PLAIN = {"rows": 16, "types": PLAIN_TYPES, "values": PLAIN_VALUES}
@@ -27,7 +27,7 @@ CASES = (
     Case(
         file="header_missing_said.csv",
         content=text([f"a{i % 3},b{i % 2}" for i in range(12)]),
-        options=ReadingOptions(header=False),
+        options=DatasetOptions(header=False),
         rows=12,
         types={"column_1": "category", "column_2": "category"},
         quiet=frozenset({"header_missing"}),

@@ -1,6 +1,6 @@
 """Lines that are no rows, line ends, and rows of different lengths."""
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from tests.corpus.case import PLAIN_TYPES, PLAIN_VALUES, Case, Said, plain, text
 
 AS_PLAIN = {"rows": 16, "types": PLAIN_TYPES, "values": PLAIN_VALUES}
@@ -16,7 +16,7 @@ CASES = (
     Case(
         file="preamble_skip_given.csv",
         content=text(["one,two", "three", *LINES]),
-        options=ReadingOptions(skip=2),
+        options=DatasetOptions(skip=2),
         **AS_PLAIN,
     ),
     Case(
@@ -28,7 +28,7 @@ CASES = (
     Case(
         file="comments_between_given.csv",
         content=text([*LINES[:5], "% calibrated here", *LINES[5:]]),
-        options=ReadingOptions(comment="%"),
+        options=DatasetOptions(comment="%"),
         **AS_PLAIN,
     ),
     Case(

@@ -2,7 +2,7 @@
 
 import random
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
 from tests.corpus.case import Case, plain, text
 
@@ -31,13 +31,13 @@ CASES = (
     Case(
         file="wrong_encoding_given.csv",
         content=text(["größe,y", "1,2", "3,4"], "latin-1"),
-        options=ReadingOptions(encoding="utf-8"),
+        options=DatasetOptions(encoding="utf-8"),
         refused=r"line 1\b",
     ),
     Case(
         file="unknown_encoding_given.csv",
         content=text(LINES),
-        options=ReadingOptions(encoding="utf-99"),
+        options=DatasetOptions(encoding="utf-99"),
         refused=r"utf-99",
     ),
     Case(

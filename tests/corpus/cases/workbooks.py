@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, time, timedelta
 
-from core.datasets.files.options import ReadingOptions
+from core.datasets.files.options import DatasetOptions
 from tests.corpus.case import PLAIN, PLAIN_TYPES, PLAIN_VALUES, Case, Said
 from tests.corpus.workbooks import ods, xls, xlsx
 
@@ -43,7 +43,7 @@ CASES = (
     Case(
         file="second_sheet_given.xlsx",
         content=xlsx({"North": SHEET, "South": OTHER}),
-        options=ReadingOptions(sheet="South"),
+        options=DatasetOptions(sheet="South"),
         rows=12,
         types={"a": "number", "b": "number"},
         values={"a": [0, 7, 2], "b": [0.5, 1.5, 4.5]},
@@ -52,7 +52,7 @@ CASES = (
     Case(
         file="unknown_sheet_given.xlsx",
         content=xlsx({"North": SHEET, "South": OTHER}),
-        options=ReadingOptions(sheet="West"),
+        options=DatasetOptions(sheet="West"),
         refused=r"West.*North.*South",
     ),
     Case(

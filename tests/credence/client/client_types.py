@@ -21,6 +21,7 @@ async def check(client: Client, other: AsyncClient) -> None:
     assert_type(client.predict("m", [{"x": 1}], samples=3), Prediction)
     assert_type(await other.predict("m", [{"x": 1}]), Prediction)
     assert_type(client.train("a.csv", target="y"), TrainedModel)
+    client.train("a.csv", target="y", method={"kind": "swag", "rank": 20}, training={"epochs": 5})
     assert_type(await other.train("a.csv", target="y"), AsyncTrainedModel)
     assert_type(await (await other.model("m")).predict([]), Prediction)
     assert_type(client.jobs(status="failed"), Iterator[Job])
@@ -33,3 +34,6 @@ def mistakes(client: Client) -> None:
     client.datset("ds_1")  # type: ignore[attr-defined]
     client.dataset(3)  # type: ignore[arg-type]
     client.upload("a.csv", delimitre=";")  # type: ignore[call-arg]
+    client.train("a.csv", target="y", trainng={})  # type: ignore[call-arg]
+    client.train("a.csv", target="y", training={"epocs": 5})  # type: ignore[typeddict-unknown-key]
+    client.train("a.csv", target="y", method={"kind": "swga"})  # type: ignore[typeddict-item]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from credence.client import Client
-from credence.client.media_types import headers_for
+from credence.client.files.media_types import headers_for
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.types import Version
 

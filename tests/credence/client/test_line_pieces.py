@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from credence.client.line_pieces import Pieces, header_of, is_splittable, rows_of
+from credence.client.files.line_pieces import Pieces, header_of, is_splittable, rows_of
 
 CSV = b'# made by hand\n\nid,text\n1,"two\nlines"\n2,"a ""b"" c"\n3,plain\n'
 

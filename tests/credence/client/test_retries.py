@@ -149,7 +149,7 @@ def losing(service: Service) -> Iterator[str]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             kept = ("content-type", "idempotency-key")
             headers = {n: v for n, v in self.headers.items() if n.lower() in kept}
-            found = httpx.post(service.url + self.path, content=body, headers=headers)
+            found = httpx.post(service.url + self.path, content=body, headers=headers, timeout=120)
             if (path := self.path.partition("?")[0]) not in lost:
                 lost.add(path)
                 self.close_connection = True

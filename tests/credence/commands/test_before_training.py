@@ -1,16 +1,19 @@
 """A training is preceded by what was read, and by a question if that is doubtful."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from core.names import MODEL_NAME, name_advice
 from credence.client import Client
 from credence.commands.before_training import no_column
-from credence.commands.fixes import describe, merge
-from credence.types import ColumnFix
+from credence.exceptions import CredenceAPIError
+from credence.fixes import describe, joined
+from credence.model_name import problem
 from tests.credence.running import Service, at_terminal, credence
 
 TINY = ["--hidden", "4", "--epochs", "2", "--set", "pruning=[]"]
@@ -41,6 +44,34 @@ def test_a_wrong_target_is_noticed_before_an_upload(table: Path) -> None:
     assert done.returncode == 2  # and not 3: nobody listens there
     said = "no column 'knid': did you mean 'kind'? The columns are x0, x1, kind, y"
     assert said in unwrapped(done.stderr)
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_a_wrong_name_is_noticed_before_an_upload(table: Path, command: str) -> None:
+    options = [command, str(table), "--target", "y", "--name", "Preise 2026"]
+    done = credence(*options, url="http://127.0.0.1:1")
+    assert done.returncode == 2  # and not 3: nobody listens there
+    assert (
+        "model 'Preise 2026': use lower-case letters, digits, '.', '_' and '-', such as "
+        "'preise-2026'"
+    ) in unwrapped(done.stderr)
+
+
+@pytest.mark.parametrize(
+    "name", ["Preise 2026", "-a-", "größe", "", "a" * 64, "a\n", "../a", "v1.2_x", "9", "a" * 63]
+)
+def test_a_name_is_right_for_the_client_if_it_is_for_the_service(
+    service: Service, name: str
+) -> None:
+    said = problem(name)
+    assert (said is None) == (re.fullmatch(MODEL_NAME, name) is not None)
+    if said is not None:
+        assert said == name_advice(name)
+        near = said.partition("such as '")[2].partition("'")[0]
+        assert problem(near) is None
+        with Client(service.url) as client, pytest.raises(CredenceAPIError) as refused:
+            client.submit_train({"model": name, "dataset": "ds_none", "target": "y"})
+        assert [(one.path, one.message) for one in refused.value.errors] == [("/model", said)]
 
 
 def test_a_wrong_target_of_a_data_set_is_noticed_before_a_training(
@@ -120,6 +151,48 @@ def test_fixes_are_applied_one_by_one_and_shown_again(service: Service, doubtful
     assert trained_on(service, screen.stdout)["columns"][0]["missing"] == 5
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sentinel of `doubtful`, and a category whose spellings differ: read as one."""
+    path = tmp_path_factory.mktemp("mixed") / "weather.csv"
+    rows = [
+        f"{-999 if i % 17 == 3 else f'{i * 7 % 31}.5'},{('Neubau', 'neubau', 'Altbau')[i % 3]},"
+        f"{i * i % 53 / 4}"
+        for i in range(80)
+    ]
+    path.write_text("\n".join(["temperature,Art,y", *rows, ""]))
+    return path
+
+
+def test_what_undoes_a_reading_is_marked_and_no_fix(service: Service, mixed: Path) -> None:
+    train = ["train", str(mixed), "--target", "y", "--no-follow", *TINY]
+    screen = at_terminal(*train, url=service.url, typed="f\ny\n\n")
+    assert screen.returncode == 0, screen.text
+    assert screen.text.count("Apply?") == 1
+    lines = [line.strip() for line in screen.text.splitlines()]
+    undoing = [line for line in lines if line.endswith("--column Art --format exact")]
+    assert undoing
+    assert all(line.startswith("if that is wrong: credence datasets fix") for line in undoing)
+    assert "Train? [Y/n]: " in screen.text  # the second time there is nothing to fix
+    levels = trained_on(service, screen.stdout)["columns"][1]["levels"]
+    assert sorted(levels) == ["Altbau", "Neubau"]
+
+
+def test_a_finding_that_is_chosen_by_number_says_what_it_does(
+    service: Service, mixed: Path
+) -> None:
+    uploaded = credence("datasets", "upload", str(mixed), "--json", url=service.url)
+    dataset = json.loads(uploaded.stdout)
+    codes = [finding["code"] for finding in dataset["findings"]]
+    case, sentinel = (str(codes.index(code) + 1) for code in ("case", "sentinel"))
+    chosen = ["--finding", case, "--finding", sentinel]
+    done = credence("datasets", "fix", dataset["id"], *chosen, url=service.url)
+    assert done.stderr.splitlines() == [
+        f"finding {case}: undoes how the table was read: Art: format exact",
+        f"finding {sentinel}: temperature: missing -999",
+    ]
+
+
 def test_yes_does_not_ask(service: Service, doubtful: Path) -> None:
     train = ["train", str(doubtful), "--target", "y", "--no-follow", "--yes", *TINY]
     screen = at_terminal(*train, url=service.url, typed="")
@@ -158,10 +231,9 @@ def test_a_fix_names_a_column_or_a_finding(
 
 
 def test_fixes_of_one_column_are_merged() -> None:
-    columns: dict[str, ColumnFix] = {}
-    merge(columns, [{"name": "a", "missing": ["-"]}, {"name": "b", "use": False}])
-    merge(columns, [{"name": "a", "type": "number", "missing": ["-999"]}])
-    assert list(columns.values()) == [
+    first = {"columns": [{"name": "a", "missing": ["-"]}, {"name": "b", "use": False}]}
+    second = {"columns": [{"name": "a", "type": "number", "missing": ["-999"]}]}
+    assert joined([first, second])[0] == [
         {"name": "a", "type": "number", "missing": ["-", "-999"]},
         {"name": "b", "use": False},
     ]

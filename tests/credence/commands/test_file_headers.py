@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from credence.commands.file_headers import column_names, names_without
+from credence.commands.files.headers import column_names, names_without
 from credence.types import ReadingOptions
 
 

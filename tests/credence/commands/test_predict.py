@@ -3,7 +3,10 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +14,7 @@ import pytest
 
 from credence.client.arrow import Column, from_stream, to_stream
 from credence.client.prediction import Prediction
-from credence.commands.prediction_files import write_csv
+from credence.commands.files.predictions import write_csv
 from credence.commands.prediction_table import print_prediction
 from credence.types import Version
 from tests.credence.running import CREDENCE, Service, credence, environment
@@ -31,6 +34,24 @@ def test_a_pipe_gets_csv_with_a_line_per_row(service: Service) -> None:
         assert parts == pytest.approx(float(row["total_variance"]))
         assert float(row["lower_0.5"]) < float(row["mean"]) < float(row["upper_0.5"])
     assert "not features, ignored: y" in done.stderr
+
+
+def test_columns_of_the_rows_are_kept_to_join_on(service: Service) -> None:
+    rows = "number,kind,x0,x1,y\n007,odd,0.5,1.0,9\n=1+1,even,,2.0,9\n"
+    done = credence(
+        "predict", "small", "--id", "number", "--keep", "y", url=service.url, stdin=rows
+    )
+    assert done.returncode == 0, done.stderr
+    header, *lines = csv.reader(io.StringIO(done.stdout))
+    assert header[:3] == ["number", "y", "mean"]
+    assert [line[:2] for line in lines] == [["007", "9"], ["'=1+1", "9"]]
+    assert "ignored" not in done.stderr
+    whole = ["predict", "small", "--with-inputs", "--format", "table"]
+    shown = credence(*whole, url=service.url, stdin=rows).stdout
+    assert re.search(r"row\s+number\s+kind\s+x0\s+x1\s+y\s+mean", shown.replace("\n", " "))
+    wrong = credence("predict", "small", "--id", "nubmer", url=service.url, stdin=rows)
+    assert wrong.returncode == 1
+    assert "did you mean 'number'?" in wrong.stderr
 
 
 def test_rows_are_marked_that_are_strange_or_too_uncertain(service: Service) -> None:
@@ -78,19 +99,40 @@ def test_probabilities_quantiles_and_densities_are_columns(service: Service) -> 
 def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(ROWS)
-    terminal, stdout = pty.openpty()
-    env = environment(CREDENCE_URL=service.url, COLUMNS="160", TERM="dumb")
     asked = ["--exceeds", "0.5", "--quantile", "0.1", "--density", "64"]
     drawn = ["--sampler", "monte_carlo", "--samples", "100"]
-    command = [*CREDENCE, "predict", "small", str(path), *asked, *drawn]
-    subprocess.run(command, env=env, stdout=stdout, stdin=subprocess.DEVNULL, check=True)
-    shown = os.read(terminal, 10_000).decode()
-    os.close(stdout)
-    os.close(terminal)
+    shown = on_terminal(service, "predict", "small", str(path), *asked, *drawn)
     assert "small version 1, 0% pruned, 100 samples" in shown
     assert {"aleatoric", "90%", "interval", "above", "quantile", "density"} <= set(shown.split())
     assert "█" in shown
     assert "!" in shown
+    strips = [
+        line
+        for line in on_terminal(service, "predict", "small", str(path)).splitlines()
+        if "●" in line
+    ]
+    assert len(strips) == 3
+    assert all("─" in line for line in strips)
+
+
+def on_terminal(service: Service, *arguments: str) -> str:
+    """What a command prints on a terminal of 160 characters."""
+    terminal, stdout = pty.openpty()
+    env = environment(CREDENCE_URL=service.url, COLUMNS="160", LINES="50", TERM="dumb")
+    command = [*CREDENCE, *arguments]
+    with subprocess.Popen(command, env=env, stdout=stdout, stdin=subprocess.DEVNULL) as running:
+        os.close(stdout)
+        shown = b"".join(_read(terminal))
+    os.close(terminal)
+    assert running.returncode == 0
+    return shown.decode()
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    """All that is printed: a terminal gives 4 kB at a time, and an error at the end."""
+    with suppress(OSError):
+        while part := os.read(terminal, 10_000):
+            yield part
 
 
 def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:

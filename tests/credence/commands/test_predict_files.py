@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from credence import Client
 from credence.cli import app
-from credence.commands.row_files import BadRows, format_of, open_rows
+from credence.commands.files.rows import BadRows, format_of, open_rows
 from credence.types import Feature, Version
 from tests.credence.running import CREDENCE, Service, environment
 

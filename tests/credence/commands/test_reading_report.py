@@ -2,12 +2,15 @@
 
 import io
 import shlex
-from typing import Any
+from typing import Any, get_type_hints
 
+import pytest
 from rich.console import Console
 
-from credence.commands.reading_report import fix_command, print_dataset
-from credence.types import Dataset
+from credence.commands.parameters import in_options
+from credence.commands.reading_report import describe_reading, fix_command, print_dataset
+from credence.fixes import describe
+from credence.types import Dataset, ReadingOptions
 
 COLUMNS: list[Any] = [
     {"name": "price", "type": "number", "missing": 1, "min": 1.0, "max": 3.0, "mean": 2.0,
@@ -21,11 +24,12 @@ MOSTLY: Any = {
     "code": "mostly_numeric", "column": "price", "severity": "warning",
     "message": "price: 1 of 4 values is no number and counts as missing", "rows": 1,
     "examples": [{"line": 1235, "value": "-"}],
-    "fix": {"columns": [{"name": "price", "type": "category"}]},
+    "fix": {"columns": [{"name": "price", "type": "category"}]}, "advised": False,
 }  # fmt: skip
 LEAK: Any = {
     "code": "leak", "column": "id", "severity": "error", "message": "id tells the target",
     "rows": 4, "examples": [], "fix": {"columns": [{"name": "id", "use": False}]},
+    "advised": True,
 }  # fmt: skip
 NAMES: Any = {
     "code": "names", "column": None, "severity": "info", "message": "two columns are named x",
@@ -70,11 +74,49 @@ def test_findings_come_by_severity_with_numbers_lines_and_commands() -> None:
         "",
         "1 warning",
         "2  price: 1 of 4 values is no number and counts as missing (line 1235)",
-        "credence datasets fix ds_1 --column price --type category",
+        "if that is wrong: credence datasets fix ds_1 --column price --type category",
         "",
         "Also",
         "1  two columns are named x",
     ]
+
+
+def test_a_number_in_a_command_is_said_in_words() -> None:
+    fix = {"columns": [{"name": name, "use": True} for name in ("id", "Art")]}
+    both: Any = {**NAMES, "code": "identifier", "message": "two are identifiers", "fix": fix}
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_dataset({**DATASET, "findings": [both]}, console)
+    assert [line.strip() for line in console.export_text().splitlines()[-3:]] == [
+        "1  two are identifiers",
+        "if that is wrong: credence datasets fix ds_1 --finding 1",
+        "which does: id: use as a feature; Art: use as a feature",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ("if the examples look wrong, encoding= sets another", "wrong, --encoding sets another"),
+        ("2 lines above the table left out ('a'): skip= sets how many", ": --skip sets how many"),
+        ("set header=false if that row is data", "set --no-header if that row is data"),
+        ("set header=true if it holds the names", "set --header if it holds the names"),
+        ("quote= sets another, and quote=none takes", "--quote sets another, and --quote none"),
+        ("one cell is 'skip=3'", "one cell is 'skip=3'"),
+        ("GET /x?header=true", "GET /x?header=true"),
+    ],
+)
+def test_a_parameter_of_a_request_is_named_as_an_option(said: str, printed: str) -> None:
+    assert printed in in_options(said)
+
+
+def test_every_parameter_is_an_option_of_the_command_line() -> None:
+    told = get_type_hints(ReadingOptions)
+    assert in_options(" ".join(f"{name}=" for name in told)) == " ".join(f"--{n}" for n in told)
+
+
+def test_one_line_is_no_lines() -> None:
+    for lines, said in ((1, "1 line skipped"), (2, "2 lines skipped")):
+        assert said in describe_reading({**DATASET, "reading": {"skip": lines}})
 
 
 def test_a_wide_table_is_cut_before_a_training() -> None:
@@ -96,5 +138,16 @@ def test_the_command_says_exactly_the_fix() -> None:
     ]  # fmt: skip
     two = {"columns": [{"name": "a", "use": False}, {"name": "b", "use": False}]}
     assert fix_command("ds_1", 3, two, "y") == "credence datasets fix ds_1 --finding 3 --target y"
+    levels = {"Muenich": "Munich", "Berln": "Berlin"}
+    merged = {"columns": [{"name": "city", "levels": levels}]}
+    assert fix_command("ds_1", 3, merged) == (
+        "credence datasets fix ds_1 --column city --merge Muenich=Munich --merge Berln=Berlin"
+    )
+    sign = {"columns": [{"name": "city", "levels": {"a=b": "c"}}]}
+    assert fix_command("ds_1", 3, sign) == "credence datasets fix ds_1 --finding 3"
+    copies = {"options": {"unique_rows": True}}
+    assert fix_command("ds_1", 3, copies) == "credence datasets fix ds_1 --unique-rows"
+    assert describe(merged) == "city: 'Muenich' read as 'Munich', 'Berln' read as 'Berlin'"
+    assert describe(copies) == "the file: leave out rows that equal an earlier one"
     none = {"columns": [{"name": "a", "missing": []}]}
     assert fix_command("ds_1", 3, none) == "credence datasets fix ds_1 --finding 3"

@@ -2,8 +2,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from credence.commands import row_files
-from credence.commands.row_files import BadRows, Rows, read_lines
+from credence.commands.files import rows
+from credence.commands.files.rows import BadRows, Rows, read_lines
 from credence.types import Feature, Json
 
 FEATURES: list[Feature] = [
@@ -41,7 +41,7 @@ def test_other_columns_are_named_and_left_out() -> None:
 
 
 def test_batches_keep_the_order_and_are_read_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_files, "ROWS_PER_READ", 2)
+    monkeypatch.setattr(rows, "ROWS_PER_READ", 2)
 
     def lines() -> Iterator[str]:
         yield from ["size,new,kind", "1,1,a", "2,1,a", "3,1,a"]

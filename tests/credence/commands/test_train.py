@@ -1,5 +1,6 @@
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,13 @@ import pytest
 import typer
 
 from core.names import model_name_of
+from credence.commands.options import column_list
+from credence.commands.setting_names import check_settings
 from credence.commands.train import assign, build_request, named_target, parse_setting
+from credence.train_settings import CompareBody
 from credence.types import Json
-from tests.credence.running import Service, credence
+from tests.credence.commands.test_before_training import unwrapped
+from tests.credence.running import CREDENCE, Service, credence, environment
 
 TINY = ["--hidden", "4", "--epochs", "2", "--set", "pruning=[0.5]"]
 
@@ -25,6 +30,52 @@ def test_settings_are_json_or_else_text() -> None:
 def test_bounds_are_set_beside_the_name_of_the_target() -> None:
     request = build_request({"target": "y"}, ["target.lower=0", "target.integer=true"])
     assert request == {"target": {"name": "y", "lower": 0, "integer": True}}
+
+
+NOBODY = "http://127.0.0.1:1"  # a command that asks it ends with 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--task", "regresion"], "did you mean 'regression'?"),
+        (["--method", "swga"], "did you mean 'swag'?"),
+        (["--likelihood", "studnet"], "did you mean 'student'?"),
+        (["--effort", "quik"], "did you mean 'quick'?"),
+        (["--features", "x0,knid"], "no column 'knid': did you mean 'kind'?"),
+        (["--groups", "knd"], "no column 'knd': did you mean 'kind'?"),
+        (["--set", "training.epocs=3"], "unknown setting 'epocs': did you mean 'epochs'?"),
+        (["--set", "method.kind=swga"], "method.kind: unknown value 'swga': did you mean 'swag'?"),
+        (["--taks", "regression"], "--task"),
+    ],
+)
+def test_a_slip_is_named_before_anything_is_uploaded(
+    table: Path, options: list[str], said: str
+) -> None:
+    done = credence("train", str(table), "--target", "y", *options, url=NOBODY)
+    assert done.returncode == 2
+    assert said in unwrapped(done.stderr)
+
+
+def test_what_is_like_nothing_known_is_left_to_the_service() -> None:
+    check_settings({"training": {"quantum": 1}, "pruning": [0.5], "metadata": {"epocs": 1}})
+    with pytest.raises(typer.BadParameter, match="did you mean 'swag'"):
+        check_settings({"methods": ["bbb", "swga"]}, CompareBody)
+    check_settings(
+        {"methods": ["bbb", {"kind": "swag"}], "out_of_distribution": "ds_1"}, CompareBody
+    )
+
+
+def test_features_are_separated_by_commas_or_given_once_each() -> None:
+    assert column_list(["a, b", '"c,d"']) == ["a", "b", "c,d"]
+    assert column_list([]) is None
+
+
+def test_the_words_of_an_option_are_completed() -> None:
+    words = "credence train x.csv --method s"
+    env = environment(COMP_WORDS=words, COMP_CWORD="4", _CREDENCE_COMPLETE="complete_bash")
+    done = subprocess.run(CREDENCE, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["swag", "sgld"]
 
 
 def test_several_targets_become_one_model(service: Service, tmp_path: Path) -> None:
@@ -89,7 +140,9 @@ def test_a_file_becomes_a_model(service: Service, table: Path) -> None:
 
 
 def test_no_follow_prints_the_job_for_the_next_command(service: Service, table: Path) -> None:
-    options = ["--target", "y", "--name", "later", "--no-follow", *TINY]
+    options = ["--target", "y", "--name", "later", "--no-follow", "--hidden", "4", "--epochs", "2"]
+    options += ["--task", "regression", "--method", "map", "--features", "x1,kind"]
+    options += ["--likelihood", "homoscedastic"]
     done = credence("train", str(table), *options, url=service.url)
     job = done.stdout.strip()
     assert done.returncode == 0, done.stderr
@@ -98,7 +151,12 @@ def test_no_follow_prints_the_job_for_the_next_command(service: Service, table: 
     assert watched.returncode == 0, watched.stderr
     assert "later version 1" in watched.stdout
     shown = credence("jobs", "show", job, "--json", url=service.url)
-    assert json.loads(shown.stdout)["request"]["network"]["hidden"] == [4]
+    request = json.loads(shown.stdout)["request"]
+    assert request["network"]["hidden"] == [4]
+    assert request["task"] == "regression"
+    assert request["method"]["kind"] == "map"
+    assert [feature["name"] for feature in request["features"]] == ["x1", "kind"]
+    assert request["likelihood"] == "homoscedastic"
 
 
 def test_a_refused_request_exits_with_1_and_names_the_field(service: Service, table: Path) -> None:

@@ -13,8 +13,10 @@ OVERRIDDEN = {
     "connection_lost": "(self, exc: 'Exception | None') -> 'None'",
     "connection_made": "(self, transport: 'asyncio.Transport') -> 'None'",
     "data_received": "(self, data: 'bytes') -> 'None'",
+    "on_header": "(self, name: 'bytes', value: 'bytes') -> 'None'",
     "on_headers_complete": "(self) -> 'None'",
     "on_message_begin": "(self) -> 'None'",
+    "on_message_complete": "(self) -> 'None'",
     "on_response_complete": "(self) -> 'None'",
     "pause_writing": "(self) -> 'None'",
     "resume_writing": "(self) -> 'None'",
@@ -25,31 +27,49 @@ def test_as_many_are_admitted_as_are_answered_in_time() -> None:
     """Ten milliseconds each: of two seconds' worth, the 201st is one too many."""
     limit = ConcurrencyLimit(max_seconds=2.0)
     for _ in range(MAX_REQUESTS - 1):
-        limit.enter(0.0)
-    assert not limit.is_reached, "no pace is known yet"
-    limit.enter(0.0)
-    assert limit.is_reached
+        limit.enter(0.0, "one")
+    assert not limit.is_reached("one"), "no pace is known yet"
+    limit.enter(0.0, "one")
+    assert limit.is_reached("one")
     for i in range(1, MAX_REQUESTS - 200 + 1):
-        limit.leave(0.01 * i)
+        limit.leave(0.01 * i, "one")
     assert 1.99 < limit.wait_seconds < 2.01
     for _ in range(2):
-        limit.enter(8.0)
-    assert limit.is_reached
+        limit.enter(8.0, "one")
+    assert limit.is_reached("one")
     for _ in range(4):
-        limit.leave(8.0)
-    assert not limit.is_reached
+        limit.leave(8.0, "one")
+    assert not limit.is_reached("one")
 
 
 def test_few_are_always_admitted() -> None:
     limit = ConcurrencyLimit(max_seconds=0.1)
     for _ in range(MIN_REQUESTS + 31):
-        limit.enter(0.0)
+        limit.enter(0.0, "one")
     for i in range(32):
-        limit.leave(float(i))
+        limit.leave(float(i), "one")
     assert limit.wait_seconds > 50
-    assert not limit.is_reached
-    limit.enter(32.0)
-    assert limit.is_reached
+    assert not limit.is_reached("one")
+    limit.enter(32.0, "one")
+    assert limit.is_reached("one")
+
+
+def test_there_is_room_for_whoever_has_nothing_in_flight() -> None:
+    """Ten milliseconds each: one caller has two seconds' worth, and the next one some, too."""
+    limit = ConcurrencyLimit(max_seconds=2.0)
+    for _ in range(MAX_REQUESTS):
+        limit.enter(0.0, "greedy")
+    assert limit.is_reached("greedy")
+    assert not limit.is_reached("polite"), "nobody knows the pace yet"
+    for i in range(1, MAX_REQUESTS - 250 + 1):
+        limit.leave(0.01 * i, "greedy")
+    assert limit.is_reached("greedy"), "250 in flight, 2.5 s"
+    assert not limit.is_reached("polite")
+    for _ in range(75):
+        limit.enter(8.0, "polite")
+    assert not limit.is_reached("polite")
+    limit.enter(8.0, "polite")
+    assert limit.is_reached("polite"), "326 in flight, 76 of them twice: 4.02 s"
 
 
 def test_uvicorn_calls_what_the_connection_overrides() -> None:

@@ -11,7 +11,7 @@ import pytest
 from httpx_sse import connect_sse
 
 from credence.client import Client
-from credence.serving.api_thread import SILENT_PEER_SECONDS, listen
+from credence.serving.listener import SILENT_PEER_SECONDS, listen
 from tests.credence.running import serving
 from tests.credence.serving.test_serve import STOP_SECONDS, start_long_job
 
@@ -39,7 +39,7 @@ def test_streams_do_not_hold_up_sigterm_and_go_on_at_the_next_start(
         address = httpx.URL(service.url)
         with socket.create_connection((address.host, address.port)) as idle:
             path = f"/jobs/{job}/events"
-            request = f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
+            request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
             idle.sendall(request.encode())
             since = {"Last-Event-ID": str(heard[-1][0])}
             http = httpx.Client(base_url=service.url, timeout=60)
@@ -55,7 +55,9 @@ def test_streams_do_not_hold_up_sigterm_and_go_on_at_the_next_start(
     with serving(tmp_path, "api") as service, Client(service.url) as client:
         client.cancel(job)
         heard += heard_after(service.url, job, heard[-1][0])
-        listed = httpx.get(f"{service.url}/jobs/{job}/events?limit=1000").json()["data"]
+        listed = httpx.get(f"{service.url}/jobs/{job}/events?limit=1000", timeout=120).json()[
+            "data"
+        ]
     assert [number for number, _ in heard] == list(range(1, len(listed) + 1))
     assert [json.loads(data) for _, data in heard] == listed
     statuses = [event["status"] for event in listed if event["type"] == "state"]

@@ -21,7 +21,8 @@ from tests.core.redis_server import running_redis
 from tests.credence.running import credence, serving
 
 PATHS = (
-    "/models", "/jobs", "/datasets", "/openapi.json", "/metrics", "/health/ready", "/docs",
+    "/models", "/jobs", "/datasets", "/webhooks", "/audit", "/ui/webhooks",
+    "/openapi.json", "/metrics", "/health/ready", "/docs",
     "/v2/models/none", "/nowhere",
 )  # fmt: skip
 
@@ -48,6 +49,7 @@ def settings(planted: dict[str, str], tmp_path: Path) -> Iterator[dict[str, str]
             "AWS_ACCESS_KEY_ID": "AKIAPLANTED",
             "AWS_SECRET_ACCESS_KEY": planted["aws"],
             "CREDENCE_LOG_LEVEL": "debug",
+            "CREDENCE_WEBHOOKS": "hooks.example.org",
         }
 
 
@@ -69,6 +71,15 @@ def asked(url: str, planted: dict[str, str]) -> Iterator[str]:
             yield f"{answer.status_code} {answer.headers} {answer.text}"
 
 
+def webhook_secret(url: str, key: str) -> str:
+    """Of a new webhook: the one response that has it."""
+    body = {"url": "https://hooks.example.org/a", "events": ["job.failed"]}
+    made = httpx.post(
+        f"{url}/webhooks", json=body, headers={"Authorization": f"Bearer {key}"}, timeout=120
+    )
+    return str(made.json()["secret"])
+
+
 @pytest.mark.slow
 def test_no_secret_comes_out(
     settings: dict[str, str], planted: dict[str, str], tmp_path: Path
@@ -79,6 +90,7 @@ def test_no_secret_comes_out(
     with serving(tmp_path, "api", **settings) as service:
         _, planted["made"] = Keys(database).create("me", Scope.TRAIN)
         database.dispose()
+        planted["webhook"] = webhook_secret(service.url, planted["admin"])
         told["answers"] = "\n".join(asked(service.url, planted))
         told["command line"] = " ".join(psutil.Process(service.process.pid).cmdline())
         server = settings["CREDENCE_BROKER_URL"].partition("@")[2]

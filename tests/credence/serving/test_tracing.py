@@ -49,7 +49,7 @@ def service(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> I
 def job(service: Service) -> dict[str, Any]:
     """A training job, asked for with a request id and as part of a caller's trace."""
     headers = {"X-Request-ID": "request-7", "traceparent": f"00-{TRACE}-{CALLER}-01"}
-    answer = httpx.post(f"{service.url}/train", json=TRAIN, headers=headers)
+    answer = httpx.post(f"{service.url}/train", json=TRAIN, headers=headers, timeout=120)
     assert answer.status_code == 202, answer.text
     with Client(service.url) as client:
         done = client.wait(answer.json()["id"], poll_seconds=0.1)
@@ -102,7 +102,9 @@ def test_chunks_carry_the_request_that_asked_for_them(
 ) -> None:
     headers = {"X-Request-ID": "request-8"}
     body = {"model": "line", "dataset": job["request"]["dataset"], "chunk_rows": 20, "samples": 10}
-    answer = httpx.post(f"{service.url}/predict/batch", json=body, headers=headers).json()
+    answer = httpx.post(
+        f"{service.url}/predict/batch", json=body, headers=headers, timeout=120
+    ).json()
     with Client(service.url) as client:
         assert client.wait(answer["id"], poll_seconds=0.1)["status"] == "succeeded"
     started = {"request_id": "request-8", "message": "job started", "kind": "chunk"}
@@ -138,7 +140,7 @@ def test_a_prediction_shows_its_stages(
     service: Service, collector: Collector, job: dict[str, Any]
 ) -> None:
     body = {"model": "line", "inputs": [[1.0], [2.0]], "samples": 30}
-    answer = httpx.post(f"{service.url}/predict", json=body)
+    answer = httpx.post(f"{service.url}/predict", json=body, timeout=120)
     assert answer.status_code == 200, answer.text
     request = eventually(lambda: collector.named("POST /predict"))
     wanted = {"decode", "queue", "compute", "encode"}
@@ -157,7 +159,9 @@ def test_an_error_is_told_without_the_callers_words(
     service: Service, collector: Collector, job: dict[str, Any]
 ) -> None:
     wrong = TRAIN | {"data": {"columns": {"x": [SECRET] * 30, "y": [1.0] * 30}}, "target": "y"}
-    answer = httpx.post(f"{service.url}/predict", json={"model": "line", "inputs": [[SECRET]]})
+    answer = httpx.post(
+        f"{service.url}/predict", json={"model": "line", "inputs": [[SECRET]]}, timeout=120
+    )
     assert answer.status_code == 422
     refused = eventually(
         lambda: [
@@ -167,13 +171,13 @@ def test_an_error_is_told_without_the_callers_words(
         ]
     )
     assert not refused.failed  # the caller's fault, not the server's
-    httpx.post(f"{service.url}/train", json=wrong)
+    httpx.post(f"{service.url}/train", json=wrong, timeout=120)
     assert SECRET not in repr(collector.spans)
 
 
 def test_health_checks_are_not_traced(service: Service, collector: Collector) -> None:
-    httpx.get(f"{service.url}/health/live")
-    httpx.get(f"{service.url}/models")
+    httpx.get(f"{service.url}/health/live", timeout=120)
+    httpx.get(f"{service.url}/models", timeout=120)
     wait_until(lambda: collector.named("GET /models"))
     assert not [span for span in collector.spans if "health" in span.name]
 
@@ -183,7 +187,7 @@ def test_a_collector_that_is_away_is_told_once_and_harms_nobody(tmp_path: Path) 
     with serving(tmp_path, "api", OTEL_EXPORTER_OTLP_ENDPOINT=away, **FAST,
                  OTEL_EXPORTER_OTLP_TIMEOUT="1") as service:  # fmt: skip
         for _ in range(5):
-            assert httpx.get(f"{service.url}/models").status_code == 200
+            assert httpx.get(f"{service.url}/models", timeout=120).status_code == 200
             time.sleep(0.5)
         started = time.monotonic()
         service.process.terminate()

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
+from models.explanation import importance
 from models.explanation.dependence import associate, find_dependent
-from models.explanation.importance import affordable_rows, measure_importance
+from models.explanation.importance import (
+    MIN_ROWS,
+    affordable_background,
+    affordable_rows,
+    measure_importance,
+)
 from models.tabular.model import TabularModel
 from tests.models.explanation.fitting import table
 
@@ -45,6 +51,30 @@ def _levels(values: np.ndarray) -> np.ndarray:
 def test_few_held_out_rows_measure_nothing(regression: TabularModel) -> None:
     assert affordable_rows(regression, 5) == 5
     assert measure_importance(regression, regression.encode(table())[:5], table()) == {}
+
+
+def test_few_numbers_cost_rows_first_and_background_rows_then(
+    regression: TabularModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explainer = regression.explainer
+    assert explainer is not None
+    columns = table()
+    held_out = regression.encode(columns)
+    background = affordable_background(regression, affordable_rows(regression, len(held_out)))
+    assert background is not None
+    assert len(background) >= explainer.pairs, "of a narrow table nothing is left out"
+    numbers = regression.network.layout.members * regression.network.num_outputs
+    per_row = (explainer.evaluations + 1) * numbers
+    monkeypatch.setattr(importance, "_NUMBERS", 12 * per_row)
+    assert affordable_rows(regression, len(held_out)) == 12
+    monkeypatch.setattr(importance, "_NUMBERS", 2 * per_row)
+    assert affordable_rows(regression, len(held_out)) == MIN_ROWS
+    fewer = affordable_background(regression, MIN_ROWS)
+    assert fewer is not None
+    assert len(fewer) == pytest.approx(explainer.pairs / 4, abs=1)  # 2 of 8 rows
+    found = measure_importance(regression, held_out, columns)
+    assert found["rows"] == MIN_ROWS
+    assert found["features"][0]["name"] == "a"
 
 
 def test_association_of_numbers_is_the_size_of_r() -> None:

@@ -104,6 +104,21 @@ def test_paths_of_all_members_are_among_the_draws(mixed: Forecaster) -> None:
     assert np.isfinite(few.mean).all()
 
 
+def test_a_forecast_pauses_at_each_step_and_what_runs_meanwhile_changes_nothing(
+    mixed: Forecaster,
+) -> None:
+    columns, options = sales(108), mixed.resolve(PredictOptions(samples=20, seed=3, horizon=4))
+    history, others = mixed.read(columns, None, options), []
+
+    def pause() -> None:
+        others.append(mixed.predict(columns, PredictOptions(samples=10, seed=5)).mean)
+
+    found = mixed.predict_pausing(history, options, pause)
+    assert len(others) >= 4
+    assert all((one == others[0]).all() for one in others)
+    np.testing.assert_array_equal(found.mean, mixed.predict_rows(history, options).mean)
+
+
 def test_missing_values_before_the_window_are_taken(mixed: Forecaster) -> None:
     holes = sales(108)
     holes["sales"] = holes["sales"].copy()

@@ -179,6 +179,23 @@ def test_the_next_token_is_the_plain_average_with_its_entropies(
         assert found.entropy["epistemic"][row] == pytest.approx(total - aleatoric, abs=1e-6)
 
 
+def test_a_text_pauses_in_each_window_and_what_runs_meanwhile_changes_nothing(
+    ensemble: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prediction, "_WINDOW_STEPS", 2)
+    x, options = ensemble.encode(column(TEXTS)), PredictOptions(samples=3, seed=3)
+    others: list[float] = []
+
+    def pause() -> None:
+        others.extend(ensemble.predict(column(TEXTS[:1]), options).log_likelihood)
+
+    found = ensemble.predict_pausing(x, options, pause)
+    assert len(others) >= (x.shape[1] - 1) // 2
+    assert set(others) == {others[0]}
+    alone = ensemble.predict_rows(x, options)
+    np.testing.assert_array_equal(found.log_likelihood, alone.log_likelihood)
+
+
 @pytest.mark.parametrize("method", [None, DropoutConfig(kind="mc_dropout", rate=0.3)])
 def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
     method: Any, monkeypatch: pytest.MonkeyPatch

@@ -11,9 +11,9 @@ from models.prediction.answers import exceeds
 from models.prediction.answers.exceeds import Exceedance
 from models.prediction.influence import ERROR
 from models.prediction.mc_error import worst_error
-from models.prediction.options import Density, PredictOptions
+from models.prediction.options import Costs, Density, PredictOptions
 from models.prediction.predictive import GaussianMixture
-from models.prediction.work import values_per_sample
+from models.prediction.work import values_per_row, values_per_sample
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 MEANS = torch.tensor([[0.0, 1.0], [2.0, 5.0]], dtype=torch.float64)
@@ -131,7 +131,27 @@ def test_a_wanted_accuracy_is_that_of_probabilities_and_quantiles_too() -> None:
         (PredictOptions(quantiles=tuple(i / 100 for i in range(1, 100))), 17),
         (PredictOptions(density=Density(64)), 6),
         (PredictOptions(density=Density(512), samples=1), 1024),
+        (PredictOptions(intervals=tuple(i / 17 for i in range(1, 17))), 6),
+        (PredictOptions(return_draws=True), 2),
+        (PredictOptions(return_mc_errors=True), 1),
     ],
 )
 def test_answers_count_as_work(options: PredictOptions, work: int) -> None:
     assert abs(values_per_sample(options) - work) <= 1
+
+
+def test_actions_and_draws_of_classes_count_as_work() -> None:
+    costs = Costs(matrix=((1.0,) * 50,) * 20)
+    assert values_per_sample(PredictOptions(), 50) == 1
+    assert values_per_sample(PredictOptions(target_mc_error=0.1), 50) == 3
+    assert values_per_sample(PredictOptions(costs=costs), 50) == 3
+    assert values_per_sample(PredictOptions(return_draws=True), 50) == 26
+
+
+def test_the_numbers_of_an_answer_are_counted() -> None:
+    options = PredictOptions(
+        samples=30, return_draws=True, intervals=(0.5, 0.9), exceeds=(1.0,), quantiles=(0.1, 0.2)
+    )
+    assert values_per_row(options) == 30 + 2 * 2 * 2 + 1 + 2
+    assert values_per_row(PredictOptions(density=Density(64), intervals=())) == 128
+    assert values_per_row(options, classes=3) == 3 + 3 * 30

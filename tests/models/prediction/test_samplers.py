@@ -195,6 +195,20 @@ def test_a_target_error_is_met_or_all_samples_are_used(model: TabularModel) -> N
     assert capped.samples == 100
 
 
+def test_while_a_target_error_is_sampled_for_there_are_pauses(model: TabularModel) -> None:
+    """Rows in blocks give what all rows give, but for the rounding of products of other sizes."""
+    asked = PredictOptions(samples=5_000, sampler="monte_carlo", target_mc_error=1e-9)
+    x, pauses = model.encode(_columns(60, 3)), [0]
+
+    def pause() -> None:
+        pauses[0] += 1
+
+    found = model.predict_pausing(x, asked, pause)
+    assert pauses[0] >= 60 * 5_000 / 2**17
+    whole = model.predict_rows(x, replace(asked, target_mc_error=None))
+    np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-4, atol=1e-5)
+
+
 def test_one_model_serves_any_number_of_threads(model: TabularModel) -> None:
     """Different questions at once, among them such that draw and forget noise."""
     asked = [{"seed": i % 5, "samples": 20 + i % 3, "prune": 0.9 * (i % 2)} for i in range(48)]

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from models.config import BBBConfig, KLConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.exceptions import InvalidData, Stopped
+from models.exceptions import Diverged, InvalidData, Stopped
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
 from models.tabular.candidates import first_candidate
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.tabular.race import joined
+from models.tabular.race import Race, joined
 from models.training.progress import ProgressReporter
 from models.training.recipe import resolve
 from models.training.stages import Fitting, StageRunner
@@ -104,6 +104,46 @@ def test_a_version_tells_what_was_tried(skewed: TabularModel) -> None:
     assert all(f"on the scale {scale}" in note for note in stated), "notes name the chosen scale"
 
 
+def test_prices_with_slips_of_one_digit_are_learned() -> None:
+    """Whole numbers whose interval is narrower than float32: the gradient was NaN."""
+    columns = _skewed(200, 3)
+    prices = np.round(100_000 * columns["y"], -4)
+    columns["y"] = prices * np.where(np.arange(200) < 3, 10.0, 1.0)
+    model = _train(columns)
+    answer = model.predict({"x": columns["x"]}, PredictOptions())
+    assert answer.is_finite
+    assert not any("dropped" in note for note in model.notes)
+
+
+@pytest.mark.training
+def test_a_candidate_that_diverges_is_dropped_and_said() -> None:
+    problem, said = _problem(_skewed(60, 2)), []
+    stages = replace(_stages(), reporter=ProgressReporter(100, said.append))
+    race = Race(problem, stages)
+    endless = _candidate(problem).with_part(kl_weight=1e40)  # beyond float32: the loss is infinite
+    assert race._try(problem, endless) is None
+    model, _ = race.run()
+    (note,) = [note for note in model.notes if "was dropped" in note]
+    assert note.startswith(f"{endless.name} was dropped: training diverged at step 0: the ")
+    assert model.selection["note"].endswith(note)
+    assert endless.name not in [one["name"] for one in model.selection["candidates"]]
+    assert [one.stage for one in said if not one.metrics] == ["candidate-0-diverged"]
+
+
+def test_a_race_of_which_all_candidates_diverge_fails_with_advice() -> None:
+    wild = replace(QUICK, optimizer="sgd", learning_rate=1e30, gradient_clip=1e30)
+    with pytest.raises(Diverged, match=r"or lower training\.learning_rate, which was 1e\+30"):
+        _train(_skewed(60, 2), training=wild)
+
+
+def test_a_learning_rate_is_that_of_each_candidate() -> None:
+    own = TrainingConfig(learning_rate=0.001, optimizer="sgd", schedule="cosine")
+    training = _resolve(_skewed(60, 2), training=own).training
+    assert training.folds is not None
+    assert (training.learning_rate, training.schedule) == (0.001, "cosine")
+    assert _resolve(_skewed(60, 2), training=TrainingConfig(epochs=5)).training.folds is None
+
+
 def test_useless_features_and_noise_cost_little() -> None:
     model = _train(_two_classes(800, 0))
     fresh = _two_classes(4_000, 1)
@@ -145,6 +185,37 @@ def test_a_member_does_not_learn_from_its_own_fold() -> None:
     same = [bool(torch.equal(a, b)) for a, b in zip(first, second, strict=True)]
     assert same[0]
     assert not any(same[1:])
+
+
+@pytest.mark.training
+def test_candidates_that_give_the_same_network_are_fitted_once() -> None:
+    """Categories have no pieces: "piecewise" and "plain" are the same network then."""
+    labels = np.array(["a", "b", "c"], dtype=object)
+    random = np.random.default_rng(0)
+    columns = {"x": labels[random.integers(0, 3, 60)], "y": random.normal(size=60)}
+    problem = _problem(columns)
+    race = Race(problem, _stages())
+    piecewise = _candidate(problem)
+    plain, wider = piecewise.with_part(inputs="plain"), piecewise.with_part(hidden=(9,))
+    for candidate in (piecewise, plain, wider):
+        race.attempts.append(race._fit(problem, candidate, "one-"))
+    first, second, third = race.attempts
+    assert second.candidate == plain
+    assert second.fit is first.fit
+    assert third.fit is not first.fit
+    again = Fitting(joined(problem, [plain]), _stages(), "two-").fit()
+    for a, b in zip(second.fit.state.tensors(), again.state.tensors(), strict=True):
+        assert torch.equal(a, b), "the weights that a fit of its own would have given"
+
+
+@pytest.mark.training
+def test_numbers_have_pieces_so_that_both_encodings_are_fitted() -> None:
+    problem = _problem(_skewed(60, 2))
+    race = Race(problem, _stages())
+    piecewise = _candidate(problem)
+    for candidate in (piecewise, piecewise.with_part(inputs="plain")):
+        race.attempts.append(race._fit(problem, candidate, "one-"))
+    assert race.attempts[0].fit is not race.attempts[1].fit
 
 
 def test_the_progress_of_a_race_ends_at_the_whole() -> None:

@@ -20,6 +20,7 @@ from models.artifact.files import write_model
 from models.config import BBBConfig, FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.exceptions import Diverged, Stopped
 from models.features.columns import ColumnProfile
+from models.training.distributed import process_group
 from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import train
@@ -68,7 +69,11 @@ CASES = {
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    with process_group("gloo", timedelta(seconds=60)):
+        run_cases(folder)
+
+
+def run_cases(folder: Path) -> None:
     leads = dist.get_rank() == 0
     for name, case in CASES.items():
         model = train(case.columns, case.types, case.config, on_progress=only(leads))
@@ -78,7 +83,6 @@ def main(folder: Path) -> None:
     with told(folder / f"diverged-{dist.get_rank()}", Diverged):
         case = Case({"training": WILD})
         train(case.columns, case.types, case.config)
-    dist.destroy_process_group()
 
 
 def stop_and_resume(folder: Path, case: Case, *, leads: bool) -> None:

@@ -156,3 +156,35 @@ def test_ranks_diverge_together(two_ranks: Path) -> None:
     messages = [(two_ranks / f"diverged-{rank}").read_text() for rank in range(2)]
     assert messages[0] == messages[1]
     assert "training diverged at step" in messages[0]
+
+
+LEAVE = """
+import torch
+import torch.distributed as dist
+from datetime import timedelta
+from pathlib import Path
+from models.training.distributed import process_group
+
+with process_group("gloo", timedelta(seconds=60)):
+    weight = torch.ones(3, requires_grad=True)
+    weight.sum().backward()
+    dist.all_reduce(weight.grad)
+    torch.optim.Adam([weight]).step()
+    joined = {path.read_text() for path in Path("/proc/self/task").glob("*/comm")}
+left = {path.read_text() for path in Path("/proc/self/task").glob("*/comm")}
+print(*(sum("gloo" in name for name in names) > 0 for names in (joined, left)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are listed in /proc/self/task")
+def test_no_thread_of_the_group_outlives_it() -> None:
+    """One that frees a tensor while the interpreter ends aborts the process."""
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
+    found = subprocess.run(
+        [sys.executable, "-c", LEAVE],
+        env=os.environ | alone | {"GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == ["True", "False"]

@@ -1,6 +1,6 @@
 """The task that follows from a target's values, on real and generated targets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -8,7 +8,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile
+from models.features.columns import ColumnProfile, Columns
+from models.training import task_choice
 from models.training.level_order import measure_order
 from models.training.task_choice import choose_task, explain_task
 from models.training.value_counts import ValueCounts
@@ -175,3 +176,34 @@ def test_more_classes_than_a_model_can_have_are_refused_with_the_way_out() -> No
     with pytest.raises(InvalidData, match="1001 classes, and a model can have 1000") as caught:
         choose_task(ModelConfig(target="id"), {"id": profile}, 5_000, None)
     assert caught.value.path == "/target"
+
+
+def test_a_long_target_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_choice, "_BLOCK_ROWS", 64)
+    random = np.random.default_rng(2)
+    few, many = random.integers(0, 3, 500).astype(float), random.normal(size=500)
+    columns, read = {"few": few, "many": many}, list[int]()
+
+    def load(names: Sequence[str], rows: slice = slice(None), /) -> Columns:
+        found = {name: columns[name][rows] for name in names}
+        read.append(len(found[names[0]]))
+        return found
+
+    chosen = choose_task(ModelConfig(target="few"), _profiles(["few"]), 500, load)
+    assert (chosen.task, sum(read), max(read)) == ("classification", 500, 64)
+    read.clear()
+    chosen = choose_task(ModelConfig(target="many"), _profiles(["many"]), 500, load)
+    assert (chosen.task, read) == ("regression", [64, 64]), "no more is read than is needed"
+
+
+@pytest.mark.parametrize("size", [1, 3, 50, 1_000])
+def test_counts_of_blocks_are_those_of_the_whole(size: int) -> None:
+    random = np.random.default_rng(4)
+    values = np.where(random.random(400) < 0.1, np.nan, random.integers(-5, 5, 400))
+    blocks = [values[start : start + size] for start in range(0, 400, size)]
+    whole, found = ValueCounts.of(values), ValueCounts.of_blocks(blocks)
+    assert found is not None
+    np.testing.assert_array_equal(found.values, whole.values)
+    np.testing.assert_array_equal(found.rows, whole.rows)
+    assert ValueCounts.of_blocks(blocks, 10) is not None
+    assert ValueCounts.of_blocks(blocks, 9) is None

@@ -137,7 +137,7 @@ def test_a_note_says_by_how_much() -> None:
 
 def test_a_job_publishes_them(context: Context, dataset: str) -> None:
     job = train_job(context, dataset)
-    JobRunner(context, "test-worker", WorkerMetrics(), lambda: False).run(job.id)
+    JobRunner(context, "test-worker", WorkerMetrics(), lambda: False).wake()
     assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
     version = context.registry.get("line")
     assert [one["kind"] for one in version.description["baselines"]] == KINDS

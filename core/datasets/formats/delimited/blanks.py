@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.pieces import whole_lines
 
-ENDS = re.compile(rb"^[ \t]+|[ \t]+(?=\r?$)", re.MULTILINE)
+# Only the first blank of several begins a match: from each of them, the time would be quadratic.
+ENDS = re.compile(rb"^[ \t]++|(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
 RUNS = re.compile(rb"[ \t]+")
 QUOTED_OR_RUN = re.compile(rb'"[^"\n]*"|[ \t]+')
 
@@ -22,7 +23,9 @@ def without_blanks(pieces: Iterable[bytes], dialect: Dialect) -> Iterator[bytes]
         return map(_collapsed, whole_lines(pieces))
     if dialect.padded and dialect.quote:
         mark, quote = (re.escape(one.encode()) for one in (dialect.delimiter, dialect.quote))
-        before_quote = re.compile(rb"(^|" + mark + rb")[ \t]+(?=" + quote + rb")", re.MULTILINE)
+        blanks = rb" ++" if dialect.delimiter == "\t" else rb"[ \t]++"
+        padded = rb"(^|" + mark + rb")" + blanks + rb"(?=" + quote + rb")"
+        before_quote = re.compile(padded, re.MULTILINE)
         return (before_quote.sub(rb"\1", piece) for piece in whole_lines(pieces))
     return iter(pieces)
 

@@ -11,7 +11,8 @@ from core.datasets.formats.delimited.dialects import MAX_RECORDS, usual_length
 from core.datasets.formats.delimited.records import Record, of_text
 
 COMMENT = "#"
-RULE = re.compile(r"[\s|+:=_-]*[-=]{2}[\s|+:=_-]*")  # a line of dashes below the header
+# A line of dashes below the header has such signs, among them two dashes beside each other.
+RULE_SIGNS, DASHES = re.compile(r"[\s|+:=_-]*+"), re.compile(r"[-=]{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,11 @@ def find_layout(text: str, dialect: Dialect, options: ReadingOptions) -> Layout 
 
 
 def _is_rule(record: Record) -> bool:
-    return all(RULE.fullmatch(cell) for cell in record.cells if cell)
+    return all(_is_dashes(cell) for cell in record.cells if cell)
+
+
+def _is_dashes(text: str) -> bool:
+    return bool(RULE_SIGNS.fullmatch(text) and DASHES.search(text))
 
 
 def _without_comments(

@@ -73,6 +73,16 @@ def test_an_identifier_is_left_out_and_said(name: str) -> None:
     assert profiles == {name: False, "a": True, "b": True}
 
 
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_copies_of_rows_hide_no_identifier(name: str) -> None:
+    again = np.r_[np.arange(ROWS), np.arange(ROWS // 20)]
+    column = np.asarray(IDENTIFIERS[name], object)[again].tolist()
+    table = {name: column, "a": X[again], "b": rng.normal(size=ROWS)[again]}
+    assert columns_with(table, "identifier") == [name]
+    shared = {**table, "a": rng.normal(size=len(again))}  # whose rows are no copies
+    assert not columns_with(shared, "identifier")
+
+
 @pytest.mark.parametrize("name", MEASUREMENTS)
 def test_a_measurement_or_a_time_is_no_identifier(name: str) -> None:
     assert not columns_with({name: MEASUREMENTS[name], "a": X, "b": X**2}, "identifier")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from sklearn import datasets as known
 
-from core.datasets.files.ingest import Given, Ingested, ingest, read_file
+from core.datasets.files.ingest import Given, Ingested, ingest, understood
 from core.datasets.files.opening import opened
 from core.datasets.files.source import Source
 from core.datasets.findings.sentinels import sentinels_of
@@ -153,12 +153,33 @@ def test_many_levels_of_few_rows_are_said() -> None:
     assert not columns_with({"a": teams, "b": X}, "many_levels")
 
 
+def test_codes_of_several_rows_each_are_said_with_the_split_that_fits() -> None:
+    machines = [f"M-{i % 40:03d}" for i in range(ROWS)]
+    (finding,) = found({"Machine": machines, "b": X}, "repeated_code")
+    assert f"40 codes, each in about {ROWS // 40} rows" in finding.message
+    assert 'training.split={"by": "Machine"}' in finding.message
+    assert not columns_with({"colour": COLOUR, "b": X}, "repeated_code")
+    towns = [f"{'abcdefghijkl'[i % 12]}ville" for i in range(ROWS)]
+    assert not columns_with({"town": towns, "b": X}, "repeated_code")
+
+
 def test_equal_rows_are_counted_where_they_cannot_be_chance() -> None:
     again = np.concatenate([np.arange(ROWS), np.arange(25)])
     (finding,) = found({"x": X[again], "colour": COLOUR[again]}, "duplicate_rows")
     assert finding.rows == 25
     assert "lines 401, 402" in finding.message
     assert not columns_with({"colour": COLOUR, "flag": X > 0}, "duplicate_rows")
+
+
+def test_copies_are_a_warning_and_rows_that_are_equal_by_chance_are_not() -> None:
+    again = np.concatenate([np.arange(ROWS), np.arange(25)])
+    (copies,) = found({"x": X[again], "colour": COLOUR[again]}, "duplicate_rows")
+    assert copies.severity == "warning"
+    grades = {"x": rng.integers(0, 3 * ROWS, ROWS), "flag": X > 0}  # some pairs have equal both
+    (chance,) = found(grades, "duplicate_rows")
+    assert (chance.severity, chance.rows > 10) == ("info", True)
+    iris = pa.Table.from_pandas(known.load_iris(as_frame=True).frame, preserve_index=False)
+    assert not [one for one in found(iris, "duplicate_rows") if one.severity == "warning"]
 
 
 def test_the_shape_of_a_table_is_said() -> None:
@@ -181,6 +202,13 @@ def test_what_the_owner_left_out_is_not_said_again() -> None:
     assert not fixed.findings
 
 
+def test_nothing_is_said_of_how_a_column_that_the_owner_left_out_was_read() -> None:
+    rooms = pa.array(["3", "n/a", "4", "5", "2"] * 40)
+    source = Source(table=pa.table({"rooms": rooms, "x": X[:200].astype(str)}), typed=False)
+    assert "mostly_numeric" in [one.code for one in ingest(source).findings]
+    assert not ingest(source, (ColumnFix(name="rooms", use=False),)).findings
+
+
 @pytest.mark.parametrize("text", ["-999", "-999.00", "1e36", "1.0E+36", "9999"])
 def test_the_fix_of_a_sentinel_mends_the_file_however_it_writes_it(
     tmp_path: Path, text: str
@@ -191,7 +219,8 @@ def test_the_fix_of_a_sentinel_mends_the_file_however_it_writes_it(
 
     def read(*fixes: ColumnFix) -> Ingested:
         with opened(path, "text/csv", 10**7) as file:
-            return read_file(file, 10**7, Given(fixes=fixes))
+            given = Given(fixes=fixes)
+            return understood(file, file.read(10**7, given.options), given)
 
     (finding,) = [one for one in read().findings if one.code == "sentinel"]
     (fix,) = finding.fix["columns"]

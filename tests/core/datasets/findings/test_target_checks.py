@@ -118,6 +118,17 @@ def test_rare_classes_are_named() -> None:
     assert [example.value for example in finding.examples] == ["rare (3 rows)"]
 
 
+def test_a_class_that_the_accuracy_hides_is_named() -> None:
+    """A fifth of an equal share of 1,000 rows: 66.7 of three classes, 100 of two."""
+    three = ["broken"] * 66 + [("ok", "worn")[i % 2] for i in range(ROWS - 66)]
+    (finding,) = target_findings({"x": X, "z": Z, "y": three}, "y")
+    assert (finding.code, finding.severity) == ("imbalanced", "info")
+    assert "class 'broken' of 'y' has 66 of 1000 rows" in finding.message
+    for rows, codes in ((99, ["imbalanced"]), (100, [])):
+        two = ["yes"] * rows + ["no"] * (ROWS - rows)
+        assert [one.code for one in target_findings({"x": X, "z": Z, "y": two}, "y")] == codes
+
+
 def test_hundreds_of_classes_from_few_rows_are_said() -> None:
     y = [f"{i % 180} €" for i in range(ROWS)]
     (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")

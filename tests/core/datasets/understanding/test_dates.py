@@ -2,11 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
+from core.datasets.understanding.dates import formats as date_formats
+from core.datasets.understanding.dates.formats import DateFormat
+from core.datasets.understanding.parsing import parse
+from models.features.columns import ColumnReading
 from tests.core.datasets.understanding.texts import fixed, read, said, values
 
 JANUARY = [f"{day:02}.01.2024" for day in range(1, 31)]
@@ -141,3 +146,62 @@ def test_numbers_are_times_only_by_a_fix(texts: list[str], format_: str, expecte
 )
 def test_what_is_no_one_time_stays(texts: list[Any]) -> None:
     assert values(read(texts)) == texts
+
+
+FORMS = ["2024-01-21", "22.12.2023", "11 Jun 2022", "2024-02-03", "01.02.2023", "Jul 4, 2024"]
+
+
+def test_dates_in_several_forms_are_all_read() -> None:
+    found = read(FORMS)
+    days = ["2024-01-21", "2023-12-22", "2022-06-11", "2024-02-03", "2023-02-01", "2024-07-04"]
+    assert values(found) == [f"{day}T00:00:00Z" for day in days]
+    assert found.readings[0].format == "%Y-%m-%d or %d.%m.%Y or %d %b %Y or %b %d, %Y"
+    (finding,) = said(found)
+    assert (finding.code, finding.severity, finding.rows) == ("dates_mixed", "info", 4)
+    assert "“2024-01-21” and “22.12.2023”, “11 Jun 2022”, “Jul 4, 2024”" in finding.message
+    again = parse(["11.6.2022", "2022-06-11"], found.readings[0])
+    assert again[0] == again[1] == np.datetime64("2022-06-11")
+
+
+def test_day_and_month_never_change_places_within_a_column() -> None:
+    texts = ["31/12/2023", "12/31/2023", "30/11/2023", "11/30/2023", "29/10/2023"]
+    found = read(texts)
+    assert found.readings[0].type == "category"
+    (finding,) = said(found)
+    assert fixed(texts, finding).profiles[0].missing == 2
+
+
+def test_a_form_that_was_not_given_is_named_and_offered() -> None:
+    found = read(FORMS, type="datetime", format="%Y-%m-%d")
+    (finding,) = said(found)
+    assert "dates such as 2023-12-31" in finding.message
+    assert "“22.12.2023”, “11 Jun 2022”" in finding.message
+    assert "another form" in finding.message
+    assert "does not exist" not in finding.message
+    assert values(fixed(FORMS, finding)) == values(read(FORMS))
+
+
+def test_dates_among_words_are_offered_in_all_their_forms() -> None:
+    texts = [*FORMS, "soon", "later"]
+    (finding,) = said(read(texts))
+    assert finding.message.startswith("column 'x': 6 of 8 texts are dates such as 2023-12-31 or")
+    assert fixed(texts, finding).profiles[0].missing == 2
+
+
+@pytest.mark.parametrize("form", date_formats.EXAMPLES.split(", "))
+def test_the_example_of_a_format_is_written_so(form: str) -> None:
+    format_ = DateFormat.parse(form)
+    ends = np.datetime64("2023-12-31"), np.datetime64("2024-01-01")
+    (instant,) = parse([format_.example], ColumnReading(name="x", type="datetime", format=form))
+    assert ends[0] <= instant < ends[1]
+
+
+def test_iso_dates_beside_another_form_are_counted_and_told() -> None:
+    """Workbooks hold ISO texts among dates: they were read, but neither counted nor named."""
+    cells = ["22.12.2023"] * 60 + ["2022-01-02"] * 30 + ["11. Jun 2022"] * 10 + ["soon"] * 2
+    got = read(cells)
+    assert got.readings[0].format == "%d.%m.%Y or %d. %b %Y or %Y-%m-%d"
+    (mixed,) = [one for one in got.findings if one.code == "dates_mixed"]
+    assert mixed.rows == 40, "words that are no dates are not in another form"
+    assert "(40 rows in another form than the usual one)" in mixed.message
+    assert "“2022-01-02”" in mixed.message

@@ -9,6 +9,7 @@ from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
 from core.datasets.understanding.fixes import ColumnFix, fixes_like
 from core.exceptions import Invalid
+from models.features.columns import ColumnReading
 from tests.core.datasets.understanding.texts import read, said, values
 
 
@@ -97,3 +98,36 @@ def test_another_file_is_read_like_the_first() -> None:
     assert again[0] == [1234]
     assert str(again[1][0]) == "2024-02-01 00:00:00+00:00"
     assert again[2] == ["12345"]
+
+
+@pytest.mark.parametrize(
+    ("format_", "mark", "text", "value"),
+    [
+        ("1234,56", ".", "125.1", 125.1),
+        ("1.234,56 €", ".", "1,125.1 €", 1125.1),
+        ("1 234,56", ".", "1 125.1", 1125.1),
+        ("1,234.56", ",", "1.125,5", 1125.5),
+        ("1.234,56", ",", "1.125,5", 1125.5),
+        ("1.234,56", None, "1.125,5", 1125.5),
+        (None, ",", "125,1", 125.1),
+    ],
+)
+def test_a_decimal_mark_that_is_given_goes_before_that_of_the_first_file(
+    format_: str | None, mark: str | None, text: str, value: float
+) -> None:
+    reading = ColumnReading(name="x", type="number", format=format_)
+    (fix,) = fixes_like([reading], mark)
+    source = Source(table=pa.table({"x": [text, "2"]}), typed=False)
+    (found,) = understand(source, {"x": fix})
+    assert found.column.to_pylist() == [value, 2]
+
+
+def test_numbers_with_the_other_mark_are_refused_with_what_to_set() -> None:
+    (fix,) = fixes_like([ColumnReading(name="x", type="number", format="1234,56")])
+    with pytest.raises(Invalid) as caught:
+        understand(Source(table=pa.table({"x": ["1.125"]}), typed=False), {"x": fix})
+    ((_, message),) = caught.value.errors
+    assert "holds '1.125', and numbers are read as 1234,56: set decimal='.'" in message
+    with pytest.raises(Invalid) as caught:
+        understand(Source(table=pa.table({"x": ["many"]}), typed=False), {"x": fix})
+    assert "decimal" not in caught.value.errors[0][1]

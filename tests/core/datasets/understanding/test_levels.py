@@ -18,6 +18,14 @@ def test_blanks_and_case_are_no_difference() -> None:
         assert values(fixed(texts, finding)) == texts
 
 
+@pytest.mark.parametrize(("more", "told"), [(1, "1 other alike"), (2, "2 others alike")])
+def test_other_spellings_are_counted(more: int, told: str) -> None:
+    levels = [chr(ord("a") + n) for n in range(more + 1)]
+    texts = [text for level in levels for text in (level, level, level.upper())]
+    (case,) = said(read(texts))
+    assert f", and {told}: {more + 1} rows" in case.message
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [

@@ -5,6 +5,8 @@ import pytest
 
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
+from core.datasets.understanding.number_formats import NumberFormat
+from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from tests.core.datasets.understanding.texts import fixed, read, said, values
 
@@ -124,7 +126,7 @@ def test_a_code_among_many_numbers_makes_codes() -> None:
         (["12 kg", "500 g"], "unit", ["“kg”", "“g”"]),
         (["100 m", "2 km", *TEN], "unit", ["“m”", "“km”"]),
         (["$5", "6 €"], "currency", ["“$”", "“€”"]),
-        (["1,5", "1.5", "2,5", "2.5"], "thousands", ["“1.5”", "“1,5”"]),
+        (["1,5", "1.234", "2,5", "2.5"], "thousands", ["“1,5”", "“2.5”"]),
     ],
 )
 def test_what_cannot_be_compared_is_an_error_that_names_it(
@@ -136,6 +138,48 @@ def test_what_cannot_be_compared_is_an_error_that_names_it(
     assert finding.severity == "error"
     assert all(name in finding.message for name in names)
     assert fixed(texts, finding).readings[0].type == "number"
+
+
+MIXED = ["95,0", "96.9 m²", "98 m²", "1.234,5 m²", "1,234.5", "0,125", "12.3456"]
+
+
+def test_cells_that_each_tell_their_decimal_mark_are_all_read() -> None:
+    found = read(MIXED)
+    assert values(found) == [95.0, 96.9, 98.0, 1234.5, 1234.5, 0.125, 12.3456]
+    assert found.readings[0].format == "1234.56 or 1234,56 m²"
+    marks, unit = said(found)
+    assert (marks.code, marks.severity, marks.rows) == ("thousands", "info", 3)
+    assert "“96.9 m²” and “95,0” have different decimal marks" in marks.message
+    assert (unit.code, unit.rows) == ("unit", 3)
+    assert [example.value for example in unit.examples] == ["96.9 m²", "98 m²", "1.234,5 m²"]
+
+
+def test_new_texts_are_read_with_either_mark_and_what_does_not_tell_is_refused() -> None:
+    reading = read(MIXED).readings[0]
+    assert parse(["1,5", "1.5", "2 m²", "1.234,5"], reading).tolist() == [1.5, 1.5, 2.0, 1234.5]
+    with pytest.raises(Unreadable, match=r"'1,234' is not a number such as 1234.56 or 1234,56 m²"):
+        parse(["1,5", "1,234"], reading)
+    assert values(read(MIXED, type="number")) == values(read(MIXED))
+    only = read(MIXED[:3], format=str(NumberFormat.parse(reading.format).with_decimal(",")))
+    assert values(only) == [95.0, 96.9, 98.0]  # a cell that tells its mark is read by it
+
+
+@pytest.mark.parametrize("commas", [3, 7])
+def test_if_a_cell_does_not_tell_the_mark_that_reads_most_is_offered(commas: int) -> None:
+    texts = [f"{n},5" for n in range(commas)] + [f"{n}.5" for n in range(10 - commas)] + ["1.234"]
+    found = read([*texts, "7"])
+    assert found.readings[0].type == "category"
+    (finding, *_) = [one for one in said(found) if one.code == "thousands"]
+    mended = fixed([*texts, "7"], finding)
+    assert mended.profiles[0].missing == 0  # a cell that tells its mark is read by it
+    assert values(mended)[-2] == (1.234 if commas == 3 else 1234.0)
+
+
+def test_a_few_cells_with_the_other_mark_are_read_too() -> None:
+    texts = [f"{n}.25" for n in range(50)] + ["3,5", "n/a"]
+    found = read(texts)
+    assert values(found)[-2:] == [3.5, None]
+    assert "mostly_numeric" not in [one.code for one in said(found) if one.severity != "info"]
 
 
 def test_a_late_unit_is_seen() -> None:

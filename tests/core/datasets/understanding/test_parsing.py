@@ -21,6 +21,10 @@ def reading(type_: str, format_: str | None = None, *missing: str) -> ColumnRead
         (reading("number"), [" 1.5", None, "-", "007"], [1.5, np.nan, np.nan, 7.0]),
         (reading("number", "1.234,56 €"), ["1.234,5 €", " 5"], [1234.5, 5.0]),
         (reading("number", "1234.56 kg"), ["12 kg", "13"], [12.0, 13.0]),
+        (reading("number", "1234,56 m²"), ["117.2", "95.0 m²", "95,0", "78"], [117.2, 95, 95, 78]),
+        (reading("number", "1234,56"), ["0.125", "1234.567", "-1.5"], [0.125, 1234.567, -1.5]),
+        (reading("number", "1.234,56"), ["1.234", "1,234.5", "12.34"], [1234.0, 1234.5, 12.34]),
+        (reading("number"), ["95,0", "1.234.567"], [95.0, 1234567.0]),
         (reading("number", None, "-999"), ["-999.0", "1"], [np.nan, 1.0]),
         (reading("number"), [], []),
         (reading("boolean"), ["true", "FALSE", ""], [1.0, 0.0, np.nan]),
@@ -69,9 +73,9 @@ def test_strings_of_requests(how: ColumnReading, texts: list[Any], expected: lis
     ("how", "texts", "message"),
     [
         (reading("number"), ["1", "abc"], r"'abc' is not a number such as 1234\.56"),
-        (reading("number", "1.234,56"), ["1", "1,234.5"], r"'1,234\.5' is not .* 1\.234,56"),
+        (reading("number", "1234,56"), ["1", "1.234"], r"'1\.234' is not .* 1234,56"),
         (reading("number"), ["1", "1e39"], "'1e39' is not a number"),
-        (reading("datetime", "%d.%m.%Y"), [None, "31.02.2024"], r"a date in the form %d\.%m\.%Y"),
+        (reading("datetime", "%d.%m.%Y"), [None, "31.02.2024"], r"a date such as 31\.12\.2023"),
         (reading("boolean", "yes/no"), ["no", "maybe"], "'maybe' is not yes or no"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.datasets.understanding.date_formats import DateFormat
+from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.number_formats import NumberFormat
 from core.datasets.understanding.parsing import parse
 from models.features.columns import ColumnReading
@@ -48,6 +48,14 @@ def test_numbers_come_back(style: NumberFormat, numbers: list[float]) -> None:
     found = read([written(number, style) for number in numbers])
     assert found.readings[0].type == "number"
     assert values(found) == numbers
+
+
+EITHER = [NumberFormat(mark, "", unit, either=True) for mark in ".," for unit in ("", "m²", "€")]
+
+
+@pytest.mark.parametrize("style", EITHER, ids=str)
+def test_a_format_of_two_marks_is_that_of_its_text(style: NumberFormat) -> None:
+    assert NumberFormat.parse(str(style)) == style
 
 
 @pytest.mark.parametrize("style", STYLES, ids=str)

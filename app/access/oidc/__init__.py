@@ -1,0 +1,1 @@
+"""Sign-on with an OpenID Connect provider, beside keys: off until CREDENCE_OIDC_ISSUER is set."""

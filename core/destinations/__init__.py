@@ -1,0 +1,1 @@
+"""Where predictions are written, part by part: a folder or a bucket, as Parquet files or Delta."""

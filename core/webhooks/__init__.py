@@ -1,0 +1,1 @@
+"""Webhooks: what happened is told to receivers by signed requests."""

@@ -1,0 +1,1 @@
+"""Files of rows on their way to the service."""

@@ -1,0 +1,1 @@
+"""Files of the commands: rows that are read, predictions that are written."""

@@ -1,0 +1,184 @@
+"""Makes the training problem of a table that is larger than memory."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from models.config import ModelConfig
+from models.exceptions import InvalidData
+from models.features.categories import CategoryEncoder
+from models.features.columns import Columns, level_text
+from models.features.effects import MAX_KNOWN
+from models.features.encoders import Encoder
+from models.features.feature_encoder import FeatureEncoder
+from models.features.folds import Folds
+from models.features.rows import Rows
+from models.features.splits import MIN_CALIBRATION, Division
+from models.features.targets import ClassTarget
+from models.out_of_distribution.columns import MAX_LEVELS, SeenColumn, SeenColumns
+from models.tabular.fold_problem import MAX_STEPS, FoldProblem
+from models.tabular.preparation import Assigned, prepare
+from models.tabular.problem import RowProblem
+from models.tabular.streaming.blocks import Table
+from models.tabular.streaming.encoding import RowEncoder, encoded_parts
+from models.tabular.streaming.gathering import Gathered, Limits, gather, needed_columns
+from models.tabular.streaming.problem import (
+    RACE_EPOCHS,
+    STEPS,
+    Stream,
+    StreamedFolds,
+    StreamedProblem,
+)
+from models.tabular.streaming.sets import Sets
+from models.tabular.streaming.shuffled import ShuffledRows, write_shuffled
+from models.tabular.streaming.summaries import MAX_COUNTED, ColumnTotals
+from models.tabular.streaming.survey import survey
+from models.training.row_profile import ColumnSummary, RowProfile, by_frequency
+from models.training.trainer import required
+
+_WEIGHED_ROWS = 2**20  # whose weights are added at once
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A problem whose rows are on disk, and the rows in memory that it was made from.
+
+    Args:
+        columns: a sample of the rows to learn from, and all held-out rows.
+        division: the sets of these rows.
+    """
+
+    problem: RowProblem
+    columns: Columns
+    division: Division
+
+
+def prepare_streamed(
+    table: Table, types: Mapping[str, str], folder: Path, memory_bytes: int
+) -> Streamed:
+    """Read a table three times: count, gather, encode.
+
+    Encoders and targets are fitted to a sample, which has all rows if they fit. Classes, levels,
+    extremes and missing values are those of all rows.
+
+    Args:
+        folder: an empty folder for the encoded rows, which must outlive the problem.
+        memory_bytes: about how much the rows and what is fitted to them may take.
+
+    Raises:
+        InvalidData: as `models.tabular.preparation.prepare`.
+        Stopped: between two blocks.
+    """
+    found = survey(table)
+    limits = Limits.of(memory_bytes, len(needed_columns(table)))
+    sets = Sets.of(table.config.training, found, limits.held_out)
+    gathered = _checked(gather(table, types, sets, limits))
+    assigned = Assigned(gathered.division, gathered.folds)
+    small = prepare(gathered.columns, types, table.config, assigned=assigned)
+    model = replace(small.model, encoder=_with_levels(small.model.encoder, gathered.totals))
+    encoder = RowEncoder.of(model, gathered)
+    parts = encoded_parts(table, sets, encoder)
+    stored = write_shuffled(parts, gathered.learned, folder, memory_bytes, table.should_stop)
+    sampled = len(gathered.division.training)
+    notes = (*found.notes, *model.notes, _note(table.config, gathered.learned, sampled, limits))
+    small = replace(small, model=replace(model, notes=notes), profile=_profile(small, gathered))
+    return Streamed(_on_disk(small, stored), gathered.columns, gathered.division)
+
+
+def _checked(gathered: Gathered) -> Gathered:
+    """The rows without a calibration set of too few rows.
+
+    Raises:
+        InvalidData: if no row is left to learn from, or to score.
+    """
+    division = gathered.division
+    if not gathered.learned or not len(division.scores):
+        raise InvalidData(
+            "the split leaves no rows to learn from or none to score: give another "
+            "validation_fraction or split",
+            "/training/split",
+        )
+    if len(division.calibration) >= MIN_CALIBRATION:
+        return gathered
+    return replace(gathered, division=replace(division, calibration=division.calibration[:0]))
+
+
+def _with_levels(encoder: FeatureEncoder, totals: tuple[ColumnTotals, ...]) -> FeatureEncoder:
+    """The encoder, whose categories know all levels that the rows to learn from have."""
+    if encoder.seen is None:
+        return encoder
+    pairs = [
+        _with_counts(one, seen, total)
+        for one, seen, total in zip(encoder.encoders, encoder.seen.columns, totals, strict=False)
+    ]
+    seen = SeenColumns(tuple(seen for _, seen in pairs))
+    return replace(encoder, encoders=tuple(one for one, _ in pairs), seen=seen)
+
+
+def _with_counts(
+    encoder: Encoder, seen: SeenColumn, total: ColumnTotals
+) -> tuple[Encoder, SeenColumn]:
+    if not isinstance(encoder, CategoryEncoder) or not total.levels:
+        return encoder, seen
+    frequent = [level for level, _ in by_frequency(total.levels)]
+    if len(frequent) <= seen.num_levels:
+        return encoder, seen
+    counted = replace(seen, levels=tuple(frequent[:MAX_LEVELS]), num_levels=len(frequent))
+    if not encoder.marked:
+        return encoder, counted
+    if len(frequent) >= min(MAX_KNOWN, MAX_COUNTED):  # too many to tell which are new
+        return replace(encoder, marked=False, others=()), replace(counted, new_level=0.0)
+    others = {*frequent, *encoder.others} - set(encoder.known_levels)
+    return replace(encoder, others=tuple(sorted(others))), counted
+
+
+def _profile(small: RowProblem, gathered: Gathered) -> RowProfile:
+    """The profile with the numbers and statistics of all rows to learn from."""
+    summaries = [total.summary for total in gathered.totals]
+    target = small.model.target
+    if isinstance(target, ClassTarget):
+        summaries[-1] = _with_classes(summaries[-1], gathered.totals[-1], target)
+    return replace(small.profile, learned=gathered.learned, columns=tuple(summaries))
+
+
+def _with_classes(
+    summary: ColumnSummary, total: ColumnTotals, target: ClassTarget
+) -> ColumnSummary:
+    """The summary of a target with the classes that only held-out rows have."""
+    counts = total.levels.copy()
+    counts.update(dict.fromkeys(map(level_text, target.classes), 0))
+    return replace(summary, levels=by_frequency(counts), num_levels=len(counts))
+
+
+def _on_disk(small: RowProblem, stored: ShuffledRows) -> StreamedProblem | StreamedFolds:
+    training = small.model.config.training
+    mean = _mean_weight(stored.rows)
+    own: dict[str, Any] = {
+        name: getattr(small, name)
+        for name in ("model", "stopping", "calibration", "scores", "profile", "columns", "ranks")
+    }
+    if not isinstance(small, FoldProblem):
+        stream = Stream(STEPS, required(training.epochs, "epochs"), mean)
+        return StreamedProblem(**own, rows=stored.rows, stream=stream)
+    stream = Stream(MAX_STEPS, RACE_EPOCHS, mean)
+    folds = Folds(stored.folds, small.folds.count)
+    return StreamedFolds(**own, rows=stored.rows, folds=folds, stream=stream)
+
+
+def _mean_weight(rows: Rows) -> float:
+    if rows.weights is None:
+        return 1.0
+    parts: Iterator[torch.Tensor] = iter(rows.weights.split(_WEIGHED_ROWS))
+    return sum(float(part.double().sum()) for part in parts) / len(rows)
+
+
+def _note(config: ModelConfig, learned: int, sampled: int, limits: Limits) -> str:
+    """What streaming changed, for the version's notes."""
+    return (
+        f"streamed from disk: the fits read {learned} rows in a random order, in steps rather than "
+        f"epochs, with at least one pass over all; encoders, scales and effects of levels were "
+        f"fitted to {sampled} of them; each held-out set has at most {limits.held_out} rows"
+    )

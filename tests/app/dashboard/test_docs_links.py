@@ -1,0 +1,58 @@
+"""Links of pages into the documentation: off by default, and to pages and headings that exist."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from tests.app.browser import Visit, serious_problems
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+
+DOCS = "https://docs.example.org/credence"
+TEMPLATES = Path("app/ui/templates")
+LEARN = re.compile(r'\{\{ learn\("([^"]+)", "[^"]+"\) \}\}')
+HELP = "/dashboard.html"
+PAGES = ("/", "/ui/predict?model=price", "/ui/models/price/versions/1?tab=explain", "/ui/sign-in")
+
+
+def headings(page: str) -> set[str]:
+    """The anchors of a page's headings."""
+    text = Path("docs", page.removesuffix(".html") + ".md").read_text()
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+def test_links_lead_to_pages_and_headings_that_exist() -> None:
+    links = {link for path in TEMPLATES.rglob("*.html") for link in LEARN.findall(path.read_text())}
+    assert len(links) > 15
+    for link in links:
+        page, _, anchor = link.partition("#")
+        found = headings(page)
+        assert not anchor or anchor in found, link
+
+
+def test_by_default_there_are_none(service: Service) -> None:
+    for path in PAGES:
+        shown = service.http.get(path, headers={"Accept": "text/html"}).text
+        assert "Learn more" not in shown
+        assert 'href="/ui/help"' in shown
+
+
+def test_pages_link_and_request_nothing_from_there(
+    make_service: MakeService, browser: Browser
+) -> None:
+    service = make_service(docs_url=DOCS)
+    visit = Visit(browser)
+    for path in PAGES:
+        page = visit.go(service.url + path)
+        links = page.locator(".learn a, .help").all()
+        assert links
+        assert all((link.get_attribute("href") or "").startswith(f"{DOCS}/") for link in links)
+        help_link = page.get_by_role("banner").get_by_role("link", name="Help")
+        if not path.endswith("sign-in"):
+            assert help_link.get_attribute("href") == DOCS + HELP
+        assert serious_problems(page) == []
+    assert all(url.startswith((service.url, "data:")) for url in visit.requests)
+    assert visit.complaints == []
+    visit.context.close()

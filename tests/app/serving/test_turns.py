@@ -1,0 +1,238 @@
+"""Callers share the engine's time, as start-time fair queueing promises; a simulated clock."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.serving.admission import MAX_QUEUED_REQUESTS, Admission
+from app.serving.throughput import SLICE_SECONDS, SpeedKey, Throughput, rows_of_slice
+from app.serving.turns import RECENT_SECONDS, Arrival, Turns
+from core.exceptions import Unavailable
+
+LONGEST = 1.0  # seconds of a slice
+
+
+@dataclass(eq=False)
+class Piece:
+    """A waiting request, or what is left of one."""
+
+    caller: str
+    slices: list[float]
+    arrival: Arrival
+    is_large: bool = False
+
+
+@dataclass
+class Machine:
+    """One engine; callers send a request whenever theirs is answered, if they have more."""
+
+    turns: Turns
+    left: dict[str, list[Piece]]
+    seconds: float = 0.0
+
+    def arrive(self, caller: str, slices: list[float], *, is_large: bool = False) -> None:
+        came = self.turns.arrive(caller, self.seconds, is_large=is_large)
+        self.left.setdefault(caller, []).append(Piece(caller, slices, came, is_large))
+
+    def step(self) -> tuple[str, bool, float]:
+        """Compute a slice: whose, of which kind, and its seconds."""
+        waiting = [piece for own in self.left.values() for piece in own]
+        piece = self.turns.next(waiting)
+        assert piece is not None
+        took = piece.slices.pop(0)
+        self.turns.charge(piece, took)
+        self.seconds += took
+        if not piece.slices:
+            self.left[piece.caller].remove(piece)
+        return piece.caller, piece.is_large, took
+
+
+SLICES = st.lists(st.floats(0.001, LONGEST), min_size=1, max_size=4)
+REQUESTS = st.lists(SLICES, min_size=8, max_size=8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(REQUESTS, min_size=2, max_size=4))
+def test_callers_whose_requests_wait_get_equal_seconds_to_within_a_slice_of_each(
+    requests: list[list[list[float]]],
+) -> None:
+    """Theorem 1 of Goyal, Vin and Cheng with equal weights, at every moment."""
+    machine, used = Machine(Turns(), {}), [0.0] * len(requests)
+    for caller, own in enumerate(requests):
+        for slices in own:
+            machine.arrive(str(caller), list(slices))
+    while all(machine.left[str(caller)] for caller in range(len(requests))):
+        name, _, took = machine.step()
+        used[int(name)] += took
+        assert max(used) - min(used) <= 2 * LONGEST + 1e-9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 8), st.integers(0, 30), SLICES)
+def test_whoever_comes_gets_its_part_less_two_slices_of_each_of_the_others(
+    others: int, before: int, slices: list[float]
+) -> None:
+    machine = Machine(Turns(), {})
+    for caller in range(others):
+        machine.arrive(f"greedy {caller}", [LONGEST] * 100)
+    for _ in range(before):
+        machine.step()
+    machine.arrive("polite", list(slices))
+    began = machine.seconds
+    while machine.left["polite"]:
+        machine.step()
+    needed = sum(slices)
+    assert machine.seconds - began <= needed + others * (needed + 2 * LONGEST) + 1e-9
+
+
+def test_the_time_that_a_caller_did_not_use_is_not_given_back() -> None:
+    machine = Machine(Turns(), {})
+    machine.arrive("late", [0.1])
+    machine.step()
+    for _ in range(100):
+        machine.arrive("busy", [0.1])
+    for _ in range(50):
+        machine.step()
+    for _ in range(50):
+        machine.arrive("late", [0.1])
+    callers = [machine.step()[0] for _ in range(20)]
+    assert callers.count("late") in {10, 11}
+
+
+def test_a_caller_alone_gets_all_in_the_order_of_arrival() -> None:
+    machine = Machine(Turns(), {})
+    for length in (0.1, 0.2, 0.3):
+        machine.arrive("alone", [length])
+    assert [machine.step()[2] for _ in range(3)] == [0.1, 0.2, 0.3]
+    assert machine.turns.next([]) is None
+
+
+def test_small_requests_of_a_caller_go_between_its_large_ones() -> None:
+    machine = Machine(Turns(), {})
+    machine.arrive("one", [0.1] * 20, is_large=True)
+    machine.step()
+    for _ in range(10):
+        machine.arrive("one", [0.02])
+    kinds = [machine.step()[1] for _ in range(12)]
+    assert kinds.count(False) == 10, "as many seconds as the large one: ten small ones for two"
+
+
+def test_a_queue_that_was_empty_begins_with_equal_times_for_all() -> None:
+    machine = Machine(Turns(), {})
+    for _ in range(10):
+        machine.arrive("early", [1.0])
+        machine.step()
+    machine.turns.forget()
+    for _ in range(4):
+        machine.arrive("early", [1.0])
+        machine.arrive("new", [1.0])
+    callers = [machine.step()[0] for _ in range(8)]
+    assert callers[:4].count("early") == 2
+
+
+def test_slices_are_short_while_others_come() -> None:
+    turns = Turns()
+    piece = Piece("a", [], turns.arrive("a", 0.0, is_large=True), is_large=True)
+    assert not turns.is_shared(piece, 0.0)
+    turns.arrive("a", 1.0, is_large=False)
+    assert turns.is_shared(piece, 1.0 + 0.9 * RECENT_SECONDS), "a small one of the same caller"
+    assert not turns.is_shared(piece, 1.0 + 1.1 * RECENT_SECONDS)
+    turns.arrive("b", 5.0, is_large=True)
+    assert turns.is_shared(piece, 5.5)
+
+
+def learned(fixed: float, per_row: float) -> Throughput:
+    throughput = Throughput()
+    for rows in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+        throughput.observe("k", rows, 10, fixed + per_row * rows)
+    return throughput
+
+
+def test_a_short_slice_is_not_much_slower_per_row() -> None:
+    def rows_at_once(fixed: float, per_row: float) -> int | None:
+        return rows_of_slice("k", 10_000, 10, learned(fixed, per_row), is_shared=True)
+
+    assert rows_at_once(0, 0.001) == 16, "16 ms: the least power of two above 10 ms"
+    assert rows_at_once(0.01, 0.001) == 32, "in 64 rows 1.16 ms each: with 16 it were 1.6"
+    assert rows_at_once(0, 1.0) == 1
+    assert rows_of_slice("k", 15, 10, learned(0, 0.001), is_shared=True) is None
+
+
+PLAIN = SpeedKey("a", 0.0, is_closed=False, draws=False, explain=False, work=1)
+
+
+def test_answers_that_were_never_asked_for_are_estimated_by_their_work() -> None:
+    throughput, many = Throughput(), PLAIN._replace(work=3)  # four to seven times the work
+    assert throughput.seconds(many, 1, 100) == 0.0, "nothing is known of the model"
+    throughput.observe(PLAIN, 1, 100, 0.01)
+    assert throughput.seconds(many, 1, 100) == pytest.approx(0.06)
+    assert throughput.seconds(many, 10, 100) == pytest.approx(0.6)
+    throughput.keep_answer_share("a", 0.1)
+    assert throughput.seconds(many, 1, 100) == pytest.approx(0.015), "the pass takes most"
+    throughput.observe(many, 1, 100, 0.02)
+    assert throughput.seconds(many, 1, 100) == 0.02, "measured meanwhile"
+
+
+STAYING: list[object] = []
+
+
+def entered(admission: Admission, caller: str, rows: int = 1, count: int = 1000) -> int:
+    """How many requests of a caller are admitted, which stay."""
+    for number in range(count):
+        one = admission.entered(PLAIN, rows, 100, 100 * rows, caller=caller)
+        try:
+            one.__enter__()
+        except Unavailable:
+            return number
+        STAYING.append(one)  # a generator that nobody holds ends
+    return count
+
+
+def test_callers_have_room_of_their_own_for_small_requests() -> None:
+    """Twenty-one of 50 ms alone, in 1 s; two callers have two thirds each of that, and so on."""
+    throughput = Throughput()
+    throughput.observe(PLAIN, 1, 100, 0.5 * SLICE_SECONDS)
+    admission = Admission(10**9, throughput, max_seconds=1.0)
+    assert entered(admission, "greedy") == 21
+    assert entered(admission, "second") in range(8, 12)
+    assert entered(admission, "third") in range(3, 7)
+    assert admission.callers == 3
+
+
+def test_a_caller_over_its_share_of_large_requests_is_refused_and_another_let_in() -> None:
+    throughput = Throughput()
+    throughput.observe(PLAIN, 1, 100, 0.001)
+    admission = Admission(10**9, throughput, max_seconds=2.0)
+    assert entered(admission, "greedy", rows=2400) == 1, "2.4 s: alone, whatever it takes"
+    assert entered(admission, "small", rows=10) > 50, "they go between its slices"
+    assert entered(admission, "polite", rows=2400) == 1
+    assert entered(admission, "third", rows=300, count=1) == 1
+    assert entered(admission, "fourth", rows=2400) == 0, "they would wait for 5.1 s"
+
+
+def test_what_is_left_of_a_large_request_is_what_others_wait_for() -> None:
+    throughput = Throughput()
+    throughput.observe(PLAIN, 1, 100, 0.001)
+    admission = Admission(10**9, throughput, max_seconds=1.0)
+    with admission.entered(PLAIN, 4000, 100, 400_000, caller="greedy") as ticket:
+        assert entered(admission, "greedy", rows=4000) == 0
+        ticket.progress(0.5)
+        assert entered(admission, "greedy", rows=4000) == 0
+        ticket.progress(0.6)
+        assert entered(admission, "greedy", rows=4000, count=1) == 1
+
+
+def test_queued_work_leaves_room_for_a_caller_who_has_none() -> None:
+    admission = Admission(1000, Throughput())
+    assert entered(admission, "greedy", rows=3) == 3, "900 of 1000 rows × samples"
+    assert entered(admission, "polite", rows=3) == 1
+    with pytest.raises(Unavailable, match="1200 rows × samples wait already, 900 of them yours"):
+        admission.entered(PLAIN, 3, 100, 300, caller="greedy").__enter__()
+
+
+def test_queued_requests_leave_room_for_a_caller_who_has_none() -> None:
+    admission = Admission(10**9, Throughput())
+    assert entered(admission, "greedy", count=10**4) == MAX_QUEUED_REQUESTS
+    assert entered(admission, "polite", count=100) == 100

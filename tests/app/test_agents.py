@@ -1,0 +1,184 @@
+"""`/mcp` in front of a real service: whose key it is, and what the key may do."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from app.errors import Unauthorized
+from core.access.keys import Keys, Limits, Scope
+from credence.serving.agents import MAX_CALLS, PATH
+from tests.app.running import Service, serving
+from tests.app.test_keys import bearer, key_file, wait_until
+from tests.credence.agents.sessions import Refused, Session, over_http
+
+TABLE = "size,price\n" + "".join(f"{i},{2 * i}\n" for i in range(40))
+ROW = {"size": 1.0, "wood": "oak", "wet": True, "day": None}
+VERSION = "2025-06-18"  # of the protocol; requests of this one need no handshake when stateless
+
+
+@pytest.fixture(scope="module")
+def locked(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("agents")
+    shutil.copytree(trained, folder / "data")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        serving(folder / "data", admin_key_file=key_file(folder)) as service,
+    ):
+        # A key in the service's own environment must never answer for a caller without one.
+        patch.setenv("CREDENCE_KEY", (folder / "admin-key").read_text().strip())
+        yield service
+
+
+def made(service: Service, name: str, scope: Scope, limits: Limits | None = None) -> str:
+    """A new key that the service has noticed."""
+    keys = Keys(service.context.database)
+    _, text = keys.create(name, scope, name, limits or Limits())
+    wait_until(lambda: knows(service, text))
+    return text
+
+
+def knows(service: Service, key: str) -> bool:
+    """Whether a key is accepted, without a request that would count for its limit."""
+    try:
+        service.app.state.key_ring.find(key.encode())
+    except Unauthorized:
+        return False
+    return True
+
+
+def use(service: Service, key: str, work: Callable[[Session], Any]) -> Any:
+    async def main() -> Any:
+        async with over_http(service.url, key) as session:
+            return await work(session)
+
+    return anyio.run(main)
+
+
+def post(service: Service, tool: str, headers: dict[str, str], **arguments: Any) -> httpx.Response:
+    """A call of a tool as plain HTTP."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments},
+    }
+    known = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": VERSION}
+    return service.http.post(PATH, json=body, headers=known | headers, timeout=120)
+
+
+def text_of(answer: httpx.Response) -> str:
+    return str(answer.json()["result"]["content"][0]["text"])
+
+
+def test_without_a_key_nothing_is_listed(locked: Service) -> None:
+    for headers in ({}, bearer("cred_none")):
+        answer = post(locked, "list_models", headers)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith('Bearer realm="credence"')
+
+
+def test_a_key_that_may_predict_cannot_train(locked: Service) -> None:
+    async def work(session: Session) -> None:
+        for tool, arguments in (
+            ("profile_data", {"csv": TABLE}),
+            ("list_data", {}),
+            ("model_card", {"model": "price"}),
+            ("train", {"dataset": "ds_1", "target": "price", "confirm": True}),
+            ("job", {"job": "job_1"}),
+        ):
+            with pytest.raises(Refused, match="this needs a key of scope train"):
+                await session(tool, **arguments)
+
+    use(locked, made(locked, "reader", Scope.PREDICT), work)
+
+
+def test_owners_see_their_own(locked: Service) -> None:
+    async def start(session: Session) -> Any:
+        table = await session("profile_data", csv=TABLE, name="hers")
+        wanted = {"dataset": table["dataset"], "target": "price", "model": "hers"}
+        return await session("train", **wanted, confirm=True)
+
+    async def look(session: Session) -> None:
+        listed = await session("list_data")
+        assert "hers" not in [one["name"] for one in listed["datasets"]]
+        with pytest.raises(Refused, match="there is no job"):
+            await session("job", job=mine["job"])
+
+    mine = use(locked, made(locked, "anna", Scope.TRAIN), start)
+    use(locked, made(locked, "ben", Scope.TRAIN), look)
+    audit = locked.http.get("/audit", params={"object": mine["job"]}, headers=admin(locked)).json()
+    (line,) = audit["data"]
+    assert (line["owner"], line["action"]) == ("anna", "job.create")
+
+
+def admin(service: Service) -> dict[str, str]:
+    path = service.context.settings.admin_key_file
+    assert path is not None
+    return bearer(path.read_text().strip())
+
+
+def test_a_wrong_host_and_a_foreign_page_are_refused(service: Service) -> None:
+    assert post(service, "list_models", {}).status_code == 200
+    answer = post(service, "list_models", {"Host": "evil.example"})
+    assert answer.status_code == 421
+    foreign = post(service, "list_models", {"Origin": "https://evil.example"})
+    assert foreign.status_code == 403
+
+
+def test_calls_have_the_callers_id_and_address(service: Service) -> None:
+    """One id in the answer, and the pages at the address that was asked."""
+    key = {"X-Request-ID": "from-the-agent", "Host": "localhost:1234"}
+    answer = post(service, "model_card", key, model="price")
+    assert answer.headers["X-Request-ID"] == "from-the-agent"
+    page = json.loads(text_of(answer))["page"]
+    assert page == "http://localhost:1234/ui/models/price/versions/2"
+
+
+def test_requests_of_tools_count_for_the_keys_limit(locked: Service) -> None:
+    """The call takes the only token of the minute, so that its tool's own request is refused."""
+    assert "models" in text_of(post(locked, "list_models", admin(locked)))
+    key = made(locked, "slow", Scope.PREDICT, Limits(requests_per_minute=1))
+    answer = post(locked, "list_models", bearer(key))
+    assert text_of(answer) == "this key may make 1 requests a minute"
+    assert post(locked, "list_models", bearer(key)).status_code == 429
+
+
+def test_a_caller_has_so_many_calls_at_a_time(service: Service) -> None:
+    """Jobs wait, as no worker is here: one call more is refused, and later ones are answered."""
+    job = service.post(
+        "/train", {"model": "waiting", "data": {"columns": {"x": [*range(20)], "y": [*range(20)]}},
+                   "target": "y", "task": "regression"}
+    ).json()["id"]  # fmt: skip
+
+    async def many() -> list[int]:
+        statuses: list[int] = []
+        async with httpx.AsyncClient(base_url=service.url, timeout=120) as client:
+
+            async def wait() -> None:
+                call = {"name": "job", "arguments": {"job": job, "wait_seconds": 10}}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+                known = {"Accept": "application/json", "MCP-Protocol-Version": VERSION}
+                answer = await client.post(PATH, json=body, headers=known)
+                statuses.append(answer.status_code)
+
+            async with anyio.create_task_group() as group:
+                for _ in range(MAX_CALLS + 2):
+                    group.start_soon(wait)
+        return statuses
+
+    statuses = anyio.run(many)
+    assert sorted(set(statuses)) == [200, 503]
+    assert statuses.count(200) >= MAX_CALLS
+    assert post(service, "list_models", {}).status_code == 200
+    service.post(f"/jobs/{job}/cancel")
+
+
+def test_a_large_body_is_refused(service: Service) -> None:
+    answer = post(service, "profile_data", {}, csv="x\n" * 2_200_000)
+    assert answer.status_code == 413

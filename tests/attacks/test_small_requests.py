@@ -1,0 +1,133 @@
+"""Rows 22 to 24: requests of a few kilobytes that take minutes, gigabytes or the event loop."""
+
+import io
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from starlette.datastructures import QueryParams
+
+from app.http.large_work import INLINE_BYTES
+from app.serving import arrow_format
+from tests.app.cards import publish_all
+from tests.app.running import Service, serving
+
+ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
+HISTORY = {
+    "quarter": [f"{2010 + i // 4}-{3 * (i % 4) + 1:02d}" for i in range(20)],
+    "sales": [50.0 + i for i in range(20)],
+}
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("small") / "data"
+    publish_all(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def service(data_dir: Path) -> Iterator[Service]:
+    with serving(data_dir) as running:
+        yield running
+
+
+def test_a_target_near_zero_draws_all_samples(service: Service) -> None:
+    """Its square was outside float64: 500."""
+    body = {"model": "price", "inputs": [ROW], "samples": 100, "target_mc_error": 1e-300}
+    answer = service.post("/predict", body)
+    assert (answer.status_code, answer.json()["samples"]) == (200, 100)
+
+
+@pytest.mark.parametrize("option", ["costs", "density"])
+def test_lists_in_lists_are_refused(service: Service, option: str) -> None:
+    """A thousand were read, and checked by a function that calls itself: 500."""
+    nested = "[" * 990 + "]" * 990
+    path = f"/predict?model=price&{option}={nested}"
+    answer = service.http.post(path, content="x\n1\n", headers={"Content-Type": "text/csv"})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["path"] == f"/{option}"
+
+
+def test_an_answer_with_many_next_tokens_is_refused(data_dir: Path) -> None:
+    """They did not count: 60 kB of empty texts were answered with 106 MB."""
+    with serving(data_dir, max_answer_bytes=2**20) as service:
+        body = {"model": "lines", "inputs": [""] * 20_000, "samples": 1, "top": 100}
+        answer = service.post("/predict", body)
+        assert answer.status_code == 413, answer.text
+        assert "CREDENCE_MAX_ANSWER_BYTES" in answer.json()["detail"]
+        few = service.post("/predict", body | {"inputs": [""] * 20})
+    assert few.status_code == 200
+    assert len(few.content) < 2**20
+
+
+def test_what_cannot_be_cut_may_not_take_long(data_dir: Path) -> None:
+    """A forecast of 833 bytes had the engine for 90 s, a text of 8 kB for 122 s."""
+    with serving(data_dir, max_whole_seconds=1e-6) as service:
+        forecast = {"model": "sales", "inputs": HISTORY, "samples": 1000}
+        refused = service.post("/predict", forecast)
+        assert refused.status_code == 413, refused.text
+        assert "CREDENCE_MAX_WHOLE_SECONDS" in refused.json()["detail"]
+    with serving(data_dir) as service:
+        assert service.post("/predict", forecast).status_code == 200
+
+
+def stream(**columns: Any) -> bytes:
+    table, sink = pa.table(columns), io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def same_levels(rows: int, level: str) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int8)), [level])
+
+
+LARGE_ONCE_DECODED = {
+    "a long level of many rows": {"x": same_levels(20_000, "x" * 1000)},
+    "a long cell": {"x": ["x" * 20_000_000]},
+    "many rows": {"x": same_levels(1_000_000, "x")},
+    "nulls, which take no bytes": {"x": pa.nulls(1_000_000)},
+}
+
+
+@pytest.mark.parametrize("columns", LARGE_ONCE_DECODED.values(), ids=list(LARGE_ONCE_DECODED))
+def test_a_small_stream_is_as_large_as_its_rows(columns: dict[str, Any]) -> None:
+    """A kilobyte was decoded on the event loop, and silenced it for 2 to 12 s."""
+    body = stream(**columns)
+    assert len(body) < 10_000
+    request = arrow_format.read_request(QueryParams("model=price"), body)
+    decoded = arrow_format.decoded_bytes(body)
+    assert decoded >= request.num_bytes
+    assert decoded >= 8 * request.num_rows
+
+
+def test_a_broken_stream_counts_as_its_bytes() -> None:
+    body = stream(x=[1.0, 2.0])
+    assert arrow_format.decoded_bytes(body[:100]) == 100
+    assert arrow_format.decoded_bytes(b"") == 0
+    assert len(body) <= arrow_format.decoded_bytes(body) <= INLINE_BYTES
+
+
+def test_a_stream_that_is_large_once_decoded_is_decoded_in_a_thread(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, threads = arrow_format.read_request, []
+
+    def recorded(*arguments: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read(*arguments)
+
+    monkeypatch.setattr(arrow_format, "read_request", recorded)
+    headers = {"Content-Type": arrow_format.MEDIA_TYPE}
+    for columns in ({"x": same_levels(20_000, "x" * 1000)}, {"x": [1.0]}):
+        body = stream(**columns)
+        answer = service.http.post("/predict?model=price", content=body, headers=headers)
+        assert answer.status_code == 422, answer.text  # these are not its columns
+    assert threads[0].startswith("large-work")
+    assert not threads[1].startswith("large-work")

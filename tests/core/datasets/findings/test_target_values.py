@@ -1,0 +1,53 @@
+"""A target read some rows at a time: the findings of a target that is read whole."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from core.datasets.findings.target_values import TargetValues
+from models.features.columns import Columns
+
+RANDOM = np.random.default_rng(11)
+ROWS = 1_000
+WORDS = RANDOM.choice(np.array(["red", "blue", "green", None], object), ROWS)
+NUMBERS = np.where(RANDOM.random(ROWS) < 0.2, np.nan, RANDOM.normal(size=ROWS))
+NEARLY = np.where(np.arange(ROWS) < 995, 3.0, np.arange(ROWS))
+
+
+class Reader:
+    """Remembers how many rows were read at once."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.most = values, 0
+
+    def __call__(self, names: Sequence[str], rows: slice = slice(None), /) -> Columns:
+        (name,) = names
+        found = self.values[rows]
+        self.most = max(self.most, len(found))
+        return {name: found}
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 333, ROWS, 2 * ROWS])
+def test_blocks_say_what_the_whole_says(block_rows: int) -> None:
+    read = Reader(WORDS)
+    found = TargetValues.read(read, "y", ROWS, classes=True, block_rows=block_rows)
+    known = [word for word in WORDS if word is not None]
+    absent = [row for row, word in enumerate(WORDS) if word is None]
+    assert list(found.counts.items()) == list(Counter(known).items()), "also in this order"
+    assert (found.absent, found.first_absent) == (len(absent), absent[:5])
+    assert found.known == len(known)
+    assert read.most <= block_rows
+
+
+def test_numbers_that_all_differ_are_not_kept() -> None:
+    found = TargetValues.read(Reader(NUMBERS), "y", ROWS, classes=False, block_rows=100)
+    assert not found.counts
+    assert found.absent == np.isnan(NUMBERS).sum()
+
+
+def test_a_number_that_is_nearly_constant_is_counted() -> None:
+    found = TargetValues.read(Reader(NEARLY), "y", ROWS, classes=False, block_rows=100)
+    assert found.counts.most_common(1) == [(3.0, 995)]
+    assert len(found.counts) == 6

@@ -1,0 +1,142 @@
+"""Files in a child: the same data set as read here, within its memory, and nothing left behind."""
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.datasets import apart
+from core.datasets.apart import Workplace, ingested
+from core.datasets.columns.place import MAX_COLUMNS
+from core.datasets.datasets import LISTED_COLUMNS, Datasets
+from core.datasets.files.ingest import Given, Ingested
+from core.datasets.files.opening import opened
+from core.datasets.files.options import DatasetOptions
+from core.datasets.understanding.fixes import ColumnFix
+from core.exceptions import Invalid, TooLarge, Unavailable
+from core.process.memory_budget import MemoryBudget
+
+pytestmark = pytest.mark.process
+
+GIBIBYTE = 2**30
+GIVEN = Given(DatasetOptions(decimal=","), (ColumnFix(name="b", type="category"),))
+
+
+@pytest.fixture
+def memory() -> MemoryBudget:
+    return MemoryBudget(4 * GIBIBYTE)
+
+
+@contextmanager
+def understood(
+    path: Path, memory: MemoryBudget, given: Given = GIVEN, type_: str = "text/csv"
+) -> Iterator[Ingested]:
+    at = Workplace(GIBIBYTE, memory, path.parent)
+    with opened(path, type_, at.max_bytes, path.parent) as file, ingested(file, given, at) as found:
+        yield found
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    path = tmp_path / "mixed.csv"
+    rows = (f"{i},5;{i % 7};2026-01-{1 + i % 28:02d};x{i % 3}" for i in range(500))
+    path.write_text("a;b;day;word\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_a_child_finds_what_is_found_here(
+    mixed: Path, memory: MemoryBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with understood(mixed, memory) as here:
+        assert here.file is None
+        monkeypatch.setattr(apart, "SMALL_BYTES", 0)
+        with understood(mixed, memory) as there:
+            assert there.file is not None
+            assert there.table.equals(here.table)
+            assert there.table.num_rows == 500
+            assert (there.profiles, there.readings) == (here.profiles, here.readings)
+            assert (there.reading, there.findings) == (here.reading, here.findings)
+        assert not there.file.exists(), "removed with its folder"
+
+
+def test_a_child_leaves_out_repeated_rows_and_merges_levels(
+    mixed: Path, memory: MemoryBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = mixed.read_text().splitlines()
+    mixed.write_text("\n".join([*lines, *lines[3:10]]) + "\n")
+    merged = ColumnFix(name="word", levels={"x2": "x1"})
+    given = Given(DatasetOptions(unique_rows=True), (merged,))
+    monkeypatch.setattr(apart, "SMALL_BYTES", 0)
+    with understood(mixed, memory, given) as there:
+        assert (there.table.num_rows, there.reading.repeated_rows) == (500, 7)
+        assert set(there.table.column("word").to_pylist()) == {"x0", "x1"}
+        assert there.readings[3].levels == {"x2": "x1"}
+
+
+def test_a_small_file_that_unpacks_to_much_goes_to_a_child(
+    tmp_path: Path, memory: MemoryBudget
+) -> None:
+    path, zeros = tmp_path / "zeros.npz", np.zeros(2**21)
+    np.savez_compressed(path, a=zeros)
+    assert path.stat().st_size < apart.SMALL_BYTES
+    with understood(path, memory, Given(), "application/x-npz") as found:
+        assert found.file is not None
+        assert found.table.equals(pa.table({"a": zeros}))
+
+
+def test_what_takes_more_than_its_share_is_refused_and_frees_it(tmp_path: Path) -> None:
+    path, small = tmp_path / "zeros.csv.gz", MemoryBudget(2**29)
+    path.write_bytes(gzip.compress(b"a\n" + b"0\n" * 40_000_000, 1))
+    message = "bytes of memory while it is read"
+    with pytest.raises(TooLarge, match=message), understood(path, small, Given()):
+        pass
+    assert small.reserved() == {"uploads": 0}
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_who_finds_no_memory_is_told_to_come_again(
+    mixed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "WAIT_SECONDS", 0.01)
+    full = MemoryBudget(GIBIBYTE)
+    refused = pytest.raises(Unavailable, match="try again")
+    with full.reserve("uploads", GIBIBYTE - 1), refused, understood(mixed, full):
+        pass
+
+
+def test_too_many_columns_are_refused_by_number(tmp_path: Path, memory: MemoryBudget) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{i}" for i in range(MAX_COLUMNS + 1)) + "\n1\n")
+    message = f"there are {MAX_COLUMNS + 1} columns in line 1: give at most {MAX_COLUMNS}"
+    with pytest.raises(Invalid, match=message), understood(path, memory, Given()):
+        pass
+
+
+def test_lists_leave_out_the_columns_of_wide_data_sets(datasets: Datasets, tmp_path: Path) -> None:
+    widths = {"narrow": LISTED_COLUMNS, "wide": LISTED_COLUMNS + 1}
+    for name, width in widths.items():
+        path = tmp_path / name
+        rows = [",".join(f"{word}{i}" for i in range(width)) for word in ("c", "", "1", "2")]
+        path.write_text("\n".join(rows) + "\n")
+        datasets.add(name, "text/csv", path)
+    wide, narrow = datasets.list().data
+    assert (narrow.num_columns, len(narrow.columns)) == (LISTED_COLUMNS, LISTED_COLUMNS)
+    assert (wide.num_columns, wide.columns, wide.findings) == (LISTED_COLUMNS + 1, (), ())
+    assert narrow == datasets.get(narrow.id)
+    assert len(datasets.get(wide.id).columns) == LISTED_COLUMNS + 1
+
+
+def test_parquet_with_shared_prefixes_goes_to_a_child(tmp_path: Path, memory: MemoryBudget) -> None:
+    """Each string is the one before and a letter: 45 times as long as the page."""
+    path, table = tmp_path / "prefixes.parquet", pa.table({"a": ["x" * i for i in range(1, 600)]})
+    for encoding, in_child in (("DELTA_BYTE_ARRAY", True), ("PLAIN", False)):
+        parquet.write_table(table, path, use_dictionary=False, column_encoding={"a": encoding})
+        given = Given()
+        with understood(path, memory, given, "application/vnd.apache.parquet") as found:
+            assert (found.file is not None) == (in_child or path.stat().st_size > apart.SMALL_BYTES)
+            assert found.table.column("a").to_pylist() == table.column("a").to_pylist()

@@ -1,0 +1,134 @@
+"""Levels that are read as another one: kept, added up, undone, and checked."""
+
+from pathlib import Path
+
+import pytest
+
+from core.datasets.dataset import Dataset
+from core.datasets.datasets import Datasets
+from core.datasets.understanding import fixes as column_fixes
+from core.datasets.understanding.fixes import MAX_ALL_MERGED, MAX_MERGED, ColumnFix
+from core.exceptions import Invalid
+
+CITIES = ["Munich", "Muenich", "muenich ", "Berlin", "Berln", "Rome", None]
+
+
+def merged(**levels: str) -> ColumnFix:
+    return ColumnFix(name="city", levels=levels)
+
+
+@pytest.fixture
+def added(datasets: Datasets, tmp_path: Path) -> Dataset:
+    path = tmp_path / "cities.csv"
+    path.write_text("city,x\n" + "".join(f"{city or ''},{i}\n" for i, city in enumerate(CITIES)))
+    return datasets.add("cities", "text/csv", path)[0]
+
+
+def cities(datasets: Datasets, dataset: Dataset) -> list[str | None]:
+    return [row["city"] for row in datasets.rows(dataset.id)]
+
+
+def test_a_level_is_read_as_another_whatever_its_blanks_and_case(
+    datasets: Datasets, added: Dataset
+) -> None:
+    changed, _ = datasets.change_columns(added.id, [merged(Muenich="Munich")])
+    assert cities(datasets, changed) == ["Munich"] * 3 + ["Berlin", "Berln", "Rome", None]
+    assert changed.readings[0].levels == {"Muenich": "Munich"}
+    assert datasets.get(changed.id) == changed
+    assert cities(datasets, added)[1] == "Muenich", "the old one is kept"
+
+
+def test_with_the_format_exact_blanks_and_case_count(datasets: Datasets, added: Dataset) -> None:
+    exact, _ = datasets.change_columns(added.id, [ColumnFix(name="city", format="exact")])
+    changed, _ = datasets.change_columns(exact.id, [merged(Muenich="Munich")])
+    assert cities(datasets, changed)[:3] == ["Munich", "Munich", "muenich "]
+
+
+def test_later_levels_are_added_and_those_before_follow(datasets: Datasets, added: Dataset) -> None:
+    once, _ = datasets.change_columns(added.id, [merged(Muenich="Munich")])
+    twice, _ = datasets.change_columns(once.id, [merged(Munich="Rome", Berln="Berlin")])
+    assert cities(datasets, twice) == ["Rome"] * 3 + ["Berlin", "Berlin", "Rome", None]
+    expected = {"Muenich": "Rome", "Munich": "Rome", "Berln": "Berlin"}
+    assert twice.readings[0].levels == expected
+    other, _ = datasets.change_columns(twice.id, [ColumnFix(name="x", use=False)])
+    assert other.readings[0].levels == expected, "other changes keep them"
+
+
+def test_no_levels_undo_all(datasets: Datasets, added: Dataset) -> None:
+    changed, _ = datasets.change_columns(added.id, [merged(Muenich="Munich", Berln="Berlin")])
+    assert datasets.change_columns(changed.id, [merged()]) == (added, False)
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ({"Minich": "Munich"}, "no level 'Minich': it has Berlin, Berln, Muenich, Munich, Rome"),
+        ({"Muenich": "Monaco"}, "there is no level 'Monaco'"),
+        ({"Rome": "Rome"}, "'Rome' is read as itself"),
+        ({"Muenich": "Munich", "Munich": "Rome"}, "'Munich', which is itself read as 'Rome'"),
+        ({"Berln": "Berlin", "Berlin": "Berln"}, "'Berlin', which is itself read as 'Berln'"),
+    ],
+)
+def test_wrong_levels_are_refused(
+    datasets: Datasets, added: Dataset, levels: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Invalid, match=f"/columns/0/levels/{next(iter(levels))}: .*{message}"):
+        datasets.change_columns(added.id, [merged(**levels)])
+
+
+def test_a_level_cannot_be_read_as_one_that_was_merged_before(
+    datasets: Datasets, added: Dataset
+) -> None:
+    once, _ = datasets.change_columns(added.id, [merged(Berln="Berlin")])
+    for level in ("Rome", "Berlin"):  # the second would be a cycle
+        with pytest.raises(Invalid, match="'Berln', which is itself read as 'Berlin'"):
+            datasets.change_columns(once.id, [merged(**{level: "Berln"})])
+
+
+def test_only_a_category_has_levels(datasets: Datasets, added: Dataset) -> None:
+    with pytest.raises(Invalid, match="/columns/0/levels: column 'x' was read as number"):
+        datasets.change_columns(added.id, [ColumnFix(name="x", levels={"1": "2"})])
+    changed, _ = datasets.change_columns(added.id, [merged(Berln="Berlin")])
+    text, _ = datasets.change_columns(changed.id, [ColumnFix(name="city", type="text")])
+    assert cities(datasets, text)[4] == "Berln", "levels wait until it is a category again"
+
+
+def test_a_level_that_differs_from_one_that_stays_in_case_alone_is_refused(
+    datasets: Datasets, tmp_path: Path
+) -> None:
+    """With as many levels, spellings are not unified: A and a are two."""
+    path = tmp_path / "codes.csv"
+    path.write_text("city\n" + "\n".join([f"c{i}x" for i in range(200)] + ["A", "a"] * 3))
+    many, _ = datasets.add("codes", "text/csv", path)
+    assert {"A", "a"} < set(datasets.distinct(many.id, "city"))
+    with pytest.raises(Invalid, match="'a' and 'A' differ only in blanks or case"):
+        datasets.change_columns(many.id, [merged(a="c1x")])
+    both, _ = datasets.change_columns(many.id, [merged(a="c1x", A="c1x")])
+    assert not {"A", "a"} & set(datasets.distinct(both.id, "city"))
+
+
+def test_inline_levels_that_were_merged_do_not_come_back_unnoticed(datasets: Datasets) -> None:
+    inline, _ = datasets.add_columns("inline", {"city": ["Berlin", "Berln", "Rome"]})
+    changed, _ = datasets.change_columns(inline.id, [merged(Berln="Berlin")])
+    more, _ = datasets.change_columns(changed.id, [merged(Rome="Berlin")])
+    assert cities(datasets, more) == ["Berlin"] * 3
+    datasets.delete(inline.id)
+    for levels in ({}, {"Berln": "Rome"}):
+        with pytest.raises(Invalid, match="levels that were merged cannot come back"):
+            datasets.change_columns(changed.id, [merged(**levels)])
+
+
+def test_too_many_levels_are_refused() -> None:
+    many = [
+        ColumnFix(name=f"c{place}", levels={f"l{i}": "x" for i in range(MAX_MERGED)})
+        for place in range(MAX_ALL_MERGED // MAX_MERGED)
+    ]
+    assert len(column_fixes.merge((), many)) == len(many)
+    with pytest.raises(Invalid, match="merge at most 10,000 levels of all columns"):
+        column_fixes.merge(many, [ColumnFix(name="one", levels={"a": "b"})])
+
+
+def test_what_was_stored_without_levels_is_read() -> None:
+    (fix,) = column_fixes.from_json([{"name": "city", "use": False}])
+    assert fix.levels is None
+    assert column_fixes.to_json([fix]) == [{"name": "city", "use": False}]

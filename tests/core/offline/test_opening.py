@@ -1,0 +1,76 @@
+"""A destination is opened below a folder of the operator's, with the named secret alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.destinations.bucket import BucketFolder
+from core.destinations.delta import DeltaTable
+from core.destinations.folder import LocalFolder
+from core.exceptions import Invalid
+from core.offline.destination import Destination
+from core.offline.opening import Target, open_destination
+from core.settings import load_settings
+
+Open = Callable[..., Target]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text(
+        '[lake]\nkind = "s3"\naccess_key = "k"\nsecret_key = "hidden"\nregion = "eu-west-1"\n'
+        '[shop]\nkind = "sqlite"\npath = "/srv/shop.db"\n'
+    )
+    settings = load_settings(
+        data_dir=tmp_path / "data",
+        source_secrets_file=secrets,
+        destinations=f"file://{tmp_path}/out/, s3://lake/scored/",
+    )
+
+    def open_(uri: str, **more: str) -> Target:
+        given = Destination.model_validate({"uri": uri, **more})
+        return open_destination(given, settings, "ann", tmp_path)
+
+    return open_
+
+
+def test_a_folder_is_opened_below_the_entry(opened: Open, tmp_path: Path) -> None:
+    for uri in (f"file://{tmp_path}/out/a/b", f"file://{tmp_path}/out/a/b/"):
+        assert opened(uri).place == LocalFolder(tmp_path / "out", ("a", "b"))
+    assert opened(f"file://{tmp_path}/out/").place == LocalFolder(tmp_path / "out")
+    assert opened(f"file://{tmp_path}/out/a", format="delta") == DeltaTable(
+        LocalFolder(tmp_path / "out", ("a",)), "ann"
+    )
+
+
+def test_a_bucket_is_opened_with_the_secret_and_never_at_the_stores_endpoint(opened: Open) -> None:
+    place = opened("s3://lake/scored/today", secret="lake").place
+    assert isinstance(place, BucketFolder)
+    assert (place.bucket, place.folder) == ("lake", "scored/today")
+    assert place.keys.access_key == "k"
+    assert place.keys.endpoint == "https://s3.eu-west-1.amazonaws.com"
+    assert "hidden" not in repr(place)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("s3://lake/", "may not be written"),
+        ("s3://lake/scored2/a", "may not be written"),
+        ("s3://lake/scored/../a", "has the folder '..'"),
+        ("https://host/a/", "cannot be written"),
+        ("http://host/a/", "is not read"),
+    ],
+)
+def test_all_else_is_refused(opened: Open, uri: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        opened(uri, secret="lake")
+
+
+def test_the_secret_is_one_of_a_bucket(opened: Open, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="the secret 'shop' is not for s3://lake/scored/a/"):
+        opened("s3://lake/scored/a", secret="shop")
+    with pytest.raises(Invalid, match="needs no secret: leave it out"):
+        opened(f"file://{tmp_path}/out/a", secret="lake")

@@ -1,0 +1,70 @@
+"""What a process learns of versions does not grow with all versions that there ever were."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from app.serving import throughput, versions
+from app.serving.throughput import SpeedKey, Throughput
+from app.serving.versions import ALL, VersionLookup
+from core.access.callers import View
+from core.bounded import keep
+from core.exceptions import Unavailable
+from core.registry.registry import Version
+
+
+def test_the_newest_are_kept() -> None:
+    known: dict[int, int] = {}
+    for number in range(1000):
+        keep(known, number, number, most=10)
+        assert len(known) <= 10
+        assert known[number] == number
+    assert list(known) == sorted(known)
+    assert min(known) >= 990
+
+
+def test_estimates_of_versions_long_gone_are_forgotten() -> None:
+    learned = Throughput()
+    for number in range(3 * throughput.MAX_KNOWN):
+        key = SpeedKey(f"models/m/{number}", 0.0, False, False, False, 5)
+        learned.observe(key, 1, 100, 0.5)
+        learned.keep_growth(key, 8)
+        learned.keep_answer_share(key.artifact, 0.5)
+        assert learned.seconds(key, 1, 100) == 0.5
+    kept = learned._means, learned._cheapest, learned._worth_joining, learned._answer_shares
+    assert [len(known) <= throughput.MAX_KNOWN for known in kept] == [True] * 4
+
+
+def test_versions_that_nobody_asks_for_any_more_are_forgotten() -> None:
+    """The newest stay known while the database is away."""
+    is_away = False
+
+    def look_up(_: View, model: str, reference: int | str | None) -> Version:
+        if is_away:
+            raise Unavailable("the database is away")
+        return Version(
+            model=model,
+            owner="",
+            version=int(model[1:]),
+            aliases=(),
+            description={},
+            dataset="ds",
+            job="job",
+            created_at=datetime.now(UTC),
+            artifact_key=f"models/{model}",
+        )
+
+    async def ask() -> None:
+        nonlocal is_away
+        found = VersionLookup(look_up)
+        for number in range(2 * versions.MAX_KNOWN):
+            await found.find(ALL, f"m{number}", None)
+        assert len(found._known) <= versions.MAX_KNOWN
+        found.clear()
+        is_away = True
+        assert (await found.find(ALL, f"m{number}", None)).version == number
+        with pytest.raises(Unavailable):
+            await found.find(ALL, "m0", None)
+
+    asyncio.run(ask())

@@ -1,0 +1,231 @@
+"""Deliveries in front of real receivers, of which some attack."""
+
+import base64
+import hashlib
+import hmac
+import socket
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from core.sources.places import pinned
+from core.webhooks.deliveries import Answer, Attempt
+from core.webhooks.receivers import read_rules
+from core.webhooks.sending import send
+from core.webhooks.signing import new_secret, signed_headers
+from tests.core.sources.certificates import certificate
+from tests.core.webhooks.receiving import (
+    Receiving,
+    Respond,
+    answer,
+    drip,
+    endless_body,
+    endless_headers,
+    endless_informing,
+    receiver,
+)
+
+BODY = '{"type":"job.succeeded","data":{"id":"job_1 é"}}'
+PUBLIC = "93.184.215.14"
+
+
+@pytest.fixture
+def receiving() -> Iterator[Receiving]:
+    with receiver() as got:
+        got.secret = new_secret()
+        yield got
+
+
+def attempt(url: str, secret: str = "") -> Attempt:
+    return Attempt("msg_1", "hook_1", 1, url, secret or new_secret(), BODY)
+
+
+def sent(receiving: Receiving, seconds: float = 20, path: str = "/hook") -> Answer:
+    origin = f"http://127.0.0.1:{receiving.port}"
+    rules = read_rules(f"private+{origin}")
+    return send(attempt(origin + path, receiving.secret), rules, seconds)
+
+
+def test_the_official_library_verifies_a_delivery(receiving: Receiving) -> None:
+    got = sent(receiving, path="/hook?team=1")
+    assert (got.status, got.error) == (204, None)
+    assert receiving.messages == [
+        ("msg_1", {"type": "job.succeeded", "data": {"id": "job_1 é"}}),
+    ]
+    headers = receiving.headers[0]
+    assert headers["Content-Type"] == "application/json"
+    assert headers["User-Agent"].startswith("Credence/")
+    assert headers["Host"] == f"127.0.0.1:{receiving.port}"
+
+
+def test_a_signature_is_the_one_of_the_specification() -> None:
+    secret, moment = new_secret(), datetime(2026, 7, 1, 12, 0, 0, 900_000, tzinfo=UTC)
+    headers = signed_headers(secret, "msg_1", moment, BODY)
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    content = f"msg_1.{headers['webhook-timestamp']}.{BODY}".encode()
+    expected = base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+    assert headers["webhook-timestamp"] == "1782907200"
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert len(key) == 32
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(receiving: Receiving, status: int) -> None:
+    receiving.respond = partial(
+        answer, status=status, Location="http://169.254.169.254/latest/meta-data"
+    )
+    got = sent(receiving)
+    assert got.status == status
+    assert got.error == (f"the receiver redirects ({status}): give the URL of the receiver itself")
+    assert len(receiving.bodies) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 429, 500, 503])
+def test_other_answers_are_failures(receiving: Receiving, status: int) -> None:
+    receiving.respond = partial(answer, status=status)
+    assert (sent(receiving).status, sent(receiving).error) == (
+        status,
+        f"the receiver answered {status}",
+    )
+
+
+@pytest.mark.parametrize("respond", [drip, endless_informing])
+def test_a_slow_receiver_is_cut_off(receiving: Receiving, respond: Respond) -> None:
+    receiving.respond = respond
+    got = sent(receiving, seconds=0.5)
+    assert (got.status, got.error) == (None, "the receiver does not answer within 0.5 s")
+
+
+def test_endless_headers_are_a_failure(receiving: Receiving) -> None:
+    receiving.respond = endless_headers
+    got = sent(receiving)
+    assert got.status is None
+    assert got.error == "the host breaks the protocol (HTTPException)"
+
+
+def test_an_endless_body_is_not_read(receiving: Receiving) -> None:
+    receiving.respond = endless_body
+    assert sent(receiving).status == 200
+
+
+def test_a_receiver_that_accepts_and_says_nothing_is_cut_off() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        origin = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        got = send(attempt(origin), read_rules(f"private+{origin}"), 0.3)
+    assert got.error == "the receiver does not answer within 0.3 s"
+
+
+def test_a_handshake_that_does_not_end_is_cut_off() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        origin = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        got = send(attempt(origin), read_rules(f"private+{origin}"), 0.3)
+    assert got.error == "the receiver does not answer within 0.3 s"
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    origin = f"http://127.0.0.1:{port}"
+    got = send(attempt(origin), read_rules(f"private+{origin}"))
+    assert (got.status, got.error) == (None, "connection refused")
+
+
+class Names:
+    """Answers of a name server: one list of addresses per question; the last one stays."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self.answers, self.asked = list(answers), 0
+
+    def __call__(self, host: str, port: int) -> Sequence[str]:
+        found = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        return found
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ["127.0.0.1"], ["10.0.0.1"], ["192.168.1.1"], ["169.254.169.254"], ["fd00:ec2::254"],
+        ["100.100.100.200"], ["::1"], ["::ffff:127.0.0.1"], ["::ffff:169.254.169.254"],
+        ["64:ff9b::a9fe:a9fe"], ["2002:7f00:1::"], ["0.0.0.0"], [PUBLIC, "10.0.0.1"],
+        ["10.0.0.1", PUBLIC], [PUBLIC, "::1"],
+    ],
+)  # fmt: skip
+def test_names_that_lead_into_the_network_are_refused(
+    monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    names = Names(addresses)
+    monkeypatch.setattr(pinned, "resolve", names)
+    monkeypatch.setattr(socket, "create_connection", _never)
+    got = send(attempt("https://hooks.example.org/a"), read_rules("hooks.example.org"))
+    assert got.error is not None
+    assert got.error.startswith("the host has the address ")
+    assert got.error.endswith(": it is not connected to")
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"])
+def test_not_even_an_operators_own_receiver_is_a_clouds_metadata(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr(pinned, "resolve", Names([address]))
+    monkeypatch.setattr(socket, "create_connection", _never)
+    got = send(attempt("http://receiver:80/"), read_rules("private+http://receiver"))
+    assert got.error is not None
+    assert "it is not connected to" in got.error
+
+
+def test_a_name_that_changes_its_mind_leads_where_it_led(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name is asked once; the connection goes to the address that was checked."""
+    names = Names([PUBLIC], ["127.0.0.1"])
+    connected: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        connected.append(address)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(pinned, "resolve", names)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    got = send(attempt("https://hooks.example.org/a"), read_rules("hooks.example.org"))
+    assert (names.asked, connected) == (1, [(PUBLIC, 443)])
+    assert got.error == "connection refused"
+
+
+def test_what_the_setting_does_not_list_any_more_is_not_reached(receiving: Receiving) -> None:
+    url = f"http://127.0.0.1:{receiving.port}/"
+    got = send(attempt(url, receiving.secret), read_rules("hooks.example.org"))
+    assert got.error is not None
+    assert "CREDENCE_WEBHOOKS has to list private+http://127.0.0.1" in got.error
+    assert receiving.bodies == []
+
+
+def test_proxies_of_the_environment_are_not_used(
+    receiving: Receiving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert sent(receiving).status == 204
+
+
+def test_a_certificate_must_be_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = certificate(tmp_path)
+    with receiver(made) as got:
+        got.secret = new_secret()
+        rules = read_rules(
+            f"private+https://localhost:{got.port} private+https://127.0.0.1:{got.port}"
+        )
+        unknown = send(attempt(f"https://localhost:{got.port}/"), rules)
+        assert unknown.error == "its certificate is not valid (self-signed certificate)"
+        monkeypatch.setenv("SSL_CERT_FILE", str(made[0]))
+        other = send(attempt(f"https://127.0.0.1:{got.port}/"), rules)
+        assert other.error is not None
+        assert "IP address mismatch" in other.error
+        assert got.bodies == []
+        right = send(attempt(f"https://localhost:{got.port}/", got.secret), rules)
+        assert (right.status, got.ids) == (204, ["msg_1"])
+
+
+def _never(*_: object, **__: object) -> socket.socket:
+    raise AssertionError("a connection to an address that was refused")

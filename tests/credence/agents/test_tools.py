@@ -1,0 +1,247 @@
+"""The tools by the SDK's client, over both transports, beside the answers of the routes."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from credence.agents.server import LOCAL_TOOLS, TOOLS
+from credence.client import Client
+from credence.feedback_verdict import sentence
+from credence.types import Version
+from tests.credence.agents.sessions import Refused, Session, over_http, over_stdio
+from tests.credence.conftest import TINY
+from tests.credence.running import Service
+
+pytestmark = [pytest.mark.server, pytest.mark.process]
+OPENERS = {"stdio": over_stdio, "http": over_http}
+ROWS = [{"x0": 0.5, "x1": 1.0, "kind": "odd"}, {"x0": 90.0, "x1": 1.0, "kind": "blue"}]
+MESSY = "area;year;price\n" + "".join(
+    f"{30 + i},5;{-999 if i % 4 == 0 else 1990 + i % 20};{100 + 2 * i + 3 * (37 * i % 23)}.000 €\n"
+    for i in range(60)
+)
+
+
+@pytest.fixture(params=OPENERS)
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def use(transport: str, url: str, work: Callable[[Session], Any]) -> Any:
+    """What `work` returns, in a session of its own."""
+
+    async def main() -> Any:
+        async with OPENERS[transport](url) as session:
+            return await work(session)
+
+    return anyio.run(main)
+
+
+def test_each_transport_lists_its_tools(service: Service, transport: str) -> None:
+    async def listed(session: Session) -> Any:
+        return (await session.client.list_tools()).tools
+
+    tools = use(transport, service.url, listed)
+    expected = LOCAL_TOOLS if transport == "stdio" else TOOLS
+    assert [tool.name for tool in tools] == [tool.title() for tool in expected]
+    profile = tools[0].input_schema["properties"]
+    assert ("file" in profile) == (transport == "stdio")  # a service's files are nobody's here
+    assert all(tool.description and len(tool.description) < 700 for tool in tools)
+    for tool in tools:
+        described = tool.input_schema["properties"].values()
+        assert all("description" in argument for argument in described), tool.name
+
+
+def test_predictions_are_those_of_the_route(
+    service: Service, client: Client, version: Version, transport: str
+) -> None:
+    async def predict(session: Session) -> Any:
+        return await session("predict", model="small", rows=ROWS, abstain_above=0.5, store=True)
+
+    found = use(transport, service.url, predict)
+    truth = client.submit_predict({"model": "small", "inputs": ROWS, "abstain_above": 0.5})
+    assert found["version"] == truth["version"]
+    assert found["prediction"].startswith("pred_")
+    interval = [one for one in truth["intervals"] if one["kind"] == "conformal"] or truth[
+        "intervals"
+    ]
+    for index, row in enumerate(found["rows"]):
+        assert row["mean"] == pytest.approx(truth["mean"][index], rel=1e-4)
+        bounds = [interval[0]["lower"][index], interval[0]["upper"][index]]
+        if None not in bounds:
+            assert row["interval"] == pytest.approx(bounds, rel=1e-4)
+        for name in ("aleatoric", "epistemic"):
+            std = math.sqrt(truth["variance"][name][index])  # type: ignore[index]
+            assert row[f"{name}_std"] == pytest.approx(std, rel=1e-4)
+        assert row["abstained"] == truth["abstained"][index]
+        assert row["unlike_training"] == truth["out_of_distribution"][index]
+        assert row.get("reasons", []) == [one["text"] for one in truth["reasons"][index]]
+    assert "blue" in " ".join(found["rows"][1]["reasons"])
+
+
+def test_wrong_arguments_are_told_with_what_would_be_right(
+    service: Service, version: Version, transport: str
+) -> None:
+    asked: list[tuple[str, dict[str, Any], str]] = [
+        ("predict", {"model": "small"}, "rows: is required"),
+        ("predict", {"model": "small", "rows": ROWS, "level": 2}, "must be less than 1, not 2"),
+        (
+            "predict",
+            {"model": "small", "rows": ROWS, "lvl": 0.5},
+            "unknown argument; predict takes",
+        ),
+        ("predict", {"model": "smal", "rows": ROWS}, "list_models and list_data show"),
+        ("predict", {"model": "small", "rows": [{"x0": 1.0, "x1": 1.0}]}, "rows.0.kind: required"),
+        ("job", {"job": "job_none", "wait_seconds": 900}, "must be at most 50, not 900"),
+        ("train", {"dataset": version["dataset"], "target": "why"}, "no column 'why'"),
+        (
+            "train",
+            {"dataset": version["dataset"], "target": "y", "model": "Preise 2026"},
+            "model: 'Preise 2026': use lower-case letters, digits, '.', '_' and '-', such as",
+        ),
+        ("profile_data", {}, "give exactly one of dataset"),
+        ("profile_data", {"dataset": version["dataset"], "fix": [40]}, "40 cannot be fixed"),
+        ("send_feedback", {"truth": [1.0]}, "give model and rows, or prediction"),
+        ("forecast", {}, "there is no tool 'forecast'; there are profile_data, train"),
+    ]
+
+    async def ask(session: Session) -> None:
+        for tool, arguments, told in asked:
+            with pytest.raises(Refused) as refused:
+                await session(tool, **arguments)
+            assert told in str(refused.value), tool
+
+    use(transport, service.url, ask)
+
+
+def test_a_table_is_described_and_fixed(service: Service, client: Client, transport: str) -> None:
+    async def fix(session: Session) -> Any:
+        seen = await session("profile_data", csv=MESSY, name="flats", target="price")
+        advised = [one["number"] for one in seen["findings"] if "fix" in one]
+        fixed = await session("profile_data", dataset=seen["dataset"], target="price", fix=advised)
+        again = await session("profile_data", csv=MESSY, name="houses")
+        return seen, advised, fixed, again
+
+    seen, advised, fixed, again = use(transport, service.url, fix)
+    assert "note" not in seen
+    assert again["dataset"] == seen["dataset"]
+    assert "as 'flats'" in again["note"]
+    findings = client.dataset(seen["dataset"], "price")["findings"]
+    assert [findings[number - 1]["code"] for number in advised] == ["sentinel"]
+    assert f"fix={advised}" in seen["next"]
+    year = next(column for column in fixed["columns"] if column["name"] == "year")
+    assert (year["min"], year["missing"]) == (1991, 15)  # without −999
+    assert "target='price'" in fixed["next"]
+    assert fixed["page"] == f"{service.url}/ui/datasets/{fixed['dataset']}"
+
+
+def test_files_are_read_on_the_users_machine(service: Service, table: Path) -> None:
+    async def read(session: Session) -> Any:
+        with pytest.raises(Refused, match="No such file"):
+            await session("profile_data", file=str(table.with_name("none.csv")))
+        return await session("profile_data", file=str(table))
+
+    found = use("stdio", service.url, read)
+    assert (found["rows"], len(found["columns"])) == (60, 4)
+
+
+def test_a_training_starts_only_when_it_is_confirmed(
+    service: Service, client: Client, version: Version
+) -> None:
+    async def train(session: Session) -> Any:
+        wanted = {"dataset": version["dataset"], "target": "y", "model": "agents", "settings": TINY}
+        planned = await session("train", **wanted)
+        before = [job["id"] for job in client.jobs(model="agents")]
+        started = await session("train", **wanted, confirm=True)
+        state = started
+        while state["status"] in ("queued", "running"):
+            state = await session("job", job=started["job"], wait_seconds=50)
+        return planned, before, started, state, await session("model_card", model="agents")
+
+    planned, before, started, state, card = use("http", service.url, train)
+    assert not planned["started"]
+    assert before == []
+    low, high = planned["estimate"]["rough_seconds"]
+    assert 0 < low < high
+    assert planned["would_send"]["network"] == {"hidden": [8]}
+    assert "confirm=true" in planned["next"]
+    assert started["started"]
+    assert (state["status"], state["version"]) == ("succeeded", 1)
+    metrics = client.version("agents", 1)["metrics"]
+    assert state["scores"]["rmse"] == pytest.approx(metrics["rmse"], rel=1e-4)
+    assert card["scores"]["coverage_of_90_percent_credible_intervals"] == pytest.approx(
+        metrics["coverage"]["0.9"], rel=1e-4
+    )
+    assert [one["name"] for one in card["features"]] == ["x0", "x1", "kind"]
+    assert card["features"][2]["levels"] == ["even", "odd"]
+    assert set(card["simple_methods"]) == {"constant", "linear", "boosted_trees"}
+
+
+def test_a_comparison_shows_its_table(
+    service: Service, client: Client, version: Version, transport: str
+) -> None:
+    name = f"compared-{transport}"
+
+    async def compare(session: Session) -> Any:
+        wanted = {"dataset": version["dataset"], "target": "y", "model": name}
+        wanted |= {"methods": ["bbb", "map"], "settings": TINY}
+        planned = await session("compare", **wanted)
+        before = list(client.jobs(model=name))
+        state = started = await session("compare", **wanted, confirm=True)
+        while state["status"] in ("queued", "running"):
+            state = await session("job", job=started["job"], wait_seconds=50)
+        return planned, before, started, state
+
+    planned, before, started, state = use(transport, service.url, compare)
+    assert not planned["started"]
+    assert before == []
+    assert planned["would_send"]["methods"] == ["bbb", "map"]
+    assert (started["started"], state["status"]) == (True, "succeeded")
+    table = {one["name"]: one for one in client.comparison(started["job"])}
+    assert [one["name"] for one in state["methods"]] == list(table)
+    assert {"bbb", "map"} <= {*table}
+    for shown in state["methods"]:
+        full = table[shown["name"]]
+        assert shown["status"] == "succeeded"
+        assert shown["version"] == full["version"]
+        assert shown["rmse"] == pytest.approx(full["rmse"], rel=1e-3)
+
+
+def test_rows_to_label_and_feedback_are_those_of_the_routes(
+    service: Service, client: Client, version: Version
+) -> None:
+    pool = [{"x0": float(i), "x1": 1.0, "kind": "odd"} for i in range(12)]
+
+    async def label(session: Session) -> Any:
+        stored = await session("profile_data", rows=pool, name="pool")
+        chosen = await session(
+            "rows_to_label", model="small", dataset=stored["dataset"], k=3, wait_seconds=50
+        )
+        while "rows" not in chosen:  # a busy machine: the job goes on
+            state = await session("job", job=chosen["job"], wait_seconds=50)
+            chosen = {"rows": state["result"]} if state["status"] == "succeeded" else state
+        sent = await session("send_feedback", model="small", rows=pool[:2], truth=[-1.0, 1.0])
+        return stored["dataset"], chosen["rows"], sent
+
+    dataset, rows, sent = use("http", service.url, label)
+    truth = client.model("small", 1).acquire(dataset, 3)
+    if isinstance(rows, list):
+        assert [one["row"] for one in rows] == truth["rows"]
+        assert [one["values"]["x0"] for one in rows] == [float(row) for row in truth["rows"]]
+    else:
+        assert rows["rows"] == truth["rows"]
+    assert sent["scores"]["rows"] == 2
+    assert sent["verdict"] == sentence(client.rolling_feedback("small", 1))
+    assert ("alarm" in sent) == ("lower than chance allows" in sent["verdict"])
+    client.withdraw_feedback(sent["feedback"])
+
+
+def test_without_a_service_the_agent_is_told() -> None:
+    async def ask(session: Session) -> None:
+        with pytest.raises(Refused, match=r"no answer from http://127\.0\.0\.1:9"):
+            await session("list_models")
+
+    use("stdio", "http://127.0.0.1:9", ask)

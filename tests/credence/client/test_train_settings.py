@@ -1,0 +1,66 @@
+"""The types of a training's settings against the service's own schema."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from app.schemas.training import TargetRequest, TrainRequest
+from credence import train_settings as ours
+from models import config as theirs
+from models.config.model import ShapedKind
+
+METHODS = get_args(get_args(theirs.MethodConfig)[0])
+NETWORKS = get_args(get_args(theirs.NetworkConfig)[0])
+
+
+def kinds(union: tuple[Any, ...]) -> list[type]:
+    return [get_args(one)[0] for one in union]
+
+
+PAIRS: list[tuple[Any, list[Any]]] = [
+    (ours.MethodSettings, kinds(METHODS)),
+    (ours.NetworkSettings, kinds(NETWORKS)),
+    (ours.PriorSettings, list(get_args(theirs.PriorConfig))),
+    (ours.KLSettings, [theirs.KLConfig]),
+    (ours.PartSettings, [theirs.PartConfig]),
+    (ours.SplitSettings, [theirs.SplitBy, theirs.SplitTime]),
+    (ours.TrainingSettings, [theirs.TrainingConfig]),
+    (ours.LanguageSettings, [theirs.LanguageConfig]),
+    (ours.ForecastSettings, [theirs.ForecastConfig]),
+    (ours.OutOfDistributionSettings, [theirs.OutOfDistributionConfig]),
+    (ours.LikelihoodSettings, [theirs.LikelihoodConfig]),
+    (ours.FeatureSettings, [theirs.FeatureConfig]),
+    (ours.TargetSettings, [TargetRequest]),
+    (ours.TrainBody, [TrainRequest]),
+]
+
+
+def fields(kind: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(kind):
+        return get_type_hints(kind)
+    return {name: field.annotation for name, field in kind.model_fields.items()}
+
+
+def words(type_: Any) -> Iterator[str]:
+    """The words of all literals in a type; those of classes in it are compared elsewhere."""
+    if get_origin(type_) is Literal:
+        yield from get_args(type_)
+    else:
+        for one in get_args(type_):
+            yield from words(one)
+
+
+@pytest.mark.parametrize(("settings", "configs"), PAIRS)
+def test_names_and_words_are_those_of_the_service(settings: Any, configs: list[Any]) -> None:
+    hints = get_type_hints(settings)
+    known = [fields(config) for config in configs]
+    assert hints.keys() == {name for one in known for name in one}
+    for name, hint in hints.items():
+        theirs_ = {word for one in known if name in one for word in words(one[name])}
+        assert set(words(hint)) == theirs_, name
+
+
+def test_the_shaped_likelihoods_have_a_name_of_their_own() -> None:
+    assert set(get_args(ShapedKind)) <= set(get_args(ours.LikelihoodName))

@@ -1,0 +1,69 @@
+"""A client that still sends when it is answered can read the answer."""
+
+import asyncio
+import http.client
+import select
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+import uvloop
+
+from credence.serving.lingering import LingeringTransport
+from tests.credence.running import serving
+from tests.credence.uploading import begin_upload
+
+BODY = bytes(4 * 2**20)  # more than the kernel's buffers take: who sends it waits for a reader
+
+
+def small_buffer(connection: http.client.HTTPConnection) -> None:
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
+
+
+def test_a_refused_body_may_be_sent_to_its_end(tmp_path: Path) -> None:
+    """Closed at once, the connection would be reset below the client's hands."""
+    with serving(tmp_path, "api", CREDENCE_MAX_BODY_BYTES="1024") as service:
+        address = httpx.URL(service.url)
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=60)
+        connection.connect()
+        small_buffer(connection)
+        connection.request("POST", "/predict", BODY, {"Connection": "close"})
+        answer = connection.getresponse()
+        assert answer.status == 413
+        assert b"CREDENCE_MAX_BODY_BYTES" in answer.read()
+        connection.close()
+
+
+def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> None:
+    with serving(tmp_path, "api") as service:
+        connection = begin_upload(service.url, "slow", 10 * len(BODY))
+        small_buffer(connection)
+        connection.send(BODY[:1000])
+        service.process.send_signal(signal.SIGTERM)
+        select.select([connection.sock], [], [], 60)  # the answer is there, and unread
+        connection.send(BODY)
+        answer = connection.getresponse()
+        assert answer.status == 503
+        assert int(answer.headers["Retry-After"]) > 0
+        connection.close()
+        assert service.process.wait(15) == 0
+
+
+def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
+    """Requests were sent ahead on a connection that was then reset: uvloop raises."""
+
+    async def write_late() -> None:
+        loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
+        with theirs:
+            made, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+            transport = LingeringTransport(made, lambda: False)
+            transport.abort()
+            await asyncio.sleep(0.01)
+            with pytest.raises(RuntimeError):
+                made.write(b"late")
+            transport.write(b"late")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(write_late())

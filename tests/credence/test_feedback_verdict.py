@@ -1,0 +1,59 @@
+"""The verdict of the client is that of the service, with the counts behind it."""
+
+from typing import Any
+
+import pytest
+
+from core.predictions.window_check import check_window, verdict
+from core.predictions.window_check import leaves as leaves_by_service
+from credence.feedback_verdict import leaves, sentence
+from credence.types import RollingFeedback
+from models.evaluation.metrics import PerRowScores, summarise
+from tests.core.predictions.test_window_check import HELD_OUT, classes, numbers
+
+
+def rolling(
+    scores: PerRowScores, labels: int, window: int = 1000, **held_out: Any
+) -> RollingFeedback:
+    check = check_window(scores, labels, window, [held_out or HELD_OUT])
+    return {"model": "m", "version": 1, "window": window, "metrics": {"check": check}}
+
+
+@pytest.mark.parametrize("inside", [0.48, 0.7, 0.85, 0.9, 1.0])
+@pytest.mark.parametrize("rows", [100, 198, 1000])
+def test_intervals_are_judged_as_by_the_service(inside: float, rows: int) -> None:
+    found = rolling(numbers(rows, inside), rows)
+    check = found["metrics"]["check"]
+    assert leaves(found) == leaves_by_service(check)
+    test = check["coverage"]["0.9"]
+    assert sentence(found) == (
+        f"Inside the 90 % interval: {verdict(check)} ({test['inside']} of {test['rows']} rows; "
+        "of the held-out rows 90.5%)"
+        + ("; the newest 98 wait for the next test, after 2 more" if rows == 198 else "")
+    )
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.3, -0.25])
+def test_classes_are_judged_as_by_the_service(bias: float) -> None:
+    held_out = summarise(classes(4000, 0.0, seed=1))
+    found = rolling(classes(300, bias), 300, **held_out)
+    check = found["metrics"]["check"]
+    assert leaves(found) == leaves_by_service(check)
+    assert sentence(found).startswith(
+        f"Correct: {verdict(check)} ({check['calibration']['correct']}"
+    )
+
+
+@pytest.mark.parametrize(("window", "needed"), [(1000, 100), (10_000, 100), (500, 50)])
+def test_too_few_rows_are_counted(window: int, needed: int) -> None:
+    few = rolling(numbers(needed - 1, 0.1), needed - 1, window)
+    assert sentence(few) == f"too few rows to tell: {needed - 1} of {needed}"
+    assert not leaves(few)
+    enough = rolling(numbers(needed, 0.1), needed, window)
+    assert sentence(enough).startswith("Inside")
+
+
+def test_without_counts_of_held_out_rows_nothing_is_judged() -> None:
+    found = rolling(numbers(500, 0.9), 500, rows=50, coverage={})
+    assert sentence(found).startswith("nothing to compare with")
+    assert not leaves(found)

@@ -1,0 +1,191 @@
+"""A training by two launchers of a process each, as on two machines, without the service."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch.distributed import TCPStore
+
+import credence
+from core.datasets.columns import canonical
+from core.registry import archives
+from credence.engines import files
+from credence.engines.ranks import Arguments, TrainingFailed, _check, run_rank
+from credence.engines.training import read_training
+from models.artifact.files import read_model
+from models.tabular.model import TabularModel
+from models.training.distributed import Ranks
+from models.training.train import train
+from tests.waiting import wait_until
+
+ROUNDING = 1e-4  # as of tests/models/training/test_distributed.py
+REQUEST: dict[str, Any] = {
+    "target": "y",
+    "features": ["x", "wood"],
+    "network": {"kind": "mlp", "hidden": [16]},
+    "training": {"epochs": 4, "batch_size": 34, "learning_rate": 0.01, "fine_tune_epochs": 1},
+    "pruning": [0.5],
+}
+ENDLESS = {"epochs": 100_000, "batch_size": 34, "learning_rate": 0.001, "patience": 100_000}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    random = np.random.default_rng(0)
+    x, wood = random.uniform(-1, 1, 211), random.choice(["oak", "ash"], 211)
+    y = 3 * x + (wood == "oak") + random.normal(0, 0.1, 211)
+    return pa.table({"x": x, "wood": wood, "y": y})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rows: pa.Table) -> Path:
+    (tmp_path / "rows").mkdir()
+    pq.write_table(rows.slice(0, 100), tmp_path / "rows" / "0.parquet")
+    pq.write_table(rows.slice(100), tmp_path / "rows" / "1.parquet")
+    (tmp_path / "training.json").write_text(json.dumps(REQUEST))
+    return tmp_path
+
+
+@dataclass
+class Launchers:
+    """Two launchers, each with a log of its rank."""
+
+    processes: list[subprocess.Popen[bytes]]
+    logs: list[Path]
+
+    def wait(self) -> list[int]:
+        return [process.wait(timeout=240) for process in self.processes]
+
+    def log(self, number: int) -> str:
+        return self.logs[number].read_text()
+
+    def ranks(self) -> list[psutil.Process]:
+        return [psutil.Process(process.pid).children()[0] for process in self.processes]
+
+
+@contextmanager
+def launched(folder: Path, *others: Mapping[str, Path]) -> Iterator[Launchers]:
+    """Two ranks. The second has the options in `others`, if any, in place of the first one's."""
+    options = {"config": folder / "training.json", "data": folder / "rows", "to": folder / "m.tar"}
+    options["checkpoints"] = folder / "checkpoints"
+    # Kept here: a port that is free now may be taken when the launchers want it.
+    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    line = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
+    line += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{store.port}"]
+    line += ["--rdzv-conf", "is_host=0,last_call_timeout=1", "-m", "credence.engines.torchrun"]
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    logs = [folder / "log-0", folder / "log-1"]
+    processes = []
+    for log, own in zip(logs, (options, options | dict(*others)), strict=True):
+        arguments = [word for name, path in own.items() for word in (f"--{name}", str(path))]
+        with log.open("wb") as out:
+            processes.append(subprocess.Popen([*line, *arguments], env=environment, stderr=out))
+    try:
+        yield Launchers(processes, logs)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _read(archive: Path) -> TabularModel:
+    archives.unpack(archive, archive.with_suffix(""), 2**30)
+    model = read_model(archive.with_suffix(""))
+    assert isinstance(model, TabularModel)
+    return model
+
+
+def test_two_ranks_write_the_model_that_one_process_trains(folder: Path, rows: pa.Table) -> None:
+    with launched(folder) as launchers:
+        assert launchers.wait() == [0, 0], launchers.log(0) + launchers.log(1)
+    assert "%" in launchers.log(0) + launchers.log(1)
+    model = _read(folder / "m.tar")
+    training = read_training(files.read_table(str(folder / "rows")), REQUEST)
+    alone = train(training.columns, training.types, training.config)
+    assert model.variants == alone.variants == (0.0, 0.5)
+    for prune in model.variants:
+        both = [
+            one.variant(prune).state.posterior.distribution().moments() for one in (model, alone)
+        ]  # type: ignore[attr-defined]
+        for found, wanted in zip(*both, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=ROUNDING, atol=ROUNDING)
+    answers = credence.load(folder / "m.tar").predict(rows.slice(0, 20), samples=50, seed=1)
+    assert np.corrcoef(answers.mean, rows["y"].to_numpy()[:20])[0, 1] > 0.9
+
+
+def test_a_lost_rank_ends_the_other_with_an_error_that_says_so(folder: Path) -> None:
+    (folder / "training.json").write_text(json.dumps(REQUEST | {"training": ENDLESS}))
+    with launched(folder) as launchers:
+        wait_until(lambda: "fit: " in launchers.log(0) + launchers.log(1))
+        first, second = launchers.ranks()
+        lost, left = (second, 0) if "fit: " in launchers.log(0) else (first, 1)
+        lost.kill()
+        assert all(launchers.wait())
+    assert "another rank was lost, or the connection to it" in launchers.log(left)
+    assert f"goes on from its checkpoints in {folder / 'checkpoints'}" in launchers.log(left)
+    assert not (folder / "m.tar").exists()
+
+
+def test_ranks_with_other_rows_do_not_train(folder: Path, rows: pa.Table) -> None:
+    pq.write_table(rows.slice(1), folder / "other.parquet")
+    with launched(folder, {"data": folder / "other.parquet"}) as launchers:
+        assert all(launchers.wait())
+    logs = launchers.log(0) + launchers.log(1)
+    assert "read other rows or settings than rank 0: give all ranks the same files" in logs
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ({"target": "z"}, "/target: the data set has no column 'z'"),
+        ({"target": "y", "trainin": {}}, "trainin: Unexpected keyword argument"),
+        ({"target": "y", "features": ["xx"]}, "features: there is no column 'xx'"),
+    ],
+)
+def test_a_wrong_setting_is_named(folder: Path, request_: Mapping[str, Any], told: str) -> None:
+    (folder / "training.json").write_text(json.dumps(request_))
+    arguments = Arguments(*map(str, (folder / "training.json", folder / "rows", folder / "m.tar")))
+    with pytest.raises(TrainingFailed) as caught:
+        run_rank(arguments)
+    assert told in str(caught.value)
+
+
+@pytest.mark.process
+@pytest.mark.server
+def test_rows_settings_and_models_may_be_in_a_bucket(
+    folder: Path, rows: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("boto3", reason="the server of the tests needs it")
+    from tests.core.s3 import running_rclone
+
+    (folder / "bucket").mkdir()
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")  # for rclone's server
+    with running_rclone(folder) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        files.write_whole("s3://bucket/models/m.tar", folder / "training.json")
+        assert files.read_settings("s3://bucket/models/m.tar") == REQUEST
+        assert files.read_table("s3://rows").num_rows == rows.num_rows
+        with pytest.raises(FileNotFoundError, match="no file 's3://rows/none'"):
+            files.read_table("s3://rows/none")
+
+
+def test_what_depends_on_the_step_before_trains_in_one_process(rows: pa.Table) -> None:
+    days = pa.array(np.datetime64("2026-01-01", "D") + np.arange(211))
+    table = canonical(pa.table({"day": days.cast(pa.timestamp("us")), "y": rows["y"]}))
+    training = read_training(table, {"target": "y", "task": "forecasting"})
+    with pytest.raises(ValueError, match="'forecasting' trains in one process, not in 2"):
+        _check(training, Ranks(0, 2))

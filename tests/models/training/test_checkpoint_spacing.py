@@ -1,0 +1,77 @@
+"""The time between two checkpoints, with a clock that only this test moves."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from models.training.checkpoint_spacing import CheckpointSpacing, interval
+
+DAY = 86_400.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def train(cost: float, seconds: float, longest: float = DAY) -> list[tuple[float, float]]:
+    """Begin and end of each checkpoint of a training with mini-batches of 10 ms."""
+    clock = Clock()
+    spacing, found = CheckpointSpacing(longest, clock), []
+    begun = clock.now
+    while clock.now - begun < seconds:
+        clock.now += 0.01
+        if spacing.is_due():
+            start = clock.now - begun
+            with spacing.measured():
+                clock.now += cost
+            found.append((start, clock.now - begun))
+    return found
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.001, 0.2, 0.7])
+def test_the_first_checkpoint_comes_after_five_seconds(cost: float) -> None:
+    assert train(cost, 60)[0][0] == pytest.approx(5.0, abs=0.02)
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.01, 0.1, 0.5, 0.7])
+def test_a_process_killed_at_any_moment_repeats_ten_seconds_or_five_percent(cost: float) -> None:
+    """The work since the last checkpoint that is complete, at its worst: before the next one is."""
+    found = train(cost, 2000)
+    for (begun, _), (_, complete) in pairwise(found):
+        assert complete - begun <= max(10.0, 0.05 * complete)
+
+
+def test_in_a_long_training_checkpoints_take_one_percent_of_the_time() -> None:
+    for cost in (0.05, 0.5, 2.0):
+        hour = [(begun, end) for begun, end in train(cost, 5 * 3600) if begun > 4 * 3600]
+        share = cost * len(hour) / 3600
+        assert share <= 0.0105, cost
+    assert np.diff([begun for begun, _ in train(0.5, 3600)])[-1] == pytest.approx(50.5, abs=0.05)
+
+
+def test_a_costly_checkpoint_never_takes_more_than_a_tenth_of_the_time() -> None:
+    found = train(4.0, 600)
+    assert 4.0 * len(found) / 600 <= 0.1
+    assert interval(4.0, 0.0, DAY) == 40.0
+
+
+def test_the_setting_is_the_longest_time_whatever_the_rest_says() -> None:
+    assert interval(0.0, 0.0, 0.3) == 0.3
+    assert interval(100.0, DAY, 300.0) == 300.0
+    assert len(train(0.01, 10, longest=0.5)) == pytest.approx(10 / 0.52, abs=1)
+
+
+def test_a_checkpoint_for_another_reason_postpones_the_next() -> None:
+    clock = Clock()
+    spacing = CheckpointSpacing(DAY, clock)
+    clock.now += 4.0
+    spacing.postpone()
+    clock.now += 4.0
+    assert not spacing.is_due()
+    clock.now += 1.0
+    assert spacing.is_due()
