@@ -69,8 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each page needs a service that trains; a command may take as long as its training does."""
     for item in items:
         if item.path.suffix == ".md":
-            for name in ("server", "process", "training"):
-                item.add_marker(name)
+            item.add_marker(pytest.mark.stack)
             item.add_marker(pytest.mark.timeout(SECONDS + 300))
 
 

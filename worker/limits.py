@@ -1,6 +1,6 @@
 """Limits of one job: its time, and the memory of its worker."""
 
-import time
+from time import monotonic
 
 import psutil
 
@@ -20,11 +20,11 @@ class Limits:
 
     def __init__(self, settings: Settings) -> None:
         self._seconds, self._bytes = settings.max_job_seconds, settings.max_job_bytes
-        self._started = time.monotonic()
+        self._started = monotonic()
 
     def exceeded(self) -> OverLimit | None:
         """An error for a limit that the job exceeds now; None if there is none."""
-        if time.monotonic() - self._started > self._seconds:
+        if monotonic() - self._started > self._seconds:
             return OverLimit(
                 "time_limit",
                 f"the job ran for {self._seconds:g} s, the most that CREDENCE_MAX_JOB_SECONDS "

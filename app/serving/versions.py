@@ -141,7 +141,7 @@ class VersionLookup:
     def _remember(self, key: Key, known: _Known) -> None:
         """Store a result, unless that of a later lookup is already there."""
         before = self._known.get(key)
-        if before is None or before.read_at <= known.read_at:
+        if before is None or (before.epoch, before.read_at) <= (known.epoch, known.read_at):
             keep(self._known, key, known, MAX_KNOWN)
 
     def _refresh_in_background(self, key: Key) -> None:

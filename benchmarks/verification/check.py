@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Scale = Literal["short", "full"]
-"""`short` simulations are for the tests: seconds each. `full` ones are for the table."""
+"""`short` simulations are for a quick look: seconds each. `full` ones are for the table."""
 
 
 @dataclass(frozen=True)

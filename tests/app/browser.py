@@ -45,11 +45,3 @@ class Visit:
         """Charts are drawn by the time that a page is loaded."""
         self.page.goto(url)
         return self.page
-
-    def colour(self) -> str:
-        """Of a chart's text, once all that is under way is painted."""
-        self.page.evaluate(
-            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
-        read = "() => getComputedStyle(document.querySelector('.xtitle')).fill"
-        return str(self.page.evaluate(read))

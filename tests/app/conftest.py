@@ -20,6 +20,7 @@ from models.prediction.compiled.compiler import compiler
 from tests.app.browser import BROWSERS, installed_browser
 from tests.app.cards import publish_all
 from tests.app.running import Service, class_columns, publish, regression_columns, serving
+from tests.once import once
 
 MakeService = Callable[..., Service]
 
@@ -45,13 +46,15 @@ def _kernels() -> None:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with a regression (two versions, alias `champion` on 1) and a classifier."""
-    data_dir = tmp_path_factory.mktemp("trained")
+    return once(tmp_path_factory, "trained", _train)
+
+
+def _train(data_dir: Path) -> None:
     context = open_context(load_settings(data_dir=data_dir))
     publish(context, "price", regression_columns(), target="price", alias="champion")
     publish(context, "price", regression_columns(), target="price")
     publish(context, "tree", class_columns(), target="tree", features=["x", "y", "image"])
     context.close()
-    return data_dir
 
 
 @pytest.fixture(scope="session")
@@ -81,8 +84,8 @@ def model(archive: Path) -> LoadedModel:
 @pytest.fixture(scope="session")
 def cards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A server with a small model of every task."""
-    data_dir = tmp_path_factory.mktemp("cards")
-    publish_all(data_dir)
+    data_dir = tmp_path_factory.mktemp("shared-cards") / "data"
+    shutil.copytree(once(tmp_path_factory, "cards", publish_all), data_dir)
     with serving(data_dir) as running:
         yield running
 

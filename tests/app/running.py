@@ -74,31 +74,42 @@ class Service:
 
 @contextmanager
 def serving(
-    data_dir: Path, extend: Callable[[FastAPI], None] = lambda app: None, **overrides: Any
+    data_dir: Path,
+    extend: Callable[[FastAPI], None] = lambda app: None,
+    grace_seconds: int = 5,
+    **overrides: Any,
 ) -> Iterator[Service]:
     """The application under uvicorn on a free port; `overrides` are settings, `extend` adds routes.
 
-    Its callers may wait, and its work take long: on a busy machine, with types checked at every
-    call, the usual seconds refuse what a test means to be answered.
+    Its callers may wait, and its work take long: on a busy machine the usual seconds refuse what a
+    test means to be answered.
     """
     patient = {"max_queued_seconds": 600.0, "max_whole_seconds": 600.0} | overrides
     api = create_app(load_settings(data_dir=data_dir, **patient))
     extend(api)
     app = mount(api)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=grace_seconds,
+        timeout_keep_alive=600,  # httpx keeps a connection for 5 s, and is the one to close it
+    )
     server = uvicorn.Server(config)
-    listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the server did not start"
-        time.sleep(0.01)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with httpx.Client(base_url=url, timeout=120) as client:
-        yield Service(url, client, app)
-    server.should_exit = True
-    thread.join(60)
-    assert not thread.is_alive(), "the server did not stop"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive(), "the server did not start"
+                time.sleep(0.01)
+            with httpx.Client(base_url=url, timeout=120) as client:
+                yield Service(url, client, app)
+        finally:
+            server.should_exit = True
+            thread.join(120)
+        assert not thread.is_alive(), "the server did not stop"
 
 
 def regression_columns(rows: int = 120) -> dict[str, list[Any]]:
@@ -182,7 +193,7 @@ def carry_out(
         change: of the model before it is published.
     """
     spec = TrainSpec.model_validate(context.jobs.get(job_id).spec)
-    claim = context.jobs.claim(job_id, "test", lease_seconds=60)
+    claim = context.jobs.claim(job_id, "test", lease_seconds=3600)
     assert claim is not None
     profiles = {c.name: c for c in context.datasets.get(spec.dataset).columns}
     types = {name: profile.type for name, profile in profiles.items()}

@@ -60,10 +60,3 @@ def test_the_protocols_examples_say_the_same(concrete: Service) -> None:
     assert [output["name"] for output in answer["outputs"]] == ["mean", "epistemic_variance"]
     assert answer["outputs"][0]["data"] == pytest.approx(mean.tolist(), rel=1e-5)
     assert answer["id"] == "42"
-
-
-def test_every_route_under_v2_stands_there(concrete: Service) -> None:
-    paths = concrete.http.get("/openapi.json").json()["paths"]
-    for path, methods in paths.items():
-        for method in methods:
-            assert not path.startswith("/v2") or f"`{method.upper()} {path}`" in API

@@ -7,7 +7,7 @@ import json
 import shutil
 import struct
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,32 +96,6 @@ def test_an_imported_version_predicts_the_same(
         assert theirs["mean"] == ours["mean"]
         assert theirs["variance"] == ours["variance"]
     assert elsewhere.http.get("/models/copy/versions/1/card").status_code == 200
-    page = elsewhere.http.get("/models/copy/versions/1/card", headers={"Accept": "text/html"})
-    assert page.status_code == 200
-
-
-def test_a_card_tells_the_source_of_the_rows(archive: bytes, elsewhere: Service) -> None:
-    snapshot = {"read_at": "2026-01-02T03:04:05Z", "format": "delta", "version": 7}
-    source = {"uri": "s3://lake/sales/", "snapshot": snapshot}
-    read = card(put("source", value=source))(unpacked(archive))
-    assert send(elsewhere, read, "read").status_code == 201
-    address = "/models/read/versions/1/card"
-    assert elsewhere.http.get(address).json()["source"] == source
-    page = elsewhere.http.get(address, headers={"Accept": "text/html"}).text
-    assert "s3://lake/sales/" in page
-
-
-def test_the_same_request_makes_one_version(archive: bytes, elsewhere: Service) -> None:
-    headers = {"Idempotency-Key": "once"}
-    first, second = (send(elsewhere, archive, headers=headers) for _ in range(2))
-    assert first.status_code == second.status_code == 201
-    assert second.json() == first.json()
-    assert second.headers["Idempotency-Replayed"] == "true"
-    assert send(elsewhere, archive).json()["version"] == 2
-    [line] = [
-        line for line in elsewhere.http.get("/audit").json()["data"] if line["object"] == "copy/2"
-    ]
-    assert line["action"] == "version.import"
 
 
 def flipped(files: Files) -> Files:
@@ -187,66 +161,26 @@ def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
 HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
     "another sum": (lambda f: packed(flipped(f)), "/prune-0.safetensors"),
     "no model": (lambda f: packed({"manifest.json": b'{"format": 1, "files": {}}'}), "/manifest"),
-    "no manifest": (lambda f: packed({"model.json": f["model.json"]}), ""),
     "a path": (lambda f: packed({"../model.json": b"{}"}), "/../model.json"),
-    "an absolute path": (lambda f: packed({"/etc/x": b"{}"}), "//etc/x"),
     "another file": (lambda f: packed(f | {"run.py": b""}), "/run.py"),
     "one that the manifest lacks": (
         lambda f: packed(f | {"prune-0.25.safetensors": b""}),
         "/prune-0.25.safetensors",
     ),
-    "a pax header": (
-        lambda f: packed(f | {"ü" * 200: b""}, tarfile.PAX_FORMAT),
-        "",
-    ),
     "a link": (link, "/model.json"),
     "a header bomb": (header_bomb, "/model.json"),
     "wider": (changed(put("config", "network", "hidden", 0, value=16_384)), "/model.json"),
-    "a huge mask": (
-        changed(put("config", "network", "hidden", value=[16_384] * 16)),
-        "/model.json",
-    ),
-    "no width": (changed(put("config", "network", "hidden", value=None)), "/model.json"),
-    "another network": (
-        changed(put("config", "network", value={"kind": "cnn"})),
-        "/model.json",
-    ),
-    "another task": (changed(put("config", "task", value="language_model")), "/model.json"),
-    "another likelihood": (
-        changed(put("config", "likelihood", value="categorical")),
-        "/model.json",
-    ),
     "a scale of zero": (changed(put("target", "std", value=0.0)), "/model.json/target/number/std"),
     "a NaN": (changed(put("target", "mean", value=float("nan"))), "/model.json"),
-    "a NaN among the metrics": (
-        changed(put("variants", 0, "metrics", value={"rmse": float("inf")})),
-        "/model.json",
-    ),
     "a NUL": (changed(put("notes", value=["a\0b"])), "/model.json/notes/0"),
     "an unknown field": (changed(put("config", "colour", value="red")), "/model.json/config"),
-    "text for a number": (
-        changed(put("encoders", 0, "mean", value="1")),
-        "/model.json/encoders/0/number/mean",
-    ),
-    "an encoder less": (changed(lambda d: d["encoders"].pop()), "/model.json/encoders"),
-    "a variant twice": (
-        changed(lambda d: d["variants"].append(d["variants"][0])),
-        "/model.json/variants",
-    ),
-    "a strange score": (
-        changed(put("variants", 0, "detector", "score", value="x")),
-        "/model.json/variants/0/detector/score",
-    ),
-    "metrics that are none": (changed(put("variants", 0, "metrics", value=[])), "/model.json"),
     "fewer weights": (tensors(lambda t: t.update(loc=t["loc"][:-1].clone())), "/model.json"),
     "weights that are not finite": (
         tensors(lambda t: t["rho"].fill_(float("nan"))),
         "/model.json",
     ),
-    "another type": (tensors(lambda t: t.update(loc=t["loc"].double())), "/model.json"),
     "a tensor less": (tensors(lambda t: t.pop("rho")), "/model.json"),
     "a card that is none": (card(put("rows", value={"learned": "many"})), "/card.json"),
-    "a source that is none": (card(put("source", value={"uri": 5})), "/card.json"),
     "a deep card": (
         lambda f: with_sums(f | {"card.json": b'{"rows": ' + b"[" * 90_000 + b"]" * 90_000 + b"}"}),
         "/",
@@ -278,9 +212,9 @@ def test_the_error_of_a_hostile_archive_names_what_is_wrong(
     assert str(tmp_path) not in message
 
 
-@pytest.mark.parametrize("what", ["an absolute path", "a tensor less", "a card that is none"])
+@pytest.mark.parametrize("what", ["a path", "a card that is none"])
 def test_a_hostile_archive_is_a_422(service: Service, archive: bytes, what: str) -> None:
-    """Refused by its headers; by the child that reads its tensors; by the child that renders it."""
+    """Refused by its headers; by the child that renders it."""
     build, place = HOSTILE[what]
     answer = send(service, build(unpacked(archive)), "hostile")
     assert answer.status_code == 422, answer.text
@@ -288,6 +222,8 @@ def test_a_hostile_archive_is_a_422(service: Service, archive: bytes, what: str)
     assert error["path"].startswith(place), error
     assert "/tmp" not in answer.text
     assert service.http.get("/models/hostile").status_code == 404
+    assert "hostile" not in service.context.store.children("models")
+    assert not list(service.context.scratch.path.glob("import-*"))
 
 
 def test_many_empty_files_are_too_many(archive: bytes, tmp_path: Path) -> None:
@@ -299,23 +235,16 @@ def test_many_empty_files_are_too_many(archive: bytes, tmp_path: Path) -> None:
         archives.unpack(sent, tmp_path / "artifact", 2**30)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: b"",
-        lambda data: b"not a tar" * 100,
-        lambda data: data[:-5000],
-        lambda data: gzip.compress(data)[:-9],
-        lambda data: data + b"more",
-        lambda data: data[:100] + b"\xff" + data[101:],
-    ],
-    ids=["empty", "none", "cut", "gzip cut", "more", "header"],
-)
-def test_what_is_no_archive_is_a_400(
-    service: Service, archive: bytes, damage: Callable[[bytes], bytes]
-) -> None:
-    answer = send(service, damage(archive), "hostile")
-    assert answer.status_code == 400, answer.text
+def test_what_is_no_archive_is_a_400(service: Service, archive: bytes) -> None:
+    for what, data in {
+        "empty": b"",
+        "no tar": b"not a tar" * 100,
+        "cut": archive[:-5000],
+        "gzip cut": gzip.compress(archive)[:-9],
+        "more after it": archive + b"more",
+        "its header": archive[:100] + b"\xff" + archive[101:],
+    }.items():
+        assert send(service, data, "hostile").status_code == 400, what
 
 
 def test_a_bomb_is_too_large(make_service: MakeService, archive: bytes) -> None:
@@ -332,19 +261,6 @@ def test_wrong_names_and_types_are_refused_before_the_body(service: Service) -> 
     assert service.http.get("/models/price/versions/9/archive").status_code == 404
 
 
-@pytest.fixture
-def leftovers(service: Service) -> Iterator[Path]:
-    yield service.context.scratch.path
-    assert not list(service.context.scratch.path.glob("import-*"))
-
-
-def test_nothing_stays_of_what_was_refused(
-    service: Service, archive: bytes, leftovers: Path
-) -> None:
-    send(service, packed(flipped(unpacked(archive))), "hostile")
-    assert "hostile" not in service.context.store.children("models")
-
-
 def test_an_export_that_nobody_reads_holds_one_file_and_leaves_none(tmp_path: Path) -> None:
     """A version of 16 targets with 16 variants has 300, and a process may have 1,024 open."""
     directory, scratch = tmp_path / "artifact", tmp_path / "scratch"
@@ -352,10 +268,10 @@ def test_an_export_that_nobody_reads_holds_one_file_and_leaves_none(tmp_path: Pa
     scratch.mkdir()
     for number in range(100):
         (directory / f"{number}.json").write_bytes(b"{}")
-    before = psutil.Process().num_fds()
     pieces = archives.pack(directory, scratch=scratch)
     next(pieces)
-    assert psutil.Process().num_fds() <= before + 1
+    opened = [file.path for file in psutil.Process().open_files()]
+    assert not [path for path in opened if path.startswith(str(directory))]
     pieces.close()  # type: ignore[attr-defined]
     assert not list(scratch.iterdir())
 

@@ -27,7 +27,6 @@ def test_a_body_that_never_fits_is_too_large(small: Service) -> None:
     body = {"model": "price", "inputs": [ROW], "texts": "x" * (BUDGET // OF_BODY)}
     answer = small.post("/predict", body)
     assert answer.status_code == 413
-    assert "one request may take" in answer.json()["detail"]
     assert "CREDENCE_MEMORY_BYTES" in answer.json()["detail"]
 
 
@@ -37,7 +36,6 @@ def test_a_response_that_never_fits_is_too_large(small: Service) -> None:
     assert small.post("/predict", asked).status_code == 200
     answer = small.post("/predict", asked | {"return_draws": True})
     assert answer.status_code == 413
-    assert "ask for less" in answer.json()["detail"]
 
 
 def test_while_others_hold_the_memory_large_ones_wait_and_small_ones_are_answered(

@@ -3,6 +3,7 @@
 import gzip
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -63,9 +64,7 @@ def test_another_request_with_the_same_key_is_refused(alone: Service) -> None:
     first = alone.post("/train", TRAIN, headers=once("k"))
     other = alone.post("/train", TRAIN | {"model": "other"}, headers=once("k"))
     assert other.status_code == 422
-    [error] = other.json()["errors"]
-    assert error["path"] == "Idempotency-Key"
-    assert "take a new key for a new request" in error["message"]
+    assert [error["path"] for error in other.json()["errors"]] == ["Idempotency-Key"]
     assert alone.post("/compare", TRAIN, headers=once("k")).status_code == 202, "another route"
     assert alone.post("/train", TRAIN, headers=once("k")).json()["id"] == first.json()["id"]
 
@@ -76,12 +75,12 @@ def test_a_refusal_is_not_remembered(alone: Service) -> None:
     assert alone.post("/train", TRAIN, headers=once("k")).status_code == 202
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256, "caf\u00e9"])
-def test_a_key_that_can_be_none_is_refused(alone: Service, key: str) -> None:
-    headers = {"Idempotency-Key": key.encode("latin-1")}
-    answer = alone.http.post("/train", json=TRAIN, headers=headers)  # type: ignore[arg-type]
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["path"] == "Idempotency-Key"
+def test_a_key_that_can_be_none_is_refused(alone: Service) -> None:
+    for key in ("", "x" * 256, "caf\u00e9"):
+        headers = {b"Idempotency-Key": key.encode("latin-1")}
+        answer = alone.http.post("/train", json=TRAIN, headers=headers)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["path"] == "Idempotency-Key"
 
 
 def test_eight_at_once_make_one(alone: Service) -> None:
@@ -90,7 +89,7 @@ def test_eight_at_once_make_one(alone: Service) -> None:
     barrier = threading.Barrier(8)
 
     def send(_: int) -> httpx.Response:
-        with httpx.Client(base_url=alone.url, timeout=60) as client:
+        with httpx.Client(base_url=alone.url, timeout=120) as client:
             barrier.wait()
             return client.post("/train", json=TRAIN, headers=once("k"))
 
@@ -103,7 +102,7 @@ def test_eight_at_once_make_one(alone: Service) -> None:
 
 def test_uploads_are_compared_by_what_was_sent(alone: Service) -> None:
     def upload(body: bytes, name: str = "a", **headers: str) -> httpx.Response:
-        sent = once("k", **{"Content-Type": "text/csv"}, **headers)
+        sent = once("k", **({"Content-Type": "text/csv"} | headers))
         return alone.http.post("/datasets", params={"name": name}, content=body, headers=sent)
 
     first = upload(CSV)
@@ -113,31 +112,10 @@ def test_uploads_are_compared_by_what_was_sent(alone: Service) -> None:
     assert upload(CSV + b"5,6\n").status_code == 422
     assert upload(CSV, name="b").status_code == 422, "the query is part of the request"
     assert upload(gzip.compress(CSV), **{"Content-Encoding": "gzip"}).status_code == 422
+    assert upload(CSV, **{"Content-Type": "text/plain"}).status_code == 422
 
 
-def test_known_bytes_are_remembered_too(alone: Service) -> None:
-    headers = {"Content-Type": "text/csv"}
-    alone.http.post("/datasets", params={"name": "a"}, content=CSV, headers=headers)
-    for _ in range(2):
-        sent = once("k", **headers)
-        known = alone.http.post("/datasets", params={"name": "a"}, content=CSV, headers=sent)
-        assert known.status_code == 200
-    other = alone.http.post("/datasets", params={"name": "a"}, content=CSV + b"1,1\n", headers=sent)
-    assert other.status_code == 422
-
-
-def test_a_stored_prediction_is_stored_once(alone: Service) -> None:
-    body = {"model": "price", "inputs": [ROW], "samples": 10, "store": True}
-    first = alone.post("/predict", body, headers=once("k")).json()
-    again = alone.post("/predict", body, headers=once("k")).json()
-    assert first["id"] == again["id"]
-    assert first["mean"] == again["mean"]
-    other = alone.post("/predict", body | {"samples": 11}, headers=once("k"))
-    assert other.status_code == 422
-    assert alone.post("/predict", body).json()["id"] != first["id"]
-
-
-def test_a_stored_prediction_is_repeated_by_the_version_that_made_it(alone: Service) -> None:
+def test_a_stored_prediction_is_stored_once_and_repeated_by_its_version(alone: Service) -> None:
     """Though the alias means another one now."""
     body = {"model": "price", "version": "champion", "inputs": [ROW], "samples": 10, "store": True}
     first = alone.post("/predict", body, headers=once("k")).json()
@@ -149,22 +127,7 @@ def test_a_stored_prediction_is_repeated_by_the_version_that_made_it(alone: Serv
     assert alone.post("/predict", body, headers=once("l")).json()["version"] == 2
 
 
-def test_what_the_body_is_said_to_be_is_part_of_the_request(alone: Service) -> None:
-    sent = {"params": {"name": "a"}, "content": CSV}
-    first = once("k", **{"Content-Type": "text/csv"})
-    assert alone.http.post("/datasets", headers=first, **sent).status_code == 201  # type: ignore[arg-type]
-    other = once("k", **{"Content-Type": "text/plain"})
-    assert alone.http.post("/datasets", headers=other, **sent).status_code == 422  # type: ignore[arg-type]
-
-
-def test_a_path_that_nothing_can_have_is_not_found(alone: Service) -> None:
-    answer = alone.post("/models/a%00b/evaluate", {"dataset": "ds_1"}, headers=once("k"))
-    assert answer.status_code == 404
-
-
 def test_what_is_old_is_forgotten(alone: Service) -> None:
-    from datetime import UTC, datetime
-
     first = alone.post("/train", TRAIN, headers=once("k")).json()["id"]
     alone.context.replies.sweep(datetime.now(UTC))
     with alone.context.database.read() as session:

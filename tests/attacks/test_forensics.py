@@ -13,7 +13,6 @@ import pytest
 from tests.app.running import Service, publish, regression_columns, serving
 from tests.attacks.conftest import Guarded
 from tests.attacks.sending import ask
-from tests.ports import free_port
 from tests.waiting import wait_until
 
 WATCHED = "credence_http_requests_total"
@@ -44,23 +43,19 @@ def test_each_line_names_address_key_and_owner(guarded: Guarded) -> None:
         assert guarded.eve not in json.dumps(line)
 
 
-@pytest.mark.parametrize(
-    ("forwarded", "client"),
-    [
-        ("203.0.113.9", "203.0.113.9"),
-        ("198.51.100.1, 203.0.113.9", "203.0.113.9"),  # what the client said, and the proxy added
-        ("203.0.113.9, 127.0.0.1", "203.0.113.9"),
-        ("2001:db8::9", "2001:db8::9"),
-        ("a line of mine", "unknown"),
-    ],
-)
-def test_the_address_is_what_a_trusted_proxy_says(
-    guarded: Guarded, forwarded: str, client: str
-) -> None:
-    name = f"from-{abs(hash(forwarded))}"
-    headers = ["Host: 127.0.0.1", f"X-Forwarded-For: {forwarded}", f"X-Request-ID: {name}"]
-    assert ask(guarded.url, "GET", "/models", headers).status == 401
-    assert lines(guarded, name)[0]["client"] == client
+def test_the_address_is_what_a_trusted_proxy_says(guarded: Guarded) -> None:
+    for number, (forwarded, client) in enumerate(
+        (
+            ("198.51.100.1, 203.0.113.9", "203.0.113.9"),  # the client said, and the proxy added
+            ("203.0.113.9, 127.0.0.1", "203.0.113.9"),
+            ("2001:db8::9", "2001:db8::9"),
+            ("a line of mine", "unknown"),
+        )
+    ):
+        name = f"from-{number}"
+        headers = ["Host: 127.0.0.1", f"X-Forwarded-For: {forwarded}", f"X-Request-ID: {name}"]
+        assert ask(guarded.url, "GET", "/models", headers).status == 401
+        assert lines(guarded, name)[0]["client"] == client
 
 
 def test_every_answer_is_counted_by_route_and_status(guarded: Guarded) -> None:
@@ -132,16 +127,6 @@ def chunked(url: str, head: list[str], trailers: list[str]) -> int:
         connection.sendall(text.encode())
         answer = connection.makefile("rb").readline()
     return int(answer.split()[1])
-
-
-@pytest.mark.process
-def test_doctor_fails_where_the_database_is_away(tmp_path: Path) -> None:
-    from tests.credence.running import credence
-
-    away = f"postgresql://credence@127.0.0.1:{free_port()}/credence"
-    done = credence("doctor", "--data-dir", str(tmp_path / "new"), CREDENCE_DATABASE_URL=away)
-    assert done.returncode == 1
-    assert "database" in done.stdout
 
 
 def test_the_proxy_repeats_only_what_nobody_received() -> None:

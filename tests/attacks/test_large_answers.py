@@ -19,7 +19,7 @@ from credence.client import Client
 from tests.attacks.test_memory import memory, upload
 from tests.credence.running import Service, serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.server]
+pytestmark = pytest.mark.slow
 
 MOST_MEMORY = 2**28  # more than before, while answers are written
 CELL = 8 * 2**20
@@ -71,20 +71,6 @@ def test_rows_of_huge_cells(service: Service) -> None:
     assert len(rows) == 10
     told = f"… ({CELL} bytes)"
     assert all(row["text"] == "x" * (2**19) + told and row["kind"] == "a" for row in rows)
-
-
-def test_rows_of_a_wide_data_set(service: Service, wide: str) -> None:
-    first = get(f"{service.url}/datasets/{wide}/rows?limit=1000")
-    assert len(first) <= MAX_PAGE_BYTES + 100
-    with Client(service.url) as client:
-        rows = client.dataset_rows(wide, 1000)
-    assert [row[wide_names()[1]] for row in rows] == [row % 7 for row in range(1, 41)]
-
-
-def test_the_page_of_a_wide_data_set(service: Service, wide: str) -> None:
-    page = get(f"{service.url}/ui/datasets/{wide}")
-    assert len(page) < 2**21
-    assert b"2,801 more are not on this page" in page
 
 
 def test_the_list_of_jobs_with_long_requests(service: Service, wide: str) -> None:

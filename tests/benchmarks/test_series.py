@@ -1,8 +1,7 @@
-"""The benchmark of series: its scores, and a run on generated series that goes on."""
+"""The benchmark of series: its scores, its origins, and its simulated panels."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,19 +9,10 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 
-from benchmarks import series
-from benchmarks.series import cases, methods, report, run
+from benchmarks.series import cases
 from benchmarks.series_scores import naive_error, peer_quantiles, scores
-from benchmarks.simulated_panels import KINDS, measure, simulate
-from benchmarks.simulated_panels import report as panel_report
+from benchmarks.simulated_panels import KINDS, simulate
 from benchmarks.table_scores import PROBABILITIES
-from benchmarks.tables import read_lines
-
-QUICK = {
-    "network": {"kind": "rnn", "hidden": [4]},
-    "training": {"epochs": 4},
-    "pruning": [],
-}
 
 
 def test_the_crps_is_twice_the_mean_pinball_loss_over_the_naive_error() -> None:
@@ -61,54 +51,10 @@ def test_forecasts_begin_before_each_of_the_last_stretches(tmp_path: Path) -> No
     assert case.origins == (48, 52, 56)
     np.testing.assert_array_equal(case.truth(), case.values[48:])
     assert case.scale == naive_error(case.values[:48], 4)
-    with pytest.raises(ValueError, match=r"no series \['other'\]; it has rises, gone"):
-        list(cases(tmp_path, ["other"]))
-
-
-@pytest.mark.training
-@pytest.mark.process
-def test_a_run_measures_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_folder(tmp_path)
-    chosen, file = list(cases(tmp_path, ["rises"])), tmp_path / "results.jsonl"
-    known: list[dict[str, Any]] = [
-        {"series": "rises", "method": "AutoARIMA", "scaled_crps": 0.5, "cover90": 0.8}
-    ]
-    run(chosen, QUICK, file, known)
-    lines = read_lines(file)
-    measured = [line["method"] for line in lines]
-    assert measured == ["Credence", "AutoETS", "AutoTheta", "SeasonalNaive"]
-    ours, ets, _, naive = lines
-    assert 0 <= ours["sum_cover90"] <= 1
-    assert ets["scaled_crps"] < naive["scaled_crps"]  # it rises by 4 a season
-
-    def no_more(*_: Any) -> dict[str, Any]:
-        raise AssertionError
-
-    monkeypatch.setattr(series, "our_scores", no_more)
-    run(chosen, QUICK, file, known)
-    assert read_lines(file) == lines
-    told = report(["rises", "gone"], [*known, *lines, {"series": "gone", "method": "Credence",
-                                                      "error": "no"}])  # fmt: skip
-    best = min(0.5, ets["scaled_crps"], lines[2]["scaled_crps"])
-    assert f"| {ours['scaled_crps'] / best:.3f} |" in told
-    assert "gone, Credence failed: no" in told
-    with pytest.raises(ValueError, match="other settings"):
-        run(chosen, {}, file, known)
-    assert set(methods(chosen[0], {})) == {*measured, "AutoARIMA"}
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_simulated_panel_has_whole_series(kind: str) -> None:
     columns = simulate(kind, 5, 60)
     assert len(columns["y"]) == len(np.unique(columns["key"])) * 60 == 300
-    zeros = (columns["y"] == 0).mean()
-    assert (zeros > 0.4) == (kind == "intermittent")
-
-
-@pytest.mark.training
-def test_a_panel_is_compared_on_a_sample_of_its_series() -> None:
-    found = {"panel": "trend", **measure("trend", 12, 72, QUICK)}
-    assert found["baselines"]["auto_ets"]["series"] > 5
-    rows = panel_report([found]).splitlines()
-    assert len(rows) == 2 + 4
-    assert f"| {found['scaled_crps']:.3f} |" in rows[2]
+    assert ((columns["y"] == 0).mean() > 0.4) == (kind == "intermittent")

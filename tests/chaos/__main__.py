@@ -54,9 +54,6 @@ def summary(found: Sequence[Outcome], seconds: float) -> str:
     rows = {
         "schedules": f"{len(found)}: " + ", ".join(f"{n} {k}" for k, n in installations.items()),
         "minutes, schedules a minute": f"{seconds / 60:.1f}, {60 * len(found) / seconds:.1f}",
-        "processor time of a schedule": (
-            f"{statistics.mean([o.cpu_seconds for o in found] or [0.0]):.1f} s"
-        ),
         "load of the machine at the end": f"{os.getloadavg()[1]:.0f}",
         "jobs": f"{jobs.total()}: " + ", ".join(f"{n} {s}" for s, n in sorted(jobs.items())),
         "predictions of a loaded model, all equal": sum(o.predicted for o in found),

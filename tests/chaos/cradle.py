@@ -1,19 +1,16 @@
 """Starts real processes of the service in milliseconds: forks of one that has imported everything.
 
 Run as a program it reads orders, a line of JSON each, and answers with a line: `fork` a process and
-tell its id, `wait` for its end and tell its exit code (negative: the signal), or `poll` for it;
-and tell what all that ended have `cost`.
+tell its id, `wait` for its end and tell its exit code (negative: the signal), or `poll` for it.
 """
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,12 +40,7 @@ class Cradle:
     def __enter__(self) -> "Cradle":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pid in list(self._children):
             self.kill(pid)
         self._process.communicate()
@@ -77,11 +69,6 @@ class Cradle:
         """SIGKILL, and wait until it is gone."""
         os.kill(pid, signal.SIGKILL)
         self.wait(pid)
-
-    def cpu_seconds(self) -> float:
-        """Processor time of all processes that have ended."""
-        seconds: float = self._ask(order="cost")
-        return seconds
 
     def _ask(self, **order: Any) -> Any:
         assert self._process.stdin is not None
@@ -118,10 +105,7 @@ def _serve(answers: TextIO, running: set[int]) -> None:
                 answers.close()
                 children.run(order)  # never returns
             running.add(pid)
-            answer: float | None = pid
-        elif order["order"] == "cost":
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            answer = used.ru_utime + used.ru_stime
+            answer: int | None = pid
         else:
             option = os.WNOHANG if order["order"] == "poll" else 0
             ended, status = os.waitpid(order["pid"], option)

@@ -99,7 +99,7 @@ def _in_one_world(
     """A schedule for each seed, until it is over; the folder stays if something was wrong."""
     folder = Path(tempfile.mkdtemp(prefix=f"credence-chaos-{seeds[0]}-"))
     kind = INSTALLATIONS[seeds[0] // SHARED % len(INSTALLATIONS)]
-    wrong, used = False, _cpu_seconds(cradle)
+    wrong = False
     with World(
         folder / "world",
         cradle,
@@ -115,7 +115,6 @@ def _in_one_world(
             if is_last and not outcome.wrong:
                 outcome.wrong += orphans(world.context)
             outcome.kind, wrong = kind, bool(outcome.wrong)
-            outcome.cpu_seconds, used = _cpu_seconds(cradle) - used, _cpu_seconds(cradle)
             if wrong:
                 outcome.again = _again(seeds[0], seed, folder)
             yield outcome
@@ -123,11 +122,6 @@ def _in_one_world(
                 break
     if not wrong:
         remove(folder)
-
-
-def _cpu_seconds(cradle: Cradle) -> float:
-    """Of this lane so far: its own, and that of the service's processes that have ended."""
-    return time.process_time() + cradle.cpu_seconds()
 
 
 def _again(first: int, seed: int, folder: Path) -> str:

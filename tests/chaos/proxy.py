@@ -5,7 +5,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 CHUNK = 2**16
 STEP_SECONDS = 0.02
@@ -45,12 +44,7 @@ class Proxy:
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

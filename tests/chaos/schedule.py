@@ -36,7 +36,6 @@ class Outcome:
     jobs: Counter[str] = field(default_factory=Counter)  # by status
     recoveries: list[float] = field(default_factory=list)  # seconds from a kill to progress
     seconds: float = 0.0
-    cpu_seconds: float = 0.0  # of the lane and of the processes that ended meanwhile
     kind: str = ""  # of installation
     again: str = ""  # how to repeat it, if something was wrong
 
@@ -108,7 +107,7 @@ class Schedule:
         source = {"uri": f"file://{self.world.lake}/rows.csv"}
         read = self._made("/datasets", {"name": "lake", "source": source})
         nightly = {**TINY, "model": "nightly", "dataset": read.get("id")}
-        hook = {"url": self.world.receiver.url, "events": ["job.succeeded", "job.cancelled"]}
+        hook = {"url": self.world.receiver_url, "events": ["job.succeeded", "job.cancelled"]}
         made = (
             self._made("/schedules", {"name": "nightly", "train": nightly, "on": "refresh"}),
             self._made("/webhooks", hook),

@@ -54,7 +54,9 @@ def of_webhooks(world: World, after: int) -> Iterator[str]:
     for job, count in ends.items():
         if written[job] != count:
             yield f"job {job} ended {count} times, and has {written[job]} deliveries"
-    told = world.receiver.told
+    told: dict[str, set[bytes]] = {}  # bodies by the id of the delivery
+    for headers, body in zip(world.receiver.headers, world.receiver.bodies, strict=False):
+        told.setdefault(headers["webhook-id"], set()).add(body)
     for row in deliveries:
         if row.status == "delivered" and row.id not in told:
             yield f"delivery {row.id} is delivered, and did not arrive"

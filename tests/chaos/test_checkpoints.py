@@ -21,9 +21,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.training.recipe import resolve
-from tests.chaos.cradle import Cradle
-from worker.metrics import WorkerMetrics
-from worker.runner import JobRunner
+from tests.chaos.conftest import Stage
 
 SHORT = TrainingConfig(epochs=8, batch_size=50, learning_rate=0.02, fine_tune_epochs=2)
 METHODS: dict[str, MethodConfig] = {
@@ -33,20 +31,15 @@ METHODS: dict[str, MethodConfig] = {
 }
 
 
-def _numbers(context: Context, method: str) -> Job:
-    generator = np.random.default_rng(0)
-    x = generator.uniform(-1, 1, 200)
-    columns = {"x": x.tolist(), "y": (3 * x + generator.normal(0, 0.1, 200)).tolist()}
-    dataset, _ = context.datasets.add_columns("line", columns)
-    pruning = (0.5,) if method == "bbb" else ()
+def _numbers(stage: Stage, method: str) -> Job:
     config = ModelConfig(
         target="y",
         method=METHODS[method],
         network=MLPConfig(hidden=(8,)),
         training=SHORT,
-        pruning=pruning,
+        pruning=(0.5,) if method == "bbb" else (),
     )
-    return _queued(context, dataset.id, config)
+    return _queued(stage.context, stage.dataset, config)
 
 
 def _texts(context: Context, folder: Path) -> Job:
@@ -72,30 +65,26 @@ def _queued(context: Context, dataset: str, wanted: ModelConfig) -> Job:
 
 @pytest.mark.parametrize("kind", [*METHODS, "language_model"])
 def test_a_killed_training_ends_as_an_undisturbed_one(
-    context: Context, cradle: Cradle, tmp_path: Path, kind: str
+    stage: Stage, tmp_path: Path, kind: str
 ) -> None:
-    def make() -> Job:
-        return _texts(context, tmp_path) if kind == "language_model" else _numbers(context, kind)
+    context = stage.context
 
-    runner = JobRunner(context, "other", WorkerMetrics(), lambda: False)
+    def make() -> Job:
+        return _texts(context, tmp_path) if kind == "language_model" else _numbers(stage, kind)
+
     undisturbed, killed = make(), make()
-    runner.wake()
-    environment = {
-        "CREDENCE_DATA_DIR": str(context.settings.data_dir),
-        "CREDENCE_CHECKPOINT_SECONDS": "0.000001",
-    }
+    stage.runner.wake()
     look = random.Random(kind).randrange(5, 25)
-    pid = cradle.fork("train_and_die", tmp_path / "log", environment, deadly_look=look)
-    assert cradle.wait(pid) == -signal.SIGKILL, (tmp_path / "log").read_text()
+    often = {"CREDENCE_CHECKPOINT_SECONDS": "0.000001"}
+    code = stage.run("train_and_die", often, deadly_look=look)
+    assert code == -signal.SIGKILL, stage.log.read_text()
     assert context.checkpoints.exists(killed.id)
-    context.jobs.reap(context.jobs.pulses(), max_attempts=3)
-    runner.wake()
+    stage.runner.wake()
     done = context.jobs.get(killed.id)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
-    second, first = (context.registry.path(v) for v in context.registry.versions("line"))
-    weights = sorted(path.name for path in first.glob("*.safetensors"))
-    assert weights == sorted(path.name for path in second.glob("*.safetensors"))
-    for name in weights:
-        assert (first / name).read_bytes() == (second / name).read_bytes(), name
-    ours, theirs = (context.jobs.get(job.id).metrics for job in (undisturbed, killed))
+    ours, theirs = (
+        {path.name: path.read_bytes() for path in context.registry.path(v).glob("*.safetensors")}
+        for v in context.registry.versions("line")
+    )
     assert ours == theirs
+    assert context.jobs.get(undisturbed.id).metrics == done.metrics

@@ -12,11 +12,10 @@ from sqlalchemy import Connection, event, exc
 
 from core.context import Context
 from core.exceptions import Unavailable
-from core.jobs.jobs import ChunkSpec, JobStatus, PredictSpec
+from core.jobs.jobs import ChunkSpec, Claim, Job, JobStatus
+from tests.chaos.conftest import Stage
 from tests.chaos.invariants import violations
-from tests.worker.conftest import QUICK, train_job
-from worker.metrics import WorkerMetrics
-from worker.runner import JobRunner
+from tests.worker.conftest import train_job
 
 
 @contextmanager
@@ -43,64 +42,56 @@ def _answers_lost(context: Context, statement: str) -> Iterator[None]:
         event.remove(engine, "commit", commit)
 
 
-def test_a_data_set_that_is_there_after_all_has_its_rows(context: Context, tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("x,y\n1,2\n3,4\n")
-    with _answers_lost(context, "INSERT INTO datasets"), pytest.raises(Unavailable):
-        context.datasets.add("line", "text/csv", path)
-    again, created = context.datasets.add("line", "text/csv", path)
-    assert not created
-    assert len(context.datasets.rows(again.id)) == 2
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    folder = tmp_path / "artifact"
+    folder.mkdir()
+    (folder / "model.json").write_text("{}")
+    return folder
 
 
-def test_a_version_that_is_there_after_all_has_its_artifact(
-    context: Context, dataset: str, tmp_path: Path
-) -> None:
-    job = train_job(context, dataset, QUICK, pruning=())
+def _claim(context: Context, job: Job) -> Claim:
     claim = context.jobs.claim(job.id, "worker", 60)
     assert claim is not None
-    artifact = tmp_path / "artifact"
-    artifact.mkdir()
-    (artifact / "model.json").write_text("{}")
+    return claim
+
+
+def test_a_data_set_that_is_there_after_all_has_its_rows(stage: Stage, tmp_path: Path) -> None:
+    datasets, path = stage.context.datasets, tmp_path / "table.csv"
+    path.write_text("x,y\n1,2\n3,4\n")
+    with _answers_lost(stage.context, "INSERT INTO datasets"), pytest.raises(Unavailable):
+        datasets.add("line", "text/csv", path)
+    again, created = datasets.add("line", "text/csv", path)
+    assert not created
+    assert len(datasets.rows(again.id)) == 2
+
+
+def test_what_is_published_after_all_has_its_files(stage: Stage, artifact: Path) -> None:
+    """A version has its artifact, a part of a result its rows."""
+    context = stage.context
+    job = train_job(context, stage.dataset)
     with _answers_lost(context, "INSERT INTO versions"), pytest.raises(Unavailable):
-        context.registry.publish(claim, "line", artifact, {}, dataset)
+        context.registry.publish(_claim(context, job), "line", artifact, {}, stage.dataset)
     assert context.jobs.get(job.id).status == JobStatus.SUCCEEDED
     assert (context.registry.path(context.registry.get("line")) / "model.json").exists()
 
-
-def test_a_chunk_that_is_done_after_all_has_its_rows(context: Context, dataset: str) -> None:
-    runner = JobRunner(context, "worker", WorkerMetrics(), lambda: False)
-    train_job(context, dataset, QUICK, pruning=())
-    runner.wake()
-    spec = PredictSpec(
-        model="line",
-        dataset=dataset,
-        version=1,
-        samples=10,
-        seed=1,
-        sampler="monte_carlo",
-        chunk_rows=1000,
-    )
-    job = context.jobs.create_batch(spec, 200)
-    (chunk,) = context.jobs.parts(job.id)
-    claim = context.jobs.claim(chunk.id, "worker", 60)
-    assert claim is not None
+    whole = stage.batch()
+    (chunk,) = context.jobs.parts(whole.id)
     part = context.settings.data_dir / "part"
     part.write_text("rows")
+    claim, spec = _claim(context, chunk), ChunkSpec.model_validate(chunk.spec)
     with _answers_lost(context, "UPDATE jobs"), pytest.raises(Unavailable):
-        context.results.publish(claim, ChunkSpec.model_validate(chunk.spec), part)
-    assert context.jobs.get(job.id).status == JobStatus.SUCCEEDED
-    assert [path.read_text() for path in context.results.paths(job.id)] == ["rows"]
+        context.results.publish(claim, spec, part)
+    assert context.jobs.get(whole.id).status == JobStatus.SUCCEEDED
+    assert [path.read_text() for path in context.results.paths(whole.id)] == ["rows"]
 
 
-def test_what_was_not_committed_is_swept(context: Context, dataset: str, tmp_path: Path) -> None:
-    job = train_job(context, dataset, QUICK, pruning=())
-    claim = context.jobs.claim(job.id, "worker", 60)
-    assert claim is not None
-    artifact = tmp_path / "artifact"
-    artifact.mkdir()
-    context.store.put_directory(f"models/line/{job.id}-1", artifact)
+def test_what_was_not_committed_is_swept(stage: Stage, artifact: Path) -> None:
+    context = stage.context
+    job = train_job(context, stage.dataset)
+    claim, key = _claim(context, job), f"models/line/{job.id}-1"
+    context.store.put_directory(key, artifact)
     context.jobs.cancel(job.id)
     context.jobs.release(claim)
     assert violations(context) == []
-    assert not context.store.exists(f"models/line/{job.id}-1")
+    assert not context.store.exists(key)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import TracebackType
 
 import httpx
 import psutil
@@ -22,9 +22,9 @@ from core.settings import load_settings
 from core.urls import with_driver
 from tests.chaos.cradle import Cradle
 from tests.chaos.proxy import Proxy, to_port, to_socket
-from tests.chaos.receiver import Receiver
 from tests.core.postgresql import PostgresServer
 from tests.core.redis_server import RedisServer, running_redis
+from tests.core.webhooks.receiving import answer, receiver
 from tests.ports import free_port
 from tests.worker.conftest import add_line
 
@@ -80,13 +80,15 @@ class World:
         self.lake = self.folder / "lake"
         self.lake.mkdir()
         self.write_source(0)
-        self.receiver = self._stack.enter_context(Receiver())
+        self.receiver = self._stack.enter_context(receiver())
+        self.receiver.respond = _respond_slowly
+        self.receiver_url = f"http://127.0.0.1:{self.receiver.port}"
         # One client, since a new one reads all certificates; a connection of its own per request.
         self.http = self._stack.enter_context(
             httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
         )
         direct, through = self._servers() if self.postgresql else ({}, {})
-        doors = {"sources": f"file://{self.lake}/", "webhooks": f"private+{self.receiver.url}"}
+        doors = {"sources": f"file://{self.lake}/", "webhooks": f"private+{self.receiver_url}"}
         settings = load_settings(
             data_dir=self.folder / "data",
             lease_seconds=LEASE_SECONDS,
@@ -109,12 +111,7 @@ class World:
         self.dataset = add_line(self.context)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill_all()
         self.start_servers()  # the database is the others', too
         self._stack.close()
@@ -303,6 +300,13 @@ class World:
             connection.execute(text(f"CREATE DATABASE {name}"))
         engine.dispose()
         return name
+
+
+def _respond_slowly(handler: BaseHTTPRequestHandler) -> None:
+    """So that senders are killed while they wait."""
+    time.sleep(0.1)
+    with suppress(OSError):
+        answer(handler, 204)
 
 
 def _write_whole(path: Path, content: str) -> None:

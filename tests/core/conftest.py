@@ -3,9 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, text
 
+from core.access.callers import Caller, View
 from core.database.database import Database, migrate
 from core.database.schema import Base
 from core.datasets.datasets import Datasets
@@ -20,6 +23,7 @@ from core.storage.s3 import S3Store
 from core.urls import with_driver
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql
+from tests.core.redis_server import RedisServer, running_redis
 from tests.core.s3 import S3Server, running_moto, running_rclone
 
 
@@ -39,6 +43,16 @@ def postgresql_url() -> Iterator[str]:
         yield with_driver(url)
 
 
+def new_postgresql(server: str, name: str) -> str:
+    """The URL of a new, empty database there."""
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"DROP DATABASE IF EXISTS {name}"))
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return server.replace("/postgres?", f"/{name}?")
+
+
 @pytest.fixture(scope="session")
 def migrated_postgresql(postgresql_url: str) -> Iterator[Database]:
     database = Database(postgresql_url)
@@ -47,7 +61,10 @@ def migrated_postgresql(postgresql_url: str) -> Iterator[Database]:
     database.dispose()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+ON_A_SERVER = pytest.param("postgresql", marks=pytest.mark.stack)
+
+
+@pytest.fixture(params=["sqlite", ON_A_SERVER])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     if request.param == "postgresql":
         yield _emptied(request.getfixturevalue("migrated_postgresql"))
@@ -95,6 +112,12 @@ def moto() -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
 @pytest.fixture
 def rclone_store(rclone: S3Server, tmp_path: Path) -> S3Store:
     return S3Store(rclone.new_bucket(), Cache(tmp_path / "cache", 2**20))
@@ -105,7 +128,10 @@ def moto_store(moto: S3Server, tmp_path: Path) -> S3Store:
     return S3Store(moto.new_bucket(), Cache(tmp_path / "cache", 2**20))
 
 
-@pytest.fixture(params=["directory", "rclone", "moto"])
+BUCKETS = [pytest.param(name, marks=pytest.mark.stack) for name in ("rclone", "moto")]
+
+
+@pytest.fixture(params=["directory", *BUCKETS])
 def any_store(request: pytest.FixtureRequest) -> ArtifactStore:
     found: ArtifactStore = request.getfixturevalue(f"{request.param}_store")
     return found
@@ -138,6 +164,15 @@ def dataset_id(datasets: Datasets) -> str:
 
 
 @pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    """What a training leaves: the folder of a model."""
+    path = tmp_path / "artifact"
+    path.mkdir()
+    (path / "model.json").write_text("{}")
+    return path
+
+
+@pytest.fixture
 def spec(dataset_id: str) -> TrainSpec:
     return TrainSpec(model="square", dataset=dataset_id, config=ModelConfig(target="y"))
 
@@ -145,6 +180,11 @@ def spec(dataset_id: str) -> TrainSpec:
 @pytest.fixture
 def job(jobs: Jobs, spec: TrainSpec) -> Job:
     return jobs.create(spec)
+
+
+def owner(name: str, **more: Any) -> Caller:
+    """Someone who sees what they own, and what is everybody's."""
+    return Caller(View(name, sees_all=False), actor=name, **more)
 
 
 def predict_spec(dataset: str, chunk_rows: int = 10) -> PredictSpec:

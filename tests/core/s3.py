@@ -6,7 +6,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,18 +62,7 @@ def running_rclone(folder: Path) -> Iterator[S3Server]:
         pytest.skip("there is no rclone on the PATH")
     port, keys = free_port(), f"{KEY},{SECRET}"
     address = f"127.0.0.1:{port}"
-    line = [
-        found,
-        "serve",
-        "s3",
-        "--auth-key",
-        keys,
-        "--addr",
-        address,
-        "--config",
-        "",
-        str(folder),
-    ]
+    line = [found, "serve", "s3", "--auth-key", keys, "--addr", address, "--config", "", folder]
     with _running(line, port) as url:
         yield S3Server(url)
 
@@ -87,7 +76,7 @@ def running_moto() -> Iterator[S3Server]:
 
 
 @contextmanager
-def _running(line: list[str], port: int) -> Iterator[str]:
+def _running(line: Sequence[str | Path], port: int) -> Iterator[str]:
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for_port(port)

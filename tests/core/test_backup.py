@@ -16,13 +16,14 @@ import pytest
 from core.access.keys import Keys, Scope
 from core.context import Context, open_context
 from core.exceptions import InvalidSetting
-from core.jobs.jobs import JobStatus, TrainSpec
+from core.jobs.jobs import Job, JobStatus, TrainSpec
 from core.jobs.specs import ChunkSpec
 from core.maintenance.backup import BackupFailed, artifact_keys, back_up
 from core.maintenance.restore import restore
 from core.settings import load_settings
 from models.config import ModelConfig
 from tests.core.conftest import predict_spec
+from tests.core.jobs.claiming import claimed
 
 ROUNDS = 12
 
@@ -52,8 +53,7 @@ def queue(context: Context, model: str) -> str:
 
 def publish(context: Context, model: str, content: bytes) -> None:
     """As a worker does: the artifact, then the row."""
-    claim = context.jobs.claim(queue(context, model), "w", lease_seconds=60)
-    assert claim is not None
+    claim = claimed(context.jobs, queue(context, model))
     folder = context.settings.data_dir / f"made-{claim.job_id}"
     folder.mkdir()
     for name in ("model.json", "weights.safetensors"):
@@ -61,9 +61,16 @@ def publish(context: Context, model: str, content: bytes) -> None:
     context.registry.publish(claim, model, folder, {}, "ds_any")
 
 
-def restored(file: Path, folder: Path) -> Context:
-    restore(file, folder)
-    return open_context(load_settings(data_dir=folder))
+def publish_a_part(context: Context, folder: Path) -> Job:
+    """An offline prediction of which the first chunk is done."""
+    queue(context, "other")
+    dataset = context.datasets.list().data[0].id
+    whole = context.jobs.create_batch(predict_spec(dataset), 35)
+    first = context.jobs.parts(whole.id)[0]
+    (folder / "part").write_bytes(b"parquet")
+    spec = ChunkSpec.model_validate(first.spec)
+    context.results.publish(claimed(context.jobs, first.id), spec, folder / "part")
+    return whole
 
 
 def churn(context: Context, model: str, stop: threading.Event) -> None:
@@ -90,67 +97,52 @@ def test_every_backup_under_publications_and_deletions_is_whole(
             stop.set()
     assert [churned.result() for churned in churns] == [None, None]
     assert list(tmp_path.glob(".*")) == []  # nothing is left beside them
-    again = open_context(load_settings(data_dir=tmp_path / f"restored-{ROUNDS - 1}"))
-    for model in ("a", "b"):
-        for version in again.registry.versions(model):
-            weights = again.registry.path(version) / "weights.safetensors"
-            assert weights.read_bytes() == model.encode() * 10_000
-    again.close()
+    with closing(open_context(load_settings(data_dir=tmp_path / f"restored-{index}"))) as again:
+        for model in ("a", "b"):
+            for version in again.registry.versions(model):
+                weights = again.registry.path(version) / "weights.safetensors"
+                assert weights.read_bytes() == model.encode() * 10_000
 
 
 def test_what_is_restored_is_what_was(context: Context, tmp_path: Path) -> None:
     publish(context, "one", b"weights")
     _, text = Keys(context.database).create("me", Scope.ADMIN)
     running, cancelling, waiting = (queue(context, "more") for _ in range(3))
-    claim = context.jobs.claim(running, "w", lease_seconds=3600)
-    assert claim is not None
+    claim = claimed(context.jobs, running)
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
     for content in (b"older", b"newer"):
         (checkpoint / "run.safetensors").write_bytes(content)
         context.checkpoints.save(claim, checkpoint)
-    context.jobs.claim(cancelling, "w", lease_seconds=3600)
+    claimed(context.jobs, cancelling)
     context.jobs.cancel(cancelling)
-    chunks = context.jobs.create_batch(predict_spec(context.datasets.list().data[0].id), 35)
-    part = context.jobs.claim(context.jobs.parts(chunks.id)[0].id, "w", lease_seconds=3600)
-    assert part is not None
-    (tmp_path / "part").write_bytes(b"parquet")
-    spec = ChunkSpec.model_validate(context.jobs.parts(chunks.id)[0].spec)
-    context.results.publish(part, spec, tmp_path / "part")
-    back_up(context.settings, tmp_path / "all.tar")
-
-    again = restored(tmp_path / "all.tar", tmp_path / "again")
-    try:
+    whole = publish_a_part(context, tmp_path)
+    archive = tmp_path / "all.tar"
+    back_up(context.settings, archive)
+    assert text not in archive.read_bytes().decode("latin-1")
+    assert archive.stat().st_mode & 0o777 == 0o600
+    restore(archive, tmp_path / "again")
+    with closing(open_context(load_settings(data_dir=tmp_path / "again"))) as again:
         assert [key.name for key in Keys(again.database).valid()] == ["me"]
-        assert text not in (tmp_path / "all.tar").read_bytes().decode("latin-1")
         assert again.jobs.get(running).status is JobStatus.QUEUED
         assert again.jobs.get(cancelling).status is JobStatus.CANCELLING  # until its lease ends
         assert again.jobs.get(waiting).status is JobStatus.QUEUED
-        assert again.jobs.events(running)[-1].data["reason"] == "restored from a backup"
         assert again.checkpoints.fetch(running, tmp_path / "fetched")
         assert (tmp_path / "fetched" / "run.safetensors").read_bytes() == b"newer"
-        assert again.jobs.parts(chunks.id)[0].status is JobStatus.SUCCEEDED
+        assert again.jobs.parts(whole.id)[0].status is JobStatus.SUCCEEDED
         assert again.workers.list() == []
         assert again.settings.data_dir.stat().st_mode & 0o777 == 0o700
-        assert (tmp_path / "all.tar").stat().st_mode & 0o777 == 0o600
         for key in artifact_keys(again.settings.data_dir / "credence.db"):
             assert again.store.exists(key)
-    finally:
-        again.close()
 
 
 def test_results_that_went_with_their_data_set_are_not_missed(
     context: Context, tmp_path: Path
 ) -> None:
-    dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
-    whole = context.jobs.create_batch(predict_spec(dataset.id), 35)
-    part = context.jobs.claim(context.jobs.parts(whole.id)[0].id, "w", lease_seconds=3600)
-    assert part is not None
-    (tmp_path / "part").write_bytes(b"parquet")
-    spec = ChunkSpec.model_validate(context.jobs.parts(whole.id)[0].spec)
-    context.results.publish(part, spec, tmp_path / "part")
-    context.jobs.cancel(whole.id)
-    context.datasets.delete(dataset.id)
+    whole = publish_a_part(context, tmp_path)
+    for job in context.jobs.list().data:
+        context.jobs.cancel(job.id)
+    context.datasets.delete(whole.dataset)
     back_up(context.settings, tmp_path / "all.tar")
     restore(tmp_path / "all.tar", tmp_path / "again")
 
@@ -161,20 +153,18 @@ def test_a_lost_artifact_is_named(context: Context, tmp_path: Path) -> None:
     context.store.delete(key)
     with pytest.raises(BackupFailed, match=key):
         back_up(context.settings, tmp_path / "none.tar")
-    assert not (tmp_path / "none.tar").exists()
-    assert list(tmp_path.glob(".*")) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
-def test_nothing_is_overwritten(backup: Path, context: Context, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_and_servers_have_their_own_ways(
+    backup: Path, context: Context, tmp_path: Path
+) -> None:
     with pytest.raises(BackupFailed, match="exists already"):
         back_up(context.settings, backup)
     with pytest.raises(BackupFailed, match="is not empty"):
         restore(backup, context.settings.data_dir)
     (tmp_path / "empty").mkdir()
     restore(backup, tmp_path / "empty")
-
-
-def test_servers_and_buckets_have_their_own_ways(tmp_path: Path) -> None:
     settings = load_settings(data_dir=tmp_path, database_url="postgresql://h/n")
     with pytest.raises(BackupFailed, match="operations"):
         back_up(settings, tmp_path / "none.tar")
@@ -186,13 +176,14 @@ def test_a_newer_releases_backup_is_refused(context: Context, tmp_path: Path) ->
         connection.execute("UPDATE schema_compatibility SET compatible_from = '9999'")
         connection.commit()
     back_up(context.settings, tmp_path / "newer.tar")
-    with pytest.raises(InvalidSetting, match="works from revision 9999 on"):
+    with pytest.raises(InvalidSetting, match="9999"):
         restore(tmp_path / "newer.tar", tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
 Member = tuple[tarfile.TarInfo, bytes]
-Change = Callable[[dict[str, Member], dict[str, Any]], None]
+Members = dict[str, Member]
+Change = Callable[[Members, dict[str, Any]], None]
 
 
 def tampered(backup: Path, change: Change) -> Path:
@@ -213,28 +204,27 @@ def tampered(backup: Path, change: Change) -> Path:
     return path
 
 
-def _weights(members: dict[str, Member]) -> str:
+def _weights(members: Members) -> str:
     return next(name for name in members if name.endswith("weights.safetensors"))
 
 
-def _flip(members: dict[str, Member], _: dict[str, Any]) -> None:
+def _flip(members: Members, _: dict[str, Any]) -> None:
     info, content = members[_weights(members)]
     members[info.name] = (info, bytes([content[0] ^ 1]) + content[1:])
 
 
-def _drop(members: dict[str, Member], _: dict[str, Any]) -> None:
+def _drop(members: Members, _: dict[str, Any]) -> None:
     del members[_weights(members)]
 
 
-def _forget(_: dict[str, Member], manifest: dict[str, Any]) -> None:
-    manifest["files"] = [f for f in manifest["files"] if not f["name"].startswith("artifacts/m")]
+def _forget(start: str) -> Change:
+    def change(_: Members, manifest: dict[str, Any]) -> None:
+        manifest["files"] = [f for f in manifest["files"] if not f["name"].startswith(start)]
+
+    return change
 
 
-def _no_database(_: dict[str, Member], manifest: dict[str, Any]) -> None:
-    manifest["files"] = [f for f in manifest["files"] if f["name"] != "credence.db"]
-
-
-def _link(members: dict[str, Member], _: dict[str, Any]) -> None:
+def _link(members: Members, _: dict[str, Any]) -> None:
     name = _weights(members)
     link = tarfile.TarInfo(name)
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
@@ -242,7 +232,7 @@ def _link(members: dict[str, Member], _: dict[str, Any]) -> None:
 
 
 def _rename(to: str) -> Change:
-    def change(members: dict[str, Member], manifest: dict[str, Any]) -> None:
+    def change(members: Members, manifest: dict[str, Any]) -> None:
         name = _weights(members)
         info, content = members.pop(name)
         info.name = to
@@ -253,23 +243,26 @@ def _rename(to: str) -> Change:
     return change
 
 
-def _new_format(_: dict[str, Member], manifest: dict[str, Any]) -> None:
+def _new_format(_: Members, manifest: dict[str, Any]) -> None:
     manifest["format"] = 2
+
+
+NO_NAME = "is not a name that a backup"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_flip, "damaged: its SHA-256"),
+        (_flip, "SHA-256"),
         (_drop, "it has no 'artifacts/models/one/"),
-        (_forget, "which its database names"),
-        (_no_database, "it has no database"),
+        (_forget("artifacts/m"), "which its database names"),
+        (_forget("credence.db"), "it has no database"),
         (_link, "is not the file that"),
-        (_rename("../outside"), "is not a name that a backup"),
-        (_rename("/tmp/credence-outside"), "is not a name that a backup"),
-        (_rename("artifacts/../../outside"), "is not a name that a backup"),
-        (_rename("artifacts/.incoming/x"), "is not a name that a backup"),
-        (_rename("queue/messages/x"), "is not a name that a backup"),
+        (_rename("../outside"), NO_NAME),
+        (_rename("/tmp/credence-outside"), NO_NAME),
+        (_rename("artifacts/../../outside"), NO_NAME),
+        (_rename("artifacts/.incoming/x"), NO_NAME),
+        (_rename("queue/messages/x"), NO_NAME),
         (_new_format, "not of this release"),
     ],
 )
@@ -279,16 +272,14 @@ def test_a_tampered_archive_restores_nothing(
     path = tampered(backup, change)
     with pytest.raises(BackupFailed, match=message):
         restore(path, tmp_path / "again")
-    assert not (tmp_path / "again").exists()
-    assert not (tmp_path / "outside").exists()
+    assert {each.name for each in tmp_path.iterdir()} == {"data", "good.tar", "tampered.tar"}
     assert not Path("/tmp/credence-outside").exists()
-    assert list(tmp_path.glob(".again*")) == []
 
 
-@pytest.mark.parametrize("size", [0, 100, 5000])
-def test_what_is_no_archive_restores_nothing(backup: Path, tmp_path: Path, size: int) -> None:
+def test_what_is_no_archive_restores_nothing(backup: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.tar"
-    path.write_bytes(backup.read_bytes()[:size])
-    with pytest.raises(BackupFailed):
-        restore(path, tmp_path / "again")
-    assert not (tmp_path / "again").exists()
+    for size in (0, 100, 5000):
+        path.write_bytes(backup.read_bytes()[:size])
+        with pytest.raises(BackupFailed):
+            restore(path, tmp_path / "again")
+        assert not (tmp_path / "again").exists()

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.serving import throughput, versions
-from app.serving.throughput import SpeedKey, Throughput
+from app.serving import versions
 from app.serving.versions import ALL, VersionLookup
 from core.access.callers import View
 from core.bounded import keep
@@ -19,21 +18,8 @@ def test_the_newest_are_kept() -> None:
     for number in range(1000):
         keep(known, number, number, most=10)
         assert len(known) <= 10
-        assert known[number] == number
     assert list(known) == sorted(known)
     assert min(known) >= 990
-
-
-def test_estimates_of_versions_long_gone_are_forgotten() -> None:
-    learned = Throughput()
-    for number in range(3 * throughput.MAX_KNOWN):
-        key = SpeedKey(f"models/m/{number}", 0.0, False, False, False, 5)
-        learned.observe(key, 1, 100, 0.5)
-        learned.keep_growth(key, 8)
-        learned.keep_answer_share(key.artifact, 0.5)
-        assert learned.seconds(key, 1, 100) == 0.5
-    kept = learned._means, learned._cheapest, learned._worth_joining, learned._answer_shares
-    assert [len(known) <= throughput.MAX_KNOWN for known in kept] == [True] * 4
 
 
 def test_versions_that_nobody_asks_for_any_more_are_forgotten() -> None:

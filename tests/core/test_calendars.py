@@ -30,44 +30,27 @@ def test_holidays_are_those_of_the_law() -> None:
     assert {"2024-07-04", "2024-11-28"} <= dates("US", 2024)  # the fourth Thursday of November
 
 
-def test_a_version_knows_the_years_around_its_data() -> None:
-    days = np.array(["2019-05-01", "NaT", "2021-05-01"], "datetime64[us]")
-    found = holidays_of(configured("DE"), {"day": days})
+@pytest.mark.parametrize(
+    ("days", "ends"),
+    [
+        (["2019-05-01", "NaT", "2021-05-01"], (f"{2019 - YEARS}-01-01", f"{2021 + YEARS}-12-31")),
+        (["0004-01-01", "9000-01-01"], ("0001-01-01", "9030-12-31")),  # and they cost nothing
+    ],
+)
+def test_a_version_knows_the_years_around_its_data(days: list[str], ends: tuple[str, str]) -> None:
+    found = holidays_of(configured("DE"), {"day": np.array(days, "datetime64[us]")})
     assert found is not None
-    years = [(EPOCH + dt.timedelta(days=day)).isoformat() for day in (found.first, found.last)]
-    assert years == [f"{2019 - YEARS}-01-01", f"{2021 + YEARS}-12-31"]
-    christmas = (dt.date(2051, 12, 25) - EPOCH).days
-    assert christmas in found.days
+    assert tuple(str(np.datetime64(day, "D")) for day in (found.first, found.last)) == ends
+    assert (dt.date(2051, 12, 25) - EPOCH).days in found.days
     assert list(found.days) == sorted(set(found.days))
-
-
-def test_without_a_calendar_there_are_none() -> None:
-    check_holidays(configured(None))
-    assert holidays_of(configured(None), {}) is None
-
-
-def test_years_far_off_have_no_holidays_and_cost_nothing() -> None:
-    days = np.array(["0004-01-01", "9000-01-01"], "datetime64[us]")
-    found = holidays_of(configured("DE"), {"day": days})
-    assert found is not None
-    assert 500 < len(found.days) < 10_000  # the law of 1990, and up to 2099
-    ends = [str(np.datetime64(day, "D")) for day in (found.first, found.last)]
-    assert ends == ["0001-01-01", "9030-12-31"]
+    assert len(found.days) < 10_000  # the law of 1990, and up to 2099
 
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [
-        ("Germany", "near it are DE"),
-        ("United States", "near it are US"),
-        ("de-by", "near it are DE-BY"),
-        ("USA", "near it are US"),
-        ("DE-BAYERN", "DE-BW, DE-BY, DE-HB"),
-        ("", "no calendar ''"),
-        ("?", "no calendar"),
-    ],
+    [("Germany", "DE"), ("USA", "US"), ("de-by", "DE-BY"), ("DE-BAYERN", "DE-BY"), ("", "")],
 )
 def test_an_unknown_calendar_is_refused_with_those_near_it(name: str, near: str) -> None:
-    with pytest.raises(InvalidData, match=near.replace("?", r"\?")) as caught:
+    with pytest.raises(InvalidData, match=rf"{near}\b") as caught:
         check_holidays(configured(name))
     assert caught.value.path == "/forecast/holidays"

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-import redis
+from redis import Redis
 from sqlalchemy import text
 
 from core.clock import now
@@ -24,7 +23,7 @@ from core.maintenance.doctor import Check, State, examine, verdict
 from core.settings import Settings, load_settings
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql
-from tests.core.redis_server import running_redis
+from tests.core.redis_server import RedisServer
 from tests.ports import free_port
 
 PASSWORD = "pass word/with:signs"
@@ -74,102 +73,89 @@ def test_a_healthy_installation_has_nothing_broken_and_is_left_as_it_was(context
     before = sorted(path for path in store.rglob("*") if path.name != ".incoming")
     found = findings(context.settings)
     assert list(found) == [check.name for check in doctor.CHECKS]
-    assert {name for name, f in found.items() if f.state is State.BROKEN} == set()
+    assert broken(context.settings) == {}
     assert found["schema"].state is found["workers"].state is found["queue"].state is State.GOOD
     assert sorted(path for path in store.rglob("*") if path.name != ".incoming") == before
 
 
-def test_before_the_first_start_there_is_nothing_to_look_into(tmp_path: Path) -> None:
+def test_before_the_first_start_only_servers_are_looked_into(tmp_path: Path) -> None:
     settings = load_settings(data_dir=tmp_path / "data")
     found = findings(settings)
     assert found["data directory"].state is State.WARNING
     assert "database" not in found
     assert verdict(examine(settings)) == "good"
     assert not settings.data_dir.exists()
-
-
-def test_a_database_elsewhere_is_asked_before_the_first_start(tmp_path: Path) -> None:
     away = f"postgresql://credence@127.0.0.1:{free_port()}/credence"
     settings = load_settings(data_dir=tmp_path / "data", database_url=away)
-    found = examine(settings)
-    assert [one.name for one in found if one.finding.state is State.BROKEN] == ["database"]
-    assert verdict(found) == "broken"
+    assert broken(settings).keys() == {"database"}
+    assert verdict(examine(settings)) == "broken"
 
 
+@pytest.mark.stack
 @needs_root
-def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    with mounted(tmp_path / "disk", "ro,size=1m") as folder:
-        assert broken(load_settings(data_dir=folder)).keys() >= {"data directory"}
+def test_a_disk_that_cannot_be_written_or_is_full(tmp_path: Path) -> None:
+    with mounted(tmp_path / "readable", "ro,size=1m") as folder:
         found = findings(load_settings(data_dir=folder))
-        assert "Read-only file system" in found["data directory"].found
+        assert found["data directory"].state is State.BROKEN
         assert not {"database", "broker", "artifact store"} & found.keys()
-
-
-@needs_root
-def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    with mounted(tmp_path / "disk", "size=1m,mode=700") as folder:
+    with mounted(tmp_path / "full", "size=1m,mode=700") as folder:
         (folder / "filler").write_bytes(b"x" * (2**20 - 4096))
         with pytest.raises(OSError, match="No space left"):
             (folder / "more").write_bytes(b"x" * 2**16)
-        found = broken(load_settings(data_dir=folder))
-        assert "0.0 of 0.0 GiB free" in found["disk"]
+        assert "disk" in broken(load_settings(data_dir=folder))
 
 
 def test_a_directory_that_others_may_read(context: Context) -> None:
     context.settings.data_dir.chmod(0o755)
-    assert "open to others (755)" in findings(context.settings)["data directory"].found
+    assert "755" in findings(context.settings)["data directory"].found
 
 
+@pytest.mark.stack
 def test_a_wrong_password_at_postgresql(tmp_path: Path) -> None:
     with running_postgresql() as url:
-        folder = Path(url.partition("?host=")[2])
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ALTER USER credence PASSWORD 'right'")
-            hba = folder / "data" / "pg_hba.conf"
+            hba = Path(url.partition("?host=")[2]) / "data" / "pg_hba.conf"
             hba.write_text("local all all scram-sha-256\n")
             connection.execute("SELECT pg_reload_conf()")
-        with_password = url.replace("credence@", f"credence:{QUOTED}@")
         (tmp_path / "data").mkdir(mode=0o700)
-        settings = load_settings(data_dir=tmp_path / "data", database_url=with_password)
-        (found,) = [f for f in examine(settings) if f.finding.state is State.BROKEN]
-        assert found.name == "database"
-        assert 'password authentication failed for user "credence"' in found.finding.found
-        right = url.replace("credence@", "credence:right@")
-        settings = load_settings(data_dir=tmp_path / "data", database_url=right)
-        found_now = findings(settings)
-        assert found_now["database"].state is State.GOOD
-        assert "right" not in found_now["database"].found
-        assert found_now["schema"].found.startswith("none yet")
-        open_context(settings).close()
-        assert broken(settings) == {}
+        wrong, right = (
+            load_settings(
+                data_dir=tmp_path / "data",
+                database_url=url.replace("credence@", f"credence:{password}@"),
+            )
+            for password in (QUOTED, "right")
+        )
+        assert broken(wrong).keys() == {"database"}
+        assert "password authentication failed" in broken(wrong)["database"]
+        found = findings(right)
+        assert found["database"].state is State.GOOD
+        assert "right" not in found["database"].found
+        open_context(right).close()
+        assert broken(right) == {}
 
 
-def test_redis_is_away_or_wants_another_password(tmp_path: Path, context: Context) -> None:
-    away = f"redis://:{QUOTED}@127.0.0.1:{free_port()}/0"
-    settings = load_settings(data_dir=context.settings.data_dir, broker_url=away)
-    assert list(broken(settings)) == ["broker"]
-    assert "refused" in broken(settings)["broker"]
-    with running_redis(tmp_path) as server:
-        with redis.Redis.from_url(server.url) as client:
-            client.config_set("requirepass", "right")
-        with_password = server.url.replace("redis://", f"redis://:{QUOTED}@")
-        settings = load_settings(data_dir=context.settings.data_dir, broker_url=with_password)
-        found = str(broken(settings))
-        assert "broker" in found
-        assert PASSWORD not in found
-        assert QUOTED not in found
-
-
-def test_what_hangs_is_not_waited_for(tmp_path: Path, context: Context) -> None:
-    with running_redis(tmp_path) as server:
-        settings = load_settings(data_dir=context.settings.data_dir, broker_url=server.url)
-        wanted = [Check("broker", checks.broker, seconds=0.5)]
-        with server.frozen():
-            started = time.monotonic()
-            (found,) = examine(settings, wanted)
-            assert time.monotonic() - started < 9  # and not Redis' own 10 s
-        assert found.finding.found == "no answer within 0.5 s"
-        assert found.finding.state is State.BROKEN
+@pytest.mark.stack
+def test_a_redis_that_is_away_hangs_or_wants_another_password(
+    context: Context, redis: RedisServer
+) -> None:
+    folder = context.settings.data_dir
+    away = load_settings(data_dir=folder, broker_url=f"redis://:{QUOTED}@127.0.0.1:{free_port()}/0")
+    assert broken(away).keys() == {"broker"}
+    with redis.frozen():
+        hanging = load_settings(data_dir=folder, broker_url=redis.url)
+        (found,) = examine(hanging, [Check("broker", checks.broker, seconds=0.5)])
+    assert found.finding.found == "no answer within 0.5 s", "and not after Redis' own 10 s"
+    with_password = redis.url.replace("redis://", f"redis://:{QUOTED}@")
+    with Redis.from_url(redis.url) as client:
+        client.config_set("requirepass", "right")
+        try:
+            told = broken(load_settings(data_dir=folder, broker_url=with_password))
+        finally:
+            client.config_set("requirepass", "")
+    assert told.keys() == {"broker"}
+    assert PASSWORD not in str(told)
+    assert QUOTED not in str(told)
 
 
 def test_a_damaged_sqlite_file(context: Context, tmp_path: Path) -> None:
@@ -185,11 +171,11 @@ def test_a_damaged_sqlite_file(context: Context, tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(b"\xff" * 100)
-    assert set(broken(context.settings)) >= {"integrity"}
+    assert "integrity" in broken(context.settings)
     shutil.copy(saved, path)
-    assert broken(context.settings) == {"workers": "none is live, and 1 jobs wait"}
+    assert broken(context.settings).keys() == {"workers"}, "none is live, and a job waits"
     path.write_bytes(b"no database at all" * 1000)
-    assert "file is not a database" in broken(context.settings)["database"]
+    assert "database" in broken(context.settings)
 
 
 def test_a_database_of_a_newer_release_and_one_that_was_never_migrated(context: Context) -> None:
@@ -198,7 +184,7 @@ def test_a_database_of_a_newer_release_and_one_that_was_never_migrated(context: 
     assert "schema" not in broken(context.settings), "the later one has only expanded it"
     with context.database.begin() as session:
         session.execute(text("UPDATE schema_compatibility SET compatible_from = '9999'"))
-    assert "9999 is of a later release" in broken(context.settings)["schema"]
+    assert "9999" in broken(context.settings)["schema"]
     with context.database.begin() as session:
         session.execute(text("DELETE FROM alembic_version"))
     found = findings(context.settings)["schema"]
@@ -207,7 +193,7 @@ def test_a_database_of_a_newer_release_and_one_that_was_never_migrated(context: 
 
 def test_clocks_that_differ(context: Context) -> None:
     """Somebody whose clock is ahead has written, or this clock was set back; leases are 15 s."""
-    for seconds, state in ((1, State.GOOD), (10, State.WARNING), (3600, State.BROKEN)):
+    for seconds, state in ((0, State.GOOD), (3600, State.BROKEN)):
         moment = now() + timedelta(seconds=seconds)
         with context.database.begin() as session:
             session.merge(WorkerRow(id="w", device="cpu", started_at=now(), heartbeat_at=moment))
@@ -216,29 +202,22 @@ def test_clocks_that_differ(context: Context) -> None:
 
 def test_workers_that_are_gone_and_jobs_that_nobody_hears_of(context: Context) -> None:
     job = queue_job(context)
-    assert broken(context.settings) == {"workers": "none is live, and 1 jobs wait"}
+    assert broken(context.settings).keys() == {"workers"}
     context.workers.beat("w", "cpu", now())
     with context.database.begin() as session:
-        session.execute(
-            text("UPDATE jobs SET queued_at = :then"), {"then": (now() - timedelta(hours=1))}
-        )
-    assert "while 1 workers are idle" in broken(context.settings)["queue"]
+        then = {"then": now() - timedelta(hours=1)}
+        session.execute(text("UPDATE jobs SET queued_at = :then"), then)
+    assert "queue" in broken(context.settings), "although a worker is idle"
     context.jobs.claim(job, "w", lease_seconds=-1)
     found = findings(context.settings)
     assert found["queue"].state is State.GOOD
-    assert found["leases"].found == "1 of 1 running jobs have lost their worker"
+    assert found["leases"].found.startswith("1 of 1 ")
 
 
-def test_keys(context: Context, tmp_path: Path) -> None:
+def test_settings_that_do_not_fit_this_machine(context: Context, tmp_path: Path) -> None:
     folder = context.settings.data_dir
-    off = findings(load_settings(data_dir=folder, auth="off"))["keys"]
-    assert off.state is State.WARNING
+    assert findings(load_settings(data_dir=folder, auth="off"))["keys"].state is State.WARNING
     (tmp_path / "key").write_text("short")
-    wrong = load_settings(data_dir=folder, admin_key_file=tmp_path / "key")
-    assert "holds 5 characters" in broken(wrong)["keys"]
-
-
-def test_more_threads_than_cores_and_a_device_that_is_not_there(context: Context) -> None:
-    folder = context.settings.data_dir
+    assert "keys" in broken(load_settings(data_dir=folder, admin_key_file=tmp_path / "key"))
     assert findings(load_settings(data_dir=folder, threads=1024))["threads"].state is State.WARNING
-    assert "this machine has" in broken(load_settings(data_dir=folder, device="cuda:99"))["device"]
+    assert "device" in broken(load_settings(data_dir=folder, device="cuda:99"))

@@ -1,11 +1,25 @@
-"""A messy file, and what it must become."""
+"""The corpus: messy files, and what each of them must become, as expected.json says."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from core.datasets.files.options import DatasetOptions
+from core.datasets.understanding import fixes
 from core.datasets.understanding.fixes import ColumnFix
+
+FILES = Path(__file__).parent / "files"
+PLAIN = {  # what the files become whose mess is elsewhere
+    "rows": 16,
+    "types": {"size": "number", "colour": "category", "y": "number"},
+    "values": {
+        "size": [1.5, 2.75, 4.0, 5.25],
+        "colour": ["red", "green", "green", "red"],
+        "y": [0, 7, 5, 17],
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -28,10 +42,11 @@ class Case:
     """A file of the corpus.
 
     Args:
-        content: writes the bytes of the file.
+        why: what is not to be seen from the rest.
         rows: their number.
         types: of all columns, in order.
         values: the first values of some columns, as JSON; a date without its midnight.
+        each: the first values of every column of dates.
         missing: counts; 0 for columns that are not named.
         levels: all levels of some columns of categories.
         unused: columns that are no features by default.
@@ -44,40 +59,37 @@ class Case:
     """
 
     file: str
-    content: Callable[[], bytes]
+    why: str = ""
     rows: int | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    each: Sequence[str] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
-    levels: Mapping[str, set[str]] = field(default_factory=dict)
-    unused: frozenset[str] = frozenset()
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unused: Sequence[str] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[Said] = ()
-    also: frozenset[str] = frozenset()
-    quiet: frozenset[str] = frozenset()
+    also: Sequence[str] = ()
+    quiet: Sequence[str] = ()
     options: DatasetOptions = field(default_factory=DatasetOptions)
     fixes: tuple[ColumnFix, ...] = ()
     refused: str | None = None
     target: str | None = None
 
 
-def text(lines: Sequence[str], encoding: str = "utf-8", end: str = "\n") -> Callable[[], bytes]:
-    """A text file of these lines."""
-    return lambda: "".join(f"{line}{end}" for line in lines).encode(encoding)
+def cases() -> list[Case]:
+    """All files, with what each must become."""
+    expected = json.loads((Path(__file__).parent / "expected.json").read_text(encoding="utf-8"))
+    return [_case(file, about) for file, about in expected.items()]
 
 
-COLOURS = ("red", "green", "blue")
-PLAIN = [(1.5 + 0.25 * (5 * i % 16), COLOURS[i * i % 3], 7 * i * i % 23) for i in range(16)]
-"""Rows of the columns size, colour and y of the files whose mess is elsewhere."""
-PLAIN_TYPES = {"size": "number", "colour": "category", "y": "number"}
-PLAIN_VALUES = {
-    "size": [1.5, 2.75, 4.0, 5.25],
-    "colour": ["red", "green", "green", "red"],
-    "y": [0, 7, 5, 17],
-}
-
-
-def plain(delimiter: str, decimal: str = ".") -> list[str]:
-    """The lines of these rows, below their header."""
-    rows = [(f"{size:.2f}".replace(".", decimal), colour, str(y)) for size, colour, y in PLAIN]
-    return [delimiter.join(cells) for cells in [("size", "colour", "y"), *rows]]
+def _case(file: str, about: dict[str, Any]) -> Case:
+    if about.pop("like", None) == "plain":
+        about = PLAIN | about
+    return Case(
+        file=file,
+        options=DatasetOptions(**about.pop("options", {})),
+        fixes=fixes.from_json(about.pop("fixes", [])),
+        findings=[Said(**one) for one in about.pop("findings", [])],
+        **about,
+    )

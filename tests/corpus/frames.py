@@ -61,13 +61,12 @@ def _is_telling(rows: Sequence[tuple[Any, ...]]) -> bool:
     )
 
 
-def check(  # noqa: PLR0917 - what a test has
+def check(
     datasets: Datasets,
     folder: Path,
     frame: Frame,
     write: Callable[[Frame, Path], None],
     media_type: str,
-    names: Sequence[str] = NAMES,
 ) -> None:
     """Write a frame, upload the file, and compare the types and the values."""
     path = folder / "written"
@@ -75,10 +74,10 @@ def check(  # noqa: PLR0917 - what a test has
     write(frame, path)
     dataset, _ = datasets.add("written", media_type, path)
     read = [(c.name, "category" if c.type == "text" else c.type) for c in dataset.columns]
-    assert read == list(zip(names, TYPES, strict=True))
+    assert read == list(zip(NAMES, TYPES, strict=True))
     found = datasets.columns(dataset.id)
-    for name, original in zip(names, NAMES, strict=True):
-        _compare(found[name], frame.columns()[original], original)
+    for name, meant in frame.columns().items():
+        _compare(found[name], meant, name)
 
 
 def _compare(found: np.ndarray, meant: Sequence[Any], name: str) -> None:

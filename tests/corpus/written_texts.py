@@ -9,31 +9,6 @@ from typing import Any
 from tests.corpus.frames import NAMES, Frame
 
 
-def r_csv(frame: Frame, path: Path, delimiter: str = ",", decimal: str = ".") -> None:
-    """As `write.csv`: quoted texts and row names, NA, 15 digits, quotes doubled."""
-
-    def cell(value: Any) -> str:
-        match value:
-            case None:
-                return "NA"
-            case bool():
-                return str(value).upper()
-            case int() | float():
-                return f"{value:.15g}".replace(".", decimal)
-            case datetime():
-                return f"{value:%Y-%m-%d}"
-        doubled = str(value).replace('"', '""')
-        return f'"{doubled}"'
-
-    lines = [["", *NAMES], *([str(i), *row] for i, row in enumerate(frame.rows, 1))]
-    path.write_text("".join(f"{delimiter.join(map(cell, line))}\n" for line in lines))
-
-
-def r_csv2(frame: Frame, path: Path) -> None:
-    """As `write.csv2`: semicolons and decimal commas."""
-    r_csv(frame, path, ";", ",")
-
-
 def german_spreadsheet(frame: Frame, path: Path) -> None:
     """As a spreadsheet saves CSV under German settings: cp1252, WAHR and FALSCH, 31.12.2020."""
 

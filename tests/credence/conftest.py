@@ -9,15 +9,38 @@ import pytest
 
 from credence.client import Client
 from credence.types import Version
+from tests.core.webhooks.receiving import Receiving, receiver
 from tests.credence.running import Service, serving
 
 TINY = {"network": {"hidden": [8]}, "training": {"epochs": 5}, "pruning": [0.5]}
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    limits = {"CREDENCE_MAX_WORK": "100000"}  # that a client comes upon it with a few rows
-    with serving(tmp_path_factory.mktemp("service"), **limits) as running:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the service may read, with a file of two rows in `pair`."""
+    folder = tmp_path_factory.mktemp("lake")
+    (folder / "pair").mkdir()
+    (folder / "pair" / "a.csv").write_text("x;y\n1,5;2\n3,5;4\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def receiving() -> Iterator[Receiving]:
+    """A receiver of webhooks to which the service may send."""
+    with receiver() as got:
+        yield got
+
+
+@pytest.fixture(scope="session")
+def service(
+    lake: Path, receiving: Receiving, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    settings = {
+        "CREDENCE_MAX_WORK": "100000",  # that a client comes upon it with a few rows
+        "CREDENCE_SOURCES": f"file://{lake}/",
+        "CREDENCE_WEBHOOKS": f"private+http://127.0.0.1:{receiving.port}",
+    }
+    with serving(tmp_path_factory.mktemp("service"), **settings) as running:
         yield running
 
 

@@ -8,8 +8,9 @@ from pyarrow import parquet
 
 from credence.client import Client
 from credence.commands.following import follow
-from credence.exceptions import CredenceAPIError
 from credence.types import Version
+
+pytestmark = pytest.mark.stack
 
 
 def test_a_data_set_is_predicted_to_a_file(
@@ -27,12 +28,3 @@ def test_a_data_set_is_predicted_to_a_file(
     online = client.submit_predict({"model": "small", "inputs": inputs, "seed": 7})
     mean = parquet.read_table(tmp_path / "result.parquet").column("mean").to_numpy()
     assert np.allclose(mean, online["mean"], rtol=1e-5, atol=1e-5)
-
-
-def test_a_job_without_a_result_leaves_no_file(
-    client: Client, version: Version, tmp_path: Path
-) -> None:
-    with pytest.raises(CredenceAPIError) as caught:
-        client.download_result(version["job"], tmp_path / "result.parquet")
-    assert caught.value.status == 404
-    assert not list(tmp_path.iterdir())

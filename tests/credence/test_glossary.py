@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 from app.main import create_app
@@ -16,17 +15,6 @@ from credence.cli import app
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "examples" / "README.md",
-    *sorted(set((ROOT / "docs").glob("**/*.md")) - {GLOSSARY}),
-]
-TEMPLATES = sorted((ROOT / "app/ui/templates").glob("*.html"))
-SOURCES = sorted(
-    path
-    for name in ("app", "core", "credence", "models", "worker")
-    for path in (ROOT / name).rglob("*.py")
-)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
 TAG = re.compile(r"\{#.*?#\}|\{%.*?%\}|<script.*?</script>|<[^>]*>", re.DOTALL)
 EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
@@ -57,14 +45,17 @@ def seen(template: str) -> str:
     return TAG.sub(" ", spoken)
 
 
-def messages(path: Path) -> Iterator[str]:
+def messages(source: str) -> str:
     """Texts of several words in a module, without its docstrings."""
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(source)
     statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in statements and " " in node.value.strip():
-            yield node.value
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if id(node) not in statements and " " in node.value.strip()
+    ]
+    return "\n".join(texts)
 
 
 def helps(command: Any) -> Iterator[str]:
@@ -76,38 +67,22 @@ def helps(command: Any) -> Iterator[str]:
         yield from helps(below)
 
 
-def test_the_glossary_rules_out_words() -> None:
-    assert {"mend", "strangeness", "leave to people", "ignorance"} <= set(forbidden())
+def told() -> Iterator[tuple[str, str]]:
+    """All that people read, by where it stands."""
+    pages = {ROOT / "README.md", ROOT / "examples" / "README.md", *(ROOT / "docs").glob("**/*.md")}
+    for page in pages - {GLOSSARY}:
+        yield str(page), CODE.sub("", page.read_text())
+    for template in (ROOT / "app/ui/templates").glob("*.html"):
+        yield str(template), seen(template.read_text())
+    for package in ("app", "core", "credence", "models", "worker"):
+        for path in (ROOT / package).rglob("*.py"):
+            yield str(path), messages(path.read_text())
+    yield "the command line", "\n".join(helps(typer.main.get_command(app)))
+    yield "OpenAPI", json.dumps(create_app(Settings()).openapi(), ensure_ascii=False)
+
+
+def test_what_people_read_uses_the_glossary() -> None:
     assert found_in("Mend the file") == ["Mend the file"]
     assert found_in("recommend amends") == []
-
-
-def test_templates_are_read_as_people_see_them() -> None:
-    template = (
-        '<p class="mend" title="x">{{ "No fix" if a else mend(b) }} {% if mend %}ok{% endif %}</p>'
-    )
-    assert found_in(seen(template)) == []
-    assert found_in(seen('<p>{{ "Mend it" if a }}</p>')) != []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_use_the_glossary(page: Path) -> None:
-    assert found_in(CODE.sub("", page.read_text())) == []
-
-
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.stem)
-def test_the_dashboard_uses_the_glossary(template: Path) -> None:
-    assert found_in(seen(template.read_text())) == []
-
-
-def test_messages_use_the_glossary() -> None:
-    found = {str(path.relative_to(ROOT)): found_in("\n".join(messages(path))) for path in SOURCES}
-    assert {path: words for path, words in found.items() if words} == {}
-
-
-def test_the_command_line_uses_the_glossary() -> None:
-    assert found_in("\n".join(helps(typer.main.get_command(app)))) == []
-
-
-def test_the_api_uses_the_glossary() -> None:
-    assert found_in(json.dumps(create_app(Settings()).openapi(), ensure_ascii=False)) == []
+    assert found_in(seen('<p class="mend">{{ "No fix" if a else mend(b) }}</p>')) == []
+    assert {where: words for where, text in told() if (words := found_in(text))} == {}

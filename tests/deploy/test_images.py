@@ -28,20 +28,9 @@ print(len(sys.modules))
 """
 
 
-def _environment(dockerfile: Path) -> str:
-    text = dockerfile.read_text()
-    return text[text.index("# ---- environment") : text.index("# ----", text.index("COPY . ."))]
-
-
 def _locked(lock: str) -> set[str]:
     text = (ROOT / "docker" / lock).read_text()
     return {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
-
-
-def test_both_images_share_one_environment() -> None:
-    api, worker = map(_environment, DOCKERFILES)
-    assert api == worker
-    assert "training.lock" not in api
 
 
 def test_the_locks_hold_all_that_the_service_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +45,7 @@ def test_the_locks_hold_all_that_the_service_asks_for(monkeypatch: pytest.Monkey
     assert asked <= locked
 
 
-@pytest.mark.process
+@pytest.mark.stack
 def test_the_api_needs_no_package_of_trainings_alone() -> None:
     locked = _locked("training.lock")
     assert {"scikit-learn", "statsforecast", "scipy", "pandas"} <= locked

@@ -1,38 +1,27 @@
 """The manifests for Kubernetes: built by kubectl, checked against schemas and our own code."""
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 
 from core.settings import load_settings
+from tests.deploy.manifests import LOCKED_DOWN, VERSIONS, Manifest, build
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "deploy" / "kubernetes"
+pytestmark = pytest.mark.stack
+
 CUSTOM = {"keda.sh/v1alpha1"}  # schemas of a cluster's add-ons are not among Kubernetes' own
-VERSIONS = ("1.31", "1.37")
-
-
-def _build(name: str) -> list[dict[str, Any]]:
-    if not shutil.which("kubectl"):
-        pytest.skip("no kubectl on the PATH (Debian: kubernetes-client)")
-    command = ["kubectl", "kustomize", str(FOLDER / name)]
-    built = subprocess.run(command, capture_output=True, text=True, check=True)
-    return list(yaml.safe_load_all(built.stdout))
 
 
 @pytest.fixture(scope="module")
-def manifests() -> list[dict[str, Any]]:
+def manifests() -> list[Manifest]:
     """Everything: the folder `gpu` stands on `base`."""
-    return _build("gpu")
+    return build("gpu")
 
 
-def _containers(manifests: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _containers(manifests: list[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
     for manifest in manifests:
         template = manifest.get("spec", {}).get("template")
         if template is not None:
@@ -41,22 +30,15 @@ def _containers(manifests: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_manifest_meets_its_schema(manifests: list[dict[str, Any]], version: str) -> None:
+def test_every_manifest_meets_its_schema(manifests: list[Manifest], version: str) -> None:
     checked = [m for m in manifests if m["apiVersion"] not in CUSTOM]
     for manifest in checked:
         kubernetes_validate.validate(manifest, version, strict=True)
     assert {m["kind"] for m in checked} >= {"Deployment", "Job", "HorizontalPodAutoscaler"}
 
 
-def test_the_validator_would_see_a_misspelt_field(manifests: list[dict[str, Any]]) -> None:
-    budget = next(m for m in manifests if m["kind"] == "PodDisruptionBudget")
-    wrong = budget | {"spec": budget["spec"] | {"minAvailble": 1}}
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, VERSIONS[0], strict=True)
-
-
 def test_settings_are_ones_that_the_service_takes(
-    manifests: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    manifests: list[Manifest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each container's environment, with secrets where the volume puts them, is not refused."""
     config = next(m for m in manifests if m["kind"] == "ConfigMap")["data"]
@@ -78,15 +60,11 @@ def _on_this_machine(name: str, value: str, folder: Path) -> str:
     return value
 
 
-def test_containers_are_locked_down(manifests: list[dict[str, Any]]) -> None:
+def test_containers_are_locked_down(manifests: list[Manifest]) -> None:
     for pod, container in _containers(manifests):
         assert pod["securityContext"]["runAsNonRoot"]
         assert pod["enableServiceLinks"] is False, "else there are settings such as CREDENCE_PORT"
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
+        assert container["securityContext"] == LOCKED_DOWN
         assert "memory" in container["resources"]["limits"]
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         for volume in pod["volumes"]:
@@ -94,13 +72,11 @@ def test_containers_are_locked_down(manifests: list[dict[str, Any]]) -> None:
 
 
 def test_nothing_reaches_a_pod_or_is_reached_but_by_a_policy(
-    manifests: list[dict[str, Any]],
+    manifests: list[Manifest],
 ) -> None:
     policies = {m["metadata"]["name"]: m["spec"] for m in manifests if "NetworkPol" in m["kind"]}
-    assert policies.pop("deny-by-default") == {
-        "podSelector": {},
-        "policyTypes": ["Ingress", "Egress"],
-    }
+    everything = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert policies.pop("deny-by-default") == everything
     for manifest in manifests:
         template = manifest.get("spec", {}).get("template")
         if template is not None:
@@ -118,7 +94,7 @@ def _selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
     )
 
 
-def test_a_new_release_takes_no_replica_away_first(manifests: list[dict[str, Any]]) -> None:
+def test_a_new_release_takes_no_replica_away_first(manifests: list[Manifest]) -> None:
     """A new pod is ready before an old one ends, and that one still serves what reaches it."""
     (api,) = (m for m in manifests if m["metadata"]["name"] == "credence-api"
               and m["kind"] == "Deployment")  # fmt: skip
@@ -130,31 +106,7 @@ def test_a_new_release_takes_no_replica_away_first(manifests: list[dict[str, Any
     assert pod["terminationGracePeriodSeconds"] >= int(wait) + 15, "the answers take seconds, too"
 
 
-def test_images_are_those_that_we_build_with_a_tag(manifests: list[dict[str, Any]]) -> None:
-    images = {container["image"] for _, container in _containers(manifests)}
-    names = {image.rsplit("/", 1)[-1].split(":")[0] for image in images}
-    assert names == {"credence-api", "credence-worker"}
-    assert all(":" in image.rsplit("/", 1)[-1] for image in images)
-
-
-def test_what_is_scaled_and_routed_to_exists(manifests: list[dict[str, Any]]) -> None:
-    deployments = {m["metadata"]["name"] for m in manifests if m["kind"] == "Deployment"}
-    scaled = {
-        m["spec"]["scaleTargetRef"]["name"]
-        for m in manifests
-        if m["kind"] in ("HorizontalPodAutoscaler", "ScaledObject")
-    }
-    assert scaled == {"credence-api", "credence-worker-gpu"}
-    assert scaled < deployments
-    labels = [
-        m["spec"]["template"]["metadata"]["labels"] for m in manifests if "Deploy" in m["kind"]
-    ]
-    for service in (m for m in manifests if m["kind"] == "Service"):
-        selector = service["spec"]["selector"].items()
-        assert any(selector <= of_pods.items() for of_pods in labels)
-
-
-def test_every_route_is_behind_the_ingress_but_metrics(manifests: list[dict[str, Any]]) -> None:
+def test_every_route_is_behind_the_ingress_but_metrics(manifests: list[Manifest]) -> None:
     from app.main import create_app
 
     rules = next(m for m in manifests if m["kind"] == "Ingress")["spec"]["rules"]

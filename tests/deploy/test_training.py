@@ -3,39 +3,25 @@
 import argparse
 import json
 import shlex
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import kubeflow_trainer_api.models as kubeflow
 import kubernetes_validate
 import pytest
-import yaml
 
 from credence.engines.places import Places
 from credence.engines.ranks import Arguments
+from tests.deploy.manifests import LOCKED_DOWN, VERSIONS, Manifest, build
 
-Manifest = dict[str, Any]
+pytestmark = pytest.mark.stack
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "deploy" / "kubernetes" / "training"
-VERSIONS = ("1.31", "1.37")
 CUSTOM = ("trainer.kubeflow.org/v1alpha1", "ray.io/v1")
-
-
-def _build(name: str) -> list[Manifest]:
-    if not shutil.which("kubectl"):
-        pytest.skip("no kubectl on the PATH (Debian: kubernetes-client)")
-    command = ["kubectl", "kustomize", str(FOLDER / name)]
-    built = subprocess.run(command, capture_output=True, text=True, check=True)
-    return list(yaml.safe_load_all(built.stdout))
 
 
 @pytest.fixture(scope="module", params=["kubeflow", "kuberay"])
 def manifests(request: pytest.FixtureRequest) -> list[Manifest]:
-    return _build(request.param)
+    return build(f"training/{request.param}")
 
 
 def _one(manifests: list[Manifest], kind: str) -> Manifest:
@@ -69,47 +55,11 @@ def test_manifests_and_pods_meet_the_schemas_of_kubernetes(
 @pytest.mark.parametrize("kind", ["TrainJob", "TrainingRuntime"])
 def test_kubeflows_own_models_read_and_write_its_manifests(kind: str) -> None:
     """A field that they do not know would be lost on the way."""
-    manifest = _one(_build("kubeflow"), kind)
+    manifest = _one(build("training/kubeflow"), kind)
     model = getattr(kubeflow, f"TrainerV1alpha1{kind}")
     assert model.from_dict(manifest).to_dict() == manifest
     wrong = {**manifest, "spec": {**manifest["spec"], "numNodess": 2}}
     assert model.from_dict(wrong).to_dict() != wrong
-
-
-def test_the_job_runs_in_the_runtime_and_kubeflow_finds_its_container() -> None:
-    manifests = _build("kubeflow")
-    job, runtime = _one(manifests, "TrainJob"), _one(manifests, "TrainingRuntime")
-    assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
-    assert job["spec"]["runtimeRef"]["kind"] == runtime["kind"]
-    assert "torch" in runtime["spec"]["mlPolicy"]
-    (replicated,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    labels = replicated["template"]["metadata"]["labels"]
-    assert labels["trainer.kubeflow.org/trainjob-ancestor-step"] == "trainer"
-    containers = replicated["template"]["spec"]["template"]["spec"]["containers"]
-    assert [replicated["name"], *(one["name"] for one in containers)] == ["node", "node"]
-
-
-def test_a_rayjob_has_a_node_with_room_for_each_rank() -> None:
-    """Its fields met the schema of KubeRay's CustomResourceDefinition (docs/scaling.md)."""
-    spec = _one(_build("kuberay"), "RayJob")["spec"]
-    assert set(spec) == {
-        "backoffLimit", "entrypoint", "rayClusterSpec", "shutdownAfterJobFinishes",
-        "submissionMode", "ttlSecondsAfterFinished",
-    }  # fmt: skip
-    places = Places.of(_parse(spec["entrypoint"], Places))
-    cluster = spec["rayClusterSpec"]
-    (group,) = cluster["workerGroupSpecs"]
-    assert set(group) == {
-        "groupName", "maxReplicas", "minReplicas", "rayStartParams", "replicas", "template",
-    }  # fmt: skip
-    assert cluster["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}
-    assert group["replicas"] == group["minReplicas"] == places.ranks
-    (container,) = group["template"]["spec"]["containers"]
-    assert int(container["resources"]["limits"]["cpu"]) == places.cpus
-    pin = f"ray[default]=={cluster['rayVersion']}"
-    assert pin in (FOLDER / "kuberay" / "ray.Dockerfile").read_text()
-    engines = (ROOT / "tests" / "engines" / "requirements.txt").read_text()
-    assert f"ray[data]=={cluster['rayVersion']}" in engines, "what the tests run"
 
 
 def test_the_command_line_is_one_that_the_ranks_take(manifests: list[Manifest]) -> None:
@@ -161,11 +111,7 @@ def test_pods_are_locked_down(manifests: list[Manifest]) -> None:
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert spec["enableServiceLinks"] is spec["automountServiceAccountToken"] is False
         assert spec["serviceAccountName"] == _one(manifests, "ServiceAccount")["metadata"]["name"]
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
+        assert container["securityContext"] == LOCKED_DOWN
         assert container["resources"]["limits"] == container["resources"]["requests"]
         (secret,) = (v["secret"] for v in spec["volumes"] if "secret" in v)
         assert [item["key"] for item in secret["items"]] == ["store-credentials"]

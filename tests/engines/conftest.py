@@ -1,6 +1,7 @@
 """A small model as an archive, rows, and the answers of the loaded model itself."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,17 @@ def wanted(model: LoadedModel, rows: pa.Table) -> pa.Table:
     (found,) = model.predict_batches([rows], **OPTIONS)
     assert any(found["reasons"].to_pylist()), "a row is unlike those of training"
     return found
+
+
+def skip_without(engine: str) -> None:
+    """Skip where Ray or Spark is not installed; during the collection the whole file."""
+    if engine == "ray":
+        pytest.importorskip("ray", reason="make test-engines")
+    if engine == "spark":
+        pytest.importorskip("pyspark", reason="make test-engines")
+        if shutil.which("java") is None:
+            reason = "Spark needs Java 17: apt install openjdk-17-jre-headless"
+            pytest.skip(reason, allow_module_level=True)
 
 
 def check(found: list[dict[str, Any]], wanted: pa.Table) -> None:

@@ -1,6 +1,5 @@
 """Files into a folder by tasks of Ray and Spark: the same files as those of one process."""
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +9,7 @@ import pytest
 from credence.bulk.runners import RUNNERS
 from credence.bulk.scoring import predict_files
 from credence.scoring.model import LoadedModel
-from tests.engines.conftest import OPTIONS, check
-
-pytestmark = [pytest.mark.process, pytest.mark.server]
+from tests.engines.conftest import OPTIONS, check, skip_without
 
 
 @pytest.mark.parametrize("engine", ["local", "ray", "spark"])
@@ -24,12 +21,9 @@ def test_parts_are_tasks(  # noqa: PLR0917 - fixtures
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
+    skip_without(engine)
     if engine == "ray":
         request.getfixturevalue("ray_cluster")
-    if engine == "spark":
-        pytest.importorskip("pyspark", reason="make test-engines")
-    if engine == "spark" and shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17: apt install openjdk-17-jre-headless")
     for number, start in enumerate(range(0, 500, 125)):
         pq.write_table(rows.slice(start, 125), tmp_path / f"{number}.parquet")
     folder, seen = tmp_path / "to", list[int]()

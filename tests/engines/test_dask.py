@@ -8,7 +8,6 @@ from tests.engines.conftest import OPTIONS, check
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.dask")
-pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])

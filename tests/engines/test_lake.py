@@ -1,6 +1,5 @@
 """One lake in a bucket, scored by the service, this process, Ray and Spark through kills."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,17 +15,12 @@ import pytest
 
 from credence.client import Client
 from tests.credence.running import CREDENCE, serving
+from tests.engines.conftest import skip_without
 from tests.lake import TRAINING, Lake, running_lake, sales
 from tests.waiting import wait_until
 
 pytest.importorskip("boto3", reason="the server of the tests needs it")
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.server,
-    pytest.mark.training,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 FILES, ROWS = 8, 250  # rows of a file, which becomes a part
@@ -69,9 +63,8 @@ def _score(url: str, lake: Lake, archive: Path) -> None:
     """Train a model, let the service score the lake, and export the model."""
     with Client(url) as client:
         dataset = client.read_source("sales", lake.uri, secret="lake")["id"]
-        client.finished(
-            client.submit_train({"model": "price", "dataset": dataset, **TRAINING})["id"]
-        )
+        job = client.submit_train({"model": "price", "dataset": dataset, **TRAINING})
+        client.finished(job["id"])
         request = {
             "model": "price",
             "dataset": dataset,
@@ -90,7 +83,7 @@ def _score(url: str, lake: Lake, archive: Path) -> None:
 def test_engines_answer_as_the_service_though_a_worker_is_killed(
     scored: Scored, engine: str, tmp_path: Path
 ) -> None:
-    _skip_without(engine)
+    skip_without(engine)
     lake = scored.lake
     first = _predict(scored, engine, tmp_path / "first")
     try:
@@ -101,10 +94,6 @@ def test_engines_answer_as_the_service_though_a_worker_is_killed(
         first.kill()
         first.wait()
     assert first.returncode == ENDED[engine], (tmp_path / "first").read_text()
-    if engine == "spark":
-        assert "the same command predicts the parts that are missing: Job" in _flat(
-            tmp_path / "first"
-        )
     there = {path: path.stat().st_mtime_ns for path in lake.parts(engine)}
     assert engine == "ray" or len(there) < FILES
     again = _predict(scored, engine, tmp_path / "again")
@@ -120,11 +109,6 @@ def test_engines_answer_as_the_service_though_a_worker_is_killed(
         _check(found[name], scored.wanted[name], name)
 
 
-def _flat(log: Path) -> str:
-    """A log without the line breaks of a narrow terminal."""
-    return " ".join(log.read_text().split())
-
-
 def _check(found: pa.ChunkedArray, wanted: pa.ChunkedArray, name: str) -> None:
     if pa.types.is_floating(wanted.type):
         np.testing.assert_allclose(
@@ -134,33 +118,16 @@ def _check(found: pa.ChunkedArray, wanted: pa.ChunkedArray, name: str) -> None:
         assert found.to_pylist() == wanted.to_pylist(), name
 
 
-def _skip_without(engine: str) -> None:
-    if engine == "ray":
-        pytest.importorskip("ray", reason="make test-engines")
-    if engine == "spark":
-        pytest.importorskip("pyspark", reason="make test-engines")
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java 17: apt install openjdk-17-jre-headless")
-
-
 def _predict(scored: Scored, engine: str, log: Path) -> subprocess.Popen[bytes]:
     """The command of an operator."""
-    line = [
-        *CREDENCE,
-        "predict",
-        scored.model,
-        "s3://lake/rows",
-        "--to",
-        f"s3://lake/scored/{engine}",
-    ]
-    line += ["--engine", engine, "--keep", "key", "--sampler", "monte_carlo"]
-    line += ["--samples", SAMPLES, "--seed", SEED]
+    places = [scored.model, "s3://lake/rows", "--to", f"s3://lake/scored/{engine}"]
+    line = [*CREDENCE, "predict", *places, "--engine", engine, "--keep", "key"]
+    line += ["--sampler", "monte_carlo", "--samples", SAMPLES, "--seed", SEED]
     environment = scored.lake.environment | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment |= {"PYSPARK_PYTHON": sys.executable, "NO_COLOR": "1"}
     with log.open("wb") as out:
-        return subprocess.Popen(
-            list(map(str, line)), env=environment, stdout=out, stderr=subprocess.STDOUT
-        )
+        words = list(map(str, line))
+        return subprocess.Popen(words, env=environment, stdout=out, stderr=subprocess.STDOUT)
 
 
 def _worker(command: psutil.Process, engine: str) -> psutil.Process:

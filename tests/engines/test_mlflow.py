@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
@@ -15,14 +14,11 @@ import pytest
 from credence.scoring.model import LoadedModel
 from tests.engines.conftest import OPTIONS, check
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: make test-engines")
 engine = pytest.importorskip("credence.engines.mlflow")
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.server,
-    pytest.mark.filterwarnings("ignore"),  # of MLflow about what it uses itself
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # of MLflow about what it uses itself
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +61,7 @@ def test_it_is_served(uri: str, rows: pa.Table, wanted: pa.Table, tmp_path: Path
     server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait(url, server)
+        wait_until(lambda: _answers(url, server))
         records = rows.slice(0, 20).drop_columns(["key"]).to_pandas()
         body = {"dataframe_split": json.loads(records.to_json(orient="split", date_format="iso"))}
         headers = {"Content-Type": "application/json"}
@@ -74,17 +70,14 @@ def test_it_is_served(uri: str, rows: pa.Table, wanted: pa.Table, tmp_path: Path
             check(json.load(response)["predictions"], wanted.slice(0, 20))
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
         log.close()
 
 
-def _wait(url: str, server: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        assert server.poll() is None, "the server did not start"
-        try:
-            with urlopen(f"{url}/ping", timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.2)
-    raise AssertionError("the server did not answer")
+def _answers(url: str, server: "subprocess.Popen[bytes]") -> bool:
+    assert server.poll() is None, "the server did not start"
+    try:
+        urlopen(f"{url}/ping", timeout=60).close()
+    except (URLError, OSError):
+        return False
+    return True

@@ -11,8 +11,6 @@ ray = pytest.importorskip("ray", reason="ray is not installed: make test-engines
 engine = pytest.importorskip("credence.engines.ray")
 pytestmark = [
     pytest.mark.usefixtures("ray_cluster"),
-    pytest.mark.process,
-    pytest.mark.server,
     pytest.mark.filterwarnings("ignore"),  # of Ray about what it uses itself
 ]
 

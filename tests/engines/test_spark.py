@@ -1,6 +1,5 @@
 """Predictions by Spark's `mapInArrow`, with a real JVM and Python workers."""
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +8,10 @@ import pytest
 
 from core.exceptions import Invalid
 from credence.scoring.model import LoadedModel
-from tests.engines.conftest import OPTIONS, check
+from tests.engines.conftest import OPTIONS, check, skip_without
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make test-engines")
-if shutil.which("java") is None:
-    pytest.skip("Spark needs Java 17: apt install openjdk-17-jre-headless", allow_module_level=True)
+skip_without("spark")
 engine = pytest.importorskip("credence.engines.spark")
-pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 @pytest.fixture(scope="module")

@@ -101,27 +101,27 @@ def launched(folder: Path, *others: Mapping[str, Path]) -> Iterator[Launchers]:
             process.wait()
 
 
-def _read(archive: Path) -> TabularModel:
-    archives.unpack(archive, archive.with_suffix(""), 2**30)
-    model = read_model(archive.with_suffix(""))
+def assert_trained_alone(folder: Path) -> None:
+    """Whether the folder's archive is the model that one process trains on its rows."""
+    archives.unpack(folder / "m.tar", folder / "model", 2**30)
+    model = read_model(folder / "model")
+    training = read_training(files.read_table(str(folder / "rows")), REQUEST)
+    alone = train(training.columns, training.types, training.config)
     assert isinstance(model, TabularModel)
-    return model
+    assert isinstance(alone, TabularModel)
+    assert model.variants == alone.variants == (0.0, 0.5)
+    for prune in model.variants:
+        found, wanted = (
+            one.variant(prune).state.posterior.distribution().moments()  # type: ignore[attr-defined]
+            for one in (model, alone)
+        )
+        torch.testing.assert_close(found, wanted, rtol=ROUNDING, atol=ROUNDING)
 
 
 def test_two_ranks_write_the_model_that_one_process_trains(folder: Path, rows: pa.Table) -> None:
     with launched(folder) as launchers:
         assert launchers.wait() == [0, 0], launchers.log(0) + launchers.log(1)
-    assert "%" in launchers.log(0) + launchers.log(1)
-    model = _read(folder / "m.tar")
-    training = read_training(files.read_table(str(folder / "rows")), REQUEST)
-    alone = train(training.columns, training.types, training.config)
-    assert model.variants == alone.variants == (0.0, 0.5)
-    for prune in model.variants:
-        both = [
-            one.variant(prune).state.posterior.distribution().moments() for one in (model, alone)
-        ]  # type: ignore[attr-defined]
-        for found, wanted in zip(*both, strict=True):
-            torch.testing.assert_close(found, wanted, rtol=ROUNDING, atol=ROUNDING)
+    assert_trained_alone(folder)
     answers = credence.load(folder / "m.tar").predict(rows.slice(0, 20), samples=50, seed=1)
     assert np.corrcoef(answers.mean, rows["y"].to_numpy()[:20])[0, 1] > 0.9
 
@@ -134,8 +134,8 @@ def test_a_lost_rank_ends_the_other_with_an_error_that_says_so(folder: Path) -> 
         lost, left = (second, 0) if "fit: " in launchers.log(0) else (first, 1)
         lost.kill()
         assert all(launchers.wait())
-    assert "another rank was lost, or the connection to it" in launchers.log(left)
-    assert f"goes on from its checkpoints in {folder / 'checkpoints'}" in launchers.log(left)
+    assert "another rank was lost" in launchers.log(left)
+    assert f"checkpoints in {folder / 'checkpoints'}" in launchers.log(left)
     assert not (folder / "m.tar").exists()
 
 
@@ -144,15 +144,15 @@ def test_ranks_with_other_rows_do_not_train(folder: Path, rows: pa.Table) -> Non
     with launched(folder, {"data": folder / "other.parquet"}) as launchers:
         assert all(launchers.wait())
     logs = launchers.log(0) + launchers.log(1)
-    assert "read other rows or settings than rank 0: give all ranks the same files" in logs
+    assert "other rows or settings than rank 0" in logs
 
 
 @pytest.mark.parametrize(
     ("request_", "told"),
     [
-        ({"target": "z"}, "/target: the data set has no column 'z'"),
-        ({"target": "y", "trainin": {}}, "trainin: Unexpected keyword argument"),
-        ({"target": "y", "features": ["xx"]}, "features: there is no column 'xx'"),
+        ({"target": "z"}, "/target"),
+        ({"target": "y", "trainin": {}}, "trainin"),
+        ({"target": "y", "features": ["xx"]}, "'xx'"),
     ],
 )
 def test_a_wrong_setting_is_named(folder: Path, request_: Mapping[str, Any], told: str) -> None:
@@ -163,8 +163,6 @@ def test_a_wrong_setting_is_named(folder: Path, request_: Mapping[str, Any], tol
     assert told in str(caught.value)
 
 
-@pytest.mark.process
-@pytest.mark.server
 def test_rows_settings_and_models_may_be_in_a_bucket(
     folder: Path, rows: pa.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

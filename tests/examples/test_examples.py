@@ -8,26 +8,20 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 SHORT = {
     "diabetes_estimator": ("--epochs", "20"),
     "digits_abstain": ("--epochs", "2"),
     "wine_active": ("--epochs", "5", "--rounds", "2", "--starts", "1"),
-    "bakery_stock": (),
-    "tumour_triage": (),
-    "drifting_sensor": (),
 }
 
 
 def printed_by(name: str, *options: str) -> list[str]:
     """Lines that an example prints."""
-    ended = subprocess.run(
-        [sys.executable, "-m", f"examples.{name}", *SHORT[name], *options],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    command = [sys.executable, "-m", f"examples.{name}", *SHORT.get(name, ()), *options]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env)
     return ended.stdout.splitlines()
 
 

@@ -15,14 +15,11 @@ LONG = b"a" * 100_000
 REFUSED: dict[str, bytes] = {
     "no http": b"hello\r\n\r\n",
     "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
-    "zeros": bytes(1000),
     "http 9": b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
     "no version": b"GET /nowhere\r\nHost: localhost\r\n\r\n",
     "length twice": POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-    "negative length": POST + b"Content-Length: -5\r\n\r\n{}",
     "signed length": POST + b"Content-Length: +2\r\n\r\n{}",
     "long length": POST + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n{}",
-    "superscript": POST + b"Content-Length: \xb2\r\n\r\n{}",
     "both lengths": POST
     + b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     + SMUGGLED,
@@ -39,13 +36,11 @@ REFUSED: dict[str, bytes] = {
     "endless header": GET + b"X-A: " + LONG * 100,
     "long path": b"GET /" + LONG * 10 + b" " + HEAD + b"\r\n",
     "connect": b"CONNECT example.org:443 " + HEAD + b"\r\n",
-    "trace": b"TRACE / " + HEAD + b"\r\n",
     "foreign": b"GET http://169.254.169.254/latest " + HEAD + b"\r\n",
     "dots": b"GET /docs/assets/../../../../../etc/passwd " + HEAD + b"\r\n",
     "escaped dots": b"GET /docs/assets/%2e%2e/%2e%2e/%2e%2e/etc/passwd " + HEAD + b"\r\n",
     "escaped slashes": b"GET /ui/static/..%2f..%2f..%2fetc%2fpasswd " + HEAD + b"\r\n",
     "nul in a path": b"GET /ui/static/a%00b " + HEAD + b"\r\n",
-    "bytes in a path": b"GET /datasets/%ff%fe%00 " + HEAD + b"\r\n",
     "half a surrogate": b"GET /models/%ed%a0%80 " + HEAD + b"\r\n",
     "strange type": b"POST /predict " + HEAD + b"Content-Type: \xff/\xfe; charset*=x''%ff"
     b"\r\nContent-Length: 2\r\n\r\n{}",
@@ -56,6 +51,14 @@ REFUSED: dict[str, bytes] = {
     + b"Sec-WebSocket-Version: 13\r\n\r\n",
 }
 """Each gets a 4xx, or no answer and the end of the connection."""
+
+
+def refused(url: str, name: str, data: bytes) -> int:
+    """The status of the only answer to it, which is a refusal."""
+    said = statuses(send(url, data))
+    assert len(said) == 1, f"{name}: {said}"
+    assert 400 <= said[0] < 500, f"{name}: {said}"
+    return said[0]
 
 
 def send(url: str, data: bytes, timeout_seconds: float = 30.0) -> bytes:

@@ -16,7 +16,7 @@ from tests.integration.work import predict, train, upload, wait
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     if "PYTEST_XDIST_WORKER" in os.environ:
-        pytest.skip("one process at a time: `make stack-test`")
+        pytest.skip("one process at a time: `make test-docker`")
     if reason := engine_missing():
         pytest.skip(f"no Docker engine with compose: {reason}")
     stack = Stack()
@@ -26,7 +26,7 @@ def stack() -> Iterator[Stack]:
         stack.compose("build", "--quiet")
         built = time.monotonic() - started
         healthy = stack.start()
-        print(  # noqa: T201 - for who runs `make stack-test`
+        print(  # noqa: T201 - for who runs `make test-docker`
             f"\nimages built in {built:.0f} s, all healthy in {healthy:.0f} s", file=sys.stderr
         )
         yield stack

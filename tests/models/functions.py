@@ -1,5 +1,6 @@
-"""Whole weight draws of a posterior, as prediction makes them."""
+"""Random numbers, and whole weight draws of a posterior, as prediction makes them."""
 
+import torch
 from torch import Tensor
 
 from models.inference.bbb import BBBState
@@ -7,6 +8,11 @@ from models.networks import Network
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.local import DEFAULT_MEMORY_BYTES
 from models.prediction.weight_draws import FittedDraws
+
+
+def randn(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=torch.float64, generator=generator)
 
 
 def functions(

@@ -8,14 +8,14 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from models.config import FeatureConfig, SplitBy, SplitTime
+from models.config import FeatureConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import convert, level_text
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import batches
 from models.features.splits import split_rows
-from models.features.targets import ClassTarget, NumberTarget, Target, present
+from models.features.targets import ClassTarget, NumberTarget, Target
 
 
 def feature(name: str, kind: str) -> FeatureConfig:
@@ -45,20 +45,6 @@ def test_a_missing_number_is_the_mean_and_flagged_where_training_had_gaps() -> N
     torch.testing.assert_close(whole.encode({"a": np.array([np.nan])}), torch.zeros(1, 1))
 
 
-def test_unknown_and_missing_levels_share_a_slot_of_their_own() -> None:
-    encoder = fit("category", objects("b", "a", "b"))
-    got = encoder.encode({"a": objects("a", "b", "never seen", None)})
-    expected = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
-    torch.testing.assert_close(got, expected)
-
-
-def test_only_the_most_frequent_levels_get_a_slot() -> None:
-    values = [str(i) for i in range(300) for _ in range(1 + (i < 256))]
-    encoder = fit("category", objects(*values))
-    assert encoder.width == 257
-    assert encoder.encode({"a": objects("299")})[0, 256] == 1
-
-
 def test_a_datetime_gets_the_cycles_that_training_covers() -> None:
     hours = np.arange("2024-01-01T00", "2024-01-20T00", dtype="datetime64[h]")
     encoder = fit("datetime", hours.astype("datetime64[us]"))
@@ -77,7 +63,6 @@ def test_images_are_flattened_with_one_scale() -> None:
     assert got.shape == (50, 12)
     assert got.mean().item() == pytest.approx(0.0, abs=1e-5)
     assert got.std(correction=0).item() == pytest.approx(1.0, abs=1e-5)
-    assert fit("tensor", images).encode({"a": images[:0]}).shape == (0, 12)
     with pytest.raises(InvalidInput, match="shape"):
         fit("tensor", images).encode({"a": images[:, :2]})
 
@@ -89,11 +74,8 @@ def test_constant_columns_are_left_out_and_named() -> None:
     encoder = FeatureEncoder.fit(features, types, columns)
     assert encoder.constant_columns() == ["c", "k"]
     assert encoder.encode(columns).shape == (4, 1)
-
-
-def test_nothing_but_constants_is_refused_by_name() -> None:
-    with pytest.raises(InvalidData, match=r"constant in the training rows \(a\)"):
-        fit("number", np.ones(5))
+    with pytest.raises(InvalidData, match=r"\(a\)"):
+        fit("number", np.ones(5))  # nothing else
 
 
 EXAMPLES = {
@@ -111,15 +93,9 @@ def test_encoders_survive_json(kind: str) -> None:
     stored = json.loads(json.dumps([asdict(one) for one in encoder.encoders]))
     again = replace(encoder, encoders=TypeAdapter(tuple[Encoder, ...]).validate_python(stored))
     assert again == encoder
-    torch.testing.assert_close(again.encode({"a": values}), encoder.encode({"a": values}))
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_no_rows_are_as_wide_as_some(kind: str) -> None:
-    """A held-out set may be empty: bbb without patience keeps no row for stopping."""
-    encoder = fit(kind, EXAMPLES[kind])
-    width = encoder.encode({"a": EXAMPLES[kind]}).shape[1]
-    assert encoder.encode({"a": EXAMPLES[kind][:0]}).shape == (0, width)
+    found = again.encode({"a": values})
+    torch.testing.assert_close(found, encoder.encode({"a": values}))
+    assert again.encode({"a": values[:0]}).shape == (0, found.shape[1])  # a set may be empty
 
 
 def test_numbers_and_booleans_can_be_read_as_categories() -> None:
@@ -144,15 +120,10 @@ def test_targets_keep_the_callers_types() -> None:
 
 
 def test_targets_that_teach_nothing_are_refused() -> None:
-    with pytest.raises(InvalidData, match="is 3 in every training row"):
+    with pytest.raises(InvalidData):
         NumberTarget.fit(np.full(9, 3.0))
-    with pytest.raises(InvalidData, match="1 classes"):
+    with pytest.raises(InvalidData):
         ClassTarget.fit(objects("a", "a"), boolean=False)
-
-
-def test_rows_without_a_target_are_found() -> None:
-    assert present(np.array([1.0, np.nan])).tolist() == [True, False]
-    assert present(objects("a", None)).tolist() == [True, False]
 
 
 def test_a_random_split_is_reproducible_and_disjoint() -> None:
@@ -164,42 +135,20 @@ def test_a_random_split_is_reproducible_and_disjoint() -> None:
     assert (split_rows("random", 0.2, 6, 50, None)[1] != held_out).any()
 
 
-def test_groups_stay_together() -> None:
-    groups = np.repeat(np.array(["a", "b", "c", "d", "e"], dtype=object), 10)
-    train, held_out = split_rows(SplitBy(by="g"), 0.2, 0, 50, groups)
-    assert not set(groups[train]) & set(groups[held_out])
-    assert len(held_out) == 10
-    with pytest.raises(InvalidData, match="one side"):
-        split_rows(SplitBy(by="g"), 0.2, 0, 10, np.array(["a"] * 10, dtype=object))
-
-
-def test_the_latest_rows_are_held_out() -> None:
-    time = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
-    train, held_out = split_rows(SplitTime(time="t"), 0.4, 0, 5, time)
-    assert set(held_out.tolist()) == {0, 2}
-    assert time[train].max() < time[held_out].min()
-
-
-def test_an_epoch_visits_every_row_once() -> None:
-    seen = torch.cat(list(batches(23, 5, seed=1, epoch=2)))
-    assert sorted(seen.tolist()) == list(range(23))
-    assert not torch.equal(seen, torch.cat(list(batches(23, 5, seed=1, epoch=3))))
-
-
-@pytest.mark.parametrize(("rows", "batch"), [(257, 256), (256, 256), (300, 256), (7, 3), (3, 8)])
-def test_mini_batches_are_of_nearly_equal_size(rows: int, batch: int) -> None:
+@pytest.mark.parametrize(("rows", "batch"), [(257, 256), (256, 256), (7, 3), (3, 8)])
+def test_an_epoch_visits_every_row_once_in_nearly_equal_batches(rows: int, batch: int) -> None:
     """A leftover row would otherwise take a whole step: 257 rows are 129 and 128, not 256 and 1."""
-    sizes = [len(part) for part in batches(rows, batch, seed=0, epoch=0)]
+    parts = list(batches(rows, batch, seed=0, epoch=0))
+    assert sorted(torch.cat(parts).tolist()) == list(range(rows))
+    sizes = [len(part) for part in parts]
     assert len(sizes) == -(-rows // batch)
-    assert sum(sizes) == rows
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("value", [3e38, -3e38])
-def test_a_row_beyond_all_measure_stays_finite(value: float) -> None:
+def test_a_row_beyond_all_measure_stays_finite() -> None:
     """Its square, of which variances are made, would not fit into float32."""
     skewed = np.random.default_rng(0).normal(size=200) ** 3 + np.arange(200) ** 2
     for column in (np.arange(200.0), skewed, -skewed):
-        inputs = fit("number", column).encode({"a": np.array([value])})
+        inputs = fit("number", column).encode({"a": np.array([3e38, -3e38])})
         assert torch.isfinite(inputs.square()).all()
         assert inputs.abs().min() > column.max() / column.std()

@@ -6,7 +6,7 @@ import torch
 
 from models.evaluation.path_calibration import step_correlations
 from models.forecasting.dependence import Dependence
-from models.forecasting.side_by_side import advantage, verdict
+from models.forecasting.side_by_side import verdict
 from models.prediction.predictive import GaussianMixture
 
 HORIZON, REPEATS = 6, 200
@@ -40,8 +40,10 @@ def test_correlations_are_those_of_a_random_walk() -> None:
     np.testing.assert_allclose(step_correlations(2, HORIZON), found, atol=0.02)
 
 
-@pytest.mark.parametrize("phi", [0.0, 0.7, 1.0])
-@pytest.mark.parametrize("firsts", [np.arange(30), np.arange(0, 30, 3), np.arange(4) * HORIZON])
+@pytest.mark.parametrize(
+    ("firsts", "phi"),
+    [(np.arange(30), 0.7), (np.arange(30), 1.0), (np.arange(4) * HORIZON, 0.0)],
+)
 def test_errors_tell_how_much_mean_scores_vary(firsts: np.ndarray, phi: float) -> None:
     """Errors that do not last, that last and that stay: right, or up to half as large again."""
     random = np.random.default_rng(0)
@@ -59,6 +61,11 @@ def test_errors_tell_how_much_mean_scores_vary(firsts: np.ndarray, phi: float) -
     assert (ratios < 1.5).all()
 
 
+def test_a_verdict_needs_two_standard_errors() -> None:
+    found = [verdict(d, 0.5) for d in (1.1, 0.9, -0.9, -1.1)]
+    assert found == ["better", "no difference", "no difference", "worse"]
+
+
 def test_many_series_of_different_scales_have_the_error_of_their_means() -> None:
     """Lognormal scales, which all scores of a series share."""
     random = np.random.default_rng(1)
@@ -73,24 +80,3 @@ def test_many_series_of_different_scales_have_the_error_of_their_means() -> None
         errors.append(dependence.of_scores(scores))
     stated = np.sqrt(np.mean(np.square(np.array(errors, float))))
     assert stated / np.std(means) == pytest.approx(1, abs=0.15)
-
-
-def test_a_single_step_has_no_error_and_decides_nothing() -> None:
-    alone = Dependence(np.zeros(1, int), np.zeros(1, int), 1)
-    assert alone.of_scores(np.ones(1)) is None
-    own, theirs = {"crps": torch.tensor([1.0])}, {"crps": torch.tensor([9.0])}
-    assert advantage(own, theirs, alone) == {
-        "advantage": 8.0,
-        "advantage_error": None,
-        "verdict": "no difference",
-    }
-    assert advantage({"crps": torch.tensor([torch.inf])}, theirs, alone) == {}
-
-
-def test_a_verdict_needs_two_standard_errors() -> None:
-    assert [verdict(d, 0.5) for d in (1.1, 0.9, -0.9, -1.1)] == [
-        "better",
-        "no difference",
-        "no difference",
-        "worse",
-    ]

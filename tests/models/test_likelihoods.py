@@ -17,30 +17,30 @@ NUMBERS = torch.randn(5, dtype=torch.float64, generator=torch.Generator().manual
 LABELS = torch.tensor([0, 1, 1, 0, 1])
 
 
-def test_heteroscedastic_gaussian() -> None:
-    expected = distributions.Normal(OUTPUTS[..., 0], OUTPUTS[..., 1].exp().sqrt())
-    got = HeteroscedasticGaussian().log_prob(OUTPUTS, NUMBERS, {})
-    torch.testing.assert_close(got, expected.log_prob(NUMBERS))
-
-
-def test_homoscedastic_gaussian() -> None:
+def test_log_probabilities_are_those_of_torchs_distributions() -> None:
+    means, log_variances = OUTPUTS.unbind(-1)
     point = {"log_variance": torch.tensor(0.6, dtype=torch.float64)}
-    expected = distributions.Normal(OUTPUTS[..., 0], point["log_variance"].exp().sqrt())
-    got = HomoscedasticGaussian().log_prob(OUTPUTS[..., :1], NUMBERS, point)
-    torch.testing.assert_close(got, expected.log_prob(NUMBERS))
-
-
-def test_categorical() -> None:
-    expected = distributions.Categorical(logits=OUTPUTS).log_prob(LABELS)
-    torch.testing.assert_close(Categorical(2).log_prob(OUTPUTS, LABELS, {}), expected)
-
-
-def test_bernoulli() -> None:
-    expected = distributions.Bernoulli(logits=OUTPUTS[..., 0]).log_prob(LABELS.double())
-    torch.testing.assert_close(Bernoulli().log_prob(OUTPUTS[..., :1], LABELS, {}), expected)
+    for found, expected in (
+        (
+            HeteroscedasticGaussian().log_prob(OUTPUTS, NUMBERS, {}),
+            distributions.Normal(means, log_variances.exp().sqrt()).log_prob(NUMBERS),
+        ),
+        (
+            HomoscedasticGaussian().log_prob(OUTPUTS[..., :1], NUMBERS, point),
+            distributions.Normal(means, point["log_variance"].exp().sqrt()).log_prob(NUMBERS),
+        ),
+        (
+            Categorical(2).log_prob(OUTPUTS, LABELS, {}),
+            distributions.Categorical(logits=OUTPUTS).log_prob(LABELS),
+        ),
+        (
+            Bernoulli().log_prob(OUTPUTS[..., :1], LABELS, {}),
+            distributions.Bernoulli(logits=means).log_prob(LABELS.double()),
+        ),
+    ):
+        torch.testing.assert_close(found, expected)
     probs = Bernoulli().logits(OUTPUTS[..., :1]).softmax(-1)
-    torch.testing.assert_close(probs.sum(-1), torch.ones(3, 5, dtype=torch.float64))
-    torch.testing.assert_close(probs[..., 1], torch.sigmoid(OUTPUTS[..., 0]))
+    torch.testing.assert_close(probs[..., 1], torch.sigmoid(means))
 
 
 @pytest.mark.parametrize("likelihood", [Categorical(2), Bernoulli()])
@@ -53,7 +53,6 @@ def test_extreme_logits_stay_finite_with_a_gradient(likelihood: Categorical | Be
     log_prob.sum().backward()
     assert log_prob.item() < -1000
     assert torch.isfinite(log_prob).all()
-    assert outputs.grad is not None
     assert torch.isfinite(outputs.grad).all()
     assert (outputs.grad != 0).any()
 
@@ -66,8 +65,7 @@ def test_a_far_off_log_variance_cannot_overflow() -> None:
     assert (variance > 0).all()
 
 
-@pytest.mark.parametrize("name", ["categorical", "bernoulli"])
-def test_one_class_is_refused(name: str) -> None:
+def test_one_class_is_refused() -> None:
     """A softmax over one logit is always 1: the likelihood would be constant."""
-    with pytest.raises(ValueError, match="does not fit 1 classes"):
-        build_likelihood(name, 1)
+    with pytest.raises(ValueError, match="1 classes"):
+        build_likelihood("categorical", 1)

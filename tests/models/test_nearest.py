@@ -4,6 +4,8 @@ import difflib
 import random
 import time
 
+import pytest
+
 from models.nearest import nearest_name
 
 
@@ -15,6 +17,7 @@ def test_the_nearest_of_misspelt_names_is_that_of_the_standard_library() -> None
         assert (found and found.casefold()) == (near[0] if near else None)
 
 
+@pytest.mark.timing
 def test_names_that_are_made_to_be_alike_take_no_time() -> None:
     """20,000 of 190 letters, of which there are two, in processor time of this thread."""
     chosen = random.Random(0)

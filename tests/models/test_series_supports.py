@@ -3,18 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter
 from scipy import integrate, stats
 
-from models.artifact.schema import SeriesDocument
 from models.count_scale import CountScale
 from models.features.scales import IdentityScale, LogitScale, PowerScale
 from models.forecasting.forecast import Forecast
-from models.forecasting.observation import LOGARITHM, PLAIN, Observation, upgraded
+from models.forecasting.observation import Observation
 from models.forecasting.rollout import Paths
-from models.forecasting.windows import Frame
-from models.prediction.answers import decisions
-from models.prediction.options import Costs, Density, PredictOptions
+from models.prediction.options import Density, PredictOptions
 
 DRAWS, PATHS, STEPS = 40, 25, 3
 COUNTS = Observation(PowerScale(0.0, 0.375, 0.5), lower=0.0, integer=True)
@@ -69,18 +65,6 @@ def test_answers_about_counts_are_sums_over_whole_numbers() -> None:
     np.testing.assert_allclose(scores["log_likelihood"], expected, rtol=1e-6)
 
 
-def test_the_cheapest_count_and_its_cost_are_those_of_all_counts() -> None:
-    one, k = forecast(COUNTS), np.arange(60)
-    found = one.summarise(PredictOptions(costs=Costs(over=1.0, under=4.0)))
-    each = k - k[:, None]
-    cost = np.where(each > 0, 4.0 * each, -1.0 * each)  # [action, outcome]
-    every = probabilities(one, 60).mean(0) @ cost.T
-    np.testing.assert_array_equal(found[decisions.QUESTION.key("action")], every.argmin(1))
-    np.testing.assert_allclose(
-        found[decisions.QUESTION.key("expected_cost")], every.min(1), rtol=1e-6
-    )
-
-
 def test_a_bound_has_the_probability_of_all_that_is_beyond() -> None:
     """Tobin's model: E max(0, u) = m Φ(m/s) + s φ(m/s), and P(0) = Φ(−m/s)."""
     one = forecast(POSITIVE)
@@ -105,14 +89,14 @@ def test_a_share_has_the_mean_of_its_logit_normal() -> None:
     def value(u: np.ndarray) -> np.ndarray:
         return np.clip(1.02 / (1 + np.exp(-u)) - 0.01, 0, 1)
 
-    grid = np.linspace(-8, 8, 20_001)
+    grid = np.linspace(-8, 8, 8_001)
     density = stats.norm.pdf(grid, means[:, None], 0.7).mean(0)
     expected = integrate.simpson(density * value(grid), x=grid)
     assert float(one.mean()[0]) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", list(EVERY))
-@pytest.mark.parametrize("centre", [-3.0, 0.6, 6.0])
+@pytest.mark.parametrize("centre", [-3.0, 6.0])
 def test_no_answer_leaves_the_support(name: str, centre: float) -> None:
     observation = EVERY[name]
     one = forecast(observation, centre)
@@ -148,19 +132,12 @@ def test_probabilities_of_the_truth_are_uniform(name: str) -> None:
     assert float(normal.std()) == pytest.approx(1.0, abs=0.02)
 
 
-HURDLES = {
-    "Poisson": lambda r: r.poisson(0.8, 20_000),
-    "negative binomial": lambda r: r.negative_binomial(1.5, 0.3, 20_000),
-    "intermittent": lambda r: r.poisson(6, 20_000) * (r.random(20_000) < 0.25),
-}
-
-
-@pytest.mark.parametrize("name", list(HURDLES))
-def test_a_gaussian_of_the_scores_has_the_probabilities_of_the_counts(name: str) -> None:
-    """Of 20,000 values a share has a standard error of 0.0035 at most."""
-    values = HURDLES[name](np.random.default_rng(0)).astype(float)
+@pytest.mark.parametrize("share", [1.0, 0.25])
+def test_a_gaussian_of_the_scores_has_the_probabilities_of_the_counts(share: float) -> None:
+    """Also of intermittent ones. Of 20,000 values a share has a standard error of 0.0035."""
+    random = np.random.default_rng(0)
+    values = (random.negative_binomial(1.5, 0.3, 20_000) * (random.random(20_000) < share)) * 1.0
     scale = CountScale.fit(values)
-    assert scale is not None
     k = torch.arange(25, dtype=torch.float64)
     read = scale.represent(torch.from_numpy(values))
     edges = (scale(k + 0.5) - read.mean()) / read.std()
@@ -168,39 +145,3 @@ def test_a_gaussian_of_the_scores_has_the_probabilities_of_the_counts(name: str)
     np.testing.assert_allclose(torch.special.ndtr(edges), shares, atol=0.012)
     torch.testing.assert_close(scale.inverse(scale(k + 0.5)), k + 0.5)
     assert (scale.represent(k).diff() > 0).all()
-
-
-def test_sizes_that_were_always_1_do_not_say_that_no_other_can_be() -> None:
-    scale = CountScale.fit(np.array([0.0, 1.0] * 20))
-    assert scale is not None
-    edge = (scale(torch.tensor(1.5).double()) - scale.centre) / scale.spread
-    above = 1 - float(torch.special.ndtr(edge))
-    assert 0.002 < above < 0.05  # half a row of twenty
-    assert CountScale.fit(np.ones(9)) is None
-    assert CountScale.fit(np.zeros(9)) is None
-
-
-def test_values_that_training_never_had_are_read_as_what_is_near() -> None:
-    """A history may have a return (−1) or a half; a model forecasts on from it all the same."""
-    scale = CountScale.fit(np.array([0.0, 0.0, 1.0, 2.0, 3.0] * 9))
-    assert scale is not None
-    for observation in (COUNTS, Observation(scale, lower=0.0, integer=True)):
-        read = observation.read(np.array([-1.0, 0.0, 1.0, 1.5, 2.0, 1e4, np.nan]))
-        assert read[0] == read[1]
-        assert (np.diff(read[1:6]) > 0).all()
-        assert np.isfinite(read[:6]).all()
-        assert np.isnan(read[6])
-
-
-def test_frames_of_versions_that_knew_two_scales_are_read() -> None:
-    old = {"context": 2, "season": 1, "is_log": True, "floor": 0.0}
-    assert upgraded(old)["observation"]["scale"]["kind"] == "log"
-    assert "is_log" not in upgraded(old)
-    assert upgraded(old | {"is_log": False})["observation"]["scale"] == {"kind": "identity"}
-    assert upgraded({"context": 2}) == {"context": 2}
-    document = {"frame": old, "spacing": {"step": 1.0, "unit": "number", "is_regular": True}}
-    frame = TypeAdapter(SeriesDocument).validate_python(document)["frame"]
-    assert frame == Frame(2, 1, LOGARITHM)
-    assert LOGARITHM.is_log
-    assert PLAIN.is_plain
-    assert not COUNTS.is_log

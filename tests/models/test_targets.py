@@ -7,7 +7,7 @@ import torch
 from models.config import LikelihoodConfig, SupportConfig
 from models.exceptions import InvalidData
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
-from models.features.target_shapes import describe_shape, describe_target
+from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
 from models.tabular.scale_ranking import rank
 
@@ -17,10 +17,8 @@ SCALES = [
     LogScale(0.0, 0.5),
     PowerScale(3.0, 2.0, 0.0),
     PowerScale(3.0, 2.0, 0.4),
-    PowerScale(3.0, 2.0, 2.0),
     LogitScale(0.0, 20.0, 0.1),
 ]
-RANDOM = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=repr)
@@ -39,80 +37,71 @@ def described(values: np.ndarray, **support: float) -> tuple[NumberTarget, ...]:
 
 def test_the_shape_of_a_target_is_learned() -> None:
     """Support, whole numbers and atoms; a Gaussian's values have none of them."""
-    plain = described(RANDOM.normal(size=500))[0]
+    random = np.random.default_rng(0)
+    plain = described(random.normal(size=500))[0]
     assert (plain.lower, plain.upper, plain.integer, plain.atoms) == (None, None, False, ())
-    skewed = described(RANDOM.gamma(2.0, 2.0, 500))
+    skewed = described(random.gamma(2.0, 2.0, 500))
     assert skewed[0].lower == 0.0
     assert {one.scale.kind for one in skewed} == {"identity", "log", "power"}
-    counts = described(RANDOM.poisson(3.0, 500).astype(float))[0]
+    counts = described(random.poisson(3.0, 500).astype(float))[0]
     assert (counts.lower, counts.integer, counts.atoms) == (0.0, True, ())
-    share = described(RANDOM.beta(2.0, 3.0, 500))
+    share = described(random.beta(2.0, 3.0, 500))
     assert (share[0].lower, share[0].upper) == (0.0, 1.0)
     assert "logit" in {one.scale.kind for one in share}
-    dear = described(np.round(np.exp(RANDOM.normal(12, 0.5, 500))))[0]
+    dear = described(np.round(np.exp(random.normal(12, 0.5, 500))))[0]
     assert not dear.integer  # whole numbers that hardly repeat have a density
 
 
 def test_many_equal_values_are_atoms() -> None:
-    amount = RANDOM.gamma(2.0, 2.0, 600)
-    zeros = described(np.where(RANDOM.random(600) < 0.3, 0.0, amount))[0]
+    random = np.random.default_rng(0)
+    amount = random.gamma(2.0, 2.0, 600)
+    zeros = described(np.where(random.random(600) < 0.3, 0.0, amount))[0]
     assert (zeros.atoms, zeros.lower) == ((0.0,), 0.0)
-    capped = described(np.minimum(RANDOM.normal(0, 1, 600), 1.0))[0]
+    capped = described(np.minimum(random.normal(0, 1, 600), 1.0))[0]
     assert (capped.atoms, capped.upper) == ((1.0,), 1.0)
-    default = described(np.where(RANDOM.random(600) < 0.2, 7.0, RANDOM.normal(5, 3, 600)))[0]
-    assert (default.atoms, default.lower) == ((7.0,), None)
-    inflated = np.where(RANDOM.random(600) < 0.5, 0, RANDOM.poisson(6.0, 600)).astype(float)
+    inflated = np.where(random.random(600) < 0.5, 0, random.poisson(6.0, 600)).astype(float)
     assert described(inflated)[0].atoms == (0.0,)
     two = described(np.where(np.arange(600) % 2 == 0, 0.5, 40.5))[0]
     assert two.atoms == ()  # nothing would be left for a density
 
 
-def test_what_the_user_says_counts() -> None:
-    values = RANDOM.gamma(2.0, 2.0, 200) + 5
-    given = described(values, lower=2.0, upper=90.0)[0]
+def test_a_given_support_and_scale_are_kept() -> None:
+    random = np.random.default_rng(0)
+    given = described(random.gamma(2.0, 2.0, 200) + 5, lower=2.0, upper=90.0)[0]
     assert (given.lower, given.upper) == (2.0, 90.0)
-    assert "the lower bound 2 and the upper bound 90" in describe_shape(given)
-    only = describe_target(values, None, LikelihoodConfig(kind="gaussian", scale="log"))
+    only = describe_target(
+        random.gamma(2.0, 2.0, 200), None, LikelihoodConfig(kind="gaussian", scale="log")
+    )
     assert [one.scale.kind for one in only] == ["log"]
 
 
 @pytest.mark.parametrize(
-    ("values", "support", "message"),
+    ("values", "support"),
     [
-        ([-1.0, -2.0, 3.0], {"lower": 0.0}, "10 rows have a target below the lower bound 0"),
-        ([1.0, 2.0, 30.0], {"upper": 9.0}, "5 rows have a target above the upper bound 9"),
-        ([1.0, 2.5, 3.0], {"integer": True}, "5 rows have a target that is not a whole number"),
+        ([-1.0, -2.0, 3.0], {"lower": 0.0}),
+        ([1.0, 2.0, 30.0], {"upper": 9.0}),
+        ([1.0, 2.5, 3.0], {"integer": True}),
     ],
 )
-def test_values_outside_the_given_support_are_refused(
-    values: list[float], support: dict[str, float], message: str
+def test_values_outside_the_support_are_refused(
+    values: list[float], support: dict[str, float]
 ) -> None:
-    with pytest.raises(InvalidData, match=message):
+    with pytest.raises(InvalidData, match=r"^(5|10) rows"):
         described(np.array(values * 5), **support)
 
 
-def test_a_likelihood_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(InvalidData, match="needs whole numbers; the target has others, such as"):
-        describe_target(RANDOM.normal(size=50), None, LikelihoodConfig(kind="count"))
-    with pytest.raises(InvalidData, match=r"give target\.lower"):
-        describe_target(RANDOM.normal(size=50), None, LikelihoodConfig(kind="mixture", scale="log"))
-
-
-def test_a_shape_is_encoded_as_itself_and_a_plain_target_as_z() -> None:
-    values = np.array([0.0, 1.0, 5.0, 0.1])
-    shaped = NumberTarget.shaped(values, IdentityScale(), atoms=(0.0,), lower=0.0)
-    assert shaped.encode(values).tolist() == values.tolist()
-    assert shaped.mean == pytest.approx(values[1:].mean())
-    plain = NumberTarget.fit(values)
-    assert plain.encode(values).dtype == torch.float32
-    np.testing.assert_allclose(plain.decode(plain.encode(values)), values, atol=1e-6)
-    assert shaped.is_possible(torch.tensor([-1.0, 0.0, 2.0])).tolist() == [False, True, True]
+@pytest.mark.parametrize("given", [{"kind": "count"}, {"kind": "mixture", "scale": "log"}])
+def test_a_likelihood_that_the_values_cannot_have_is_refused(given: dict[str, str]) -> None:
+    random = np.random.default_rng(0)
+    with pytest.raises(InvalidData):
+        describe_target(random.normal(size=50), None, LikelihoodConfig(**given))  # type: ignore[arg-type]
 
 
 def test_the_scale_on_which_a_line_is_right_ranks_first() -> None:
     """log y = x + noise: the log scale; the scores are densities of y, so that they compare."""
-    x = torch.from_numpy(RANDOM.normal(size=(600, 1)))
-    noise = 0.3 * RANDOM.normal(size=600)
+    random = np.random.default_rng(0)
+    x = torch.from_numpy(random.normal(size=(600, 1)))
+    noise = 0.3 * random.normal(size=600)
     multiplicative = np.exp(1.0 + x[:, 0].numpy() + noise)
     ranked = rank(described(multiplicative), x, multiplicative, seed=0)
     assert ranked[0][0].scale.kind == "log"

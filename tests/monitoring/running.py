@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "docker" / "prometheus"
 ALERTMANAGER = ROOT / "docker" / "alertmanager"
 RULES = [PROMETHEUS / "rules" / name for name in ("recording.yml", "alerts.yml")]
-WAIT_SECONDS = 120.0
 
 
 def program(*names: str) -> str:
@@ -38,11 +38,8 @@ def process(command: Sequence[str], url: str, log: Path, **options: Any) -> Iter
     with log.open("w") as output:
         running = subprocess.Popen(command, stdout=output, stderr=output, **options)
     try:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not _answers(url):
-            assert running.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+        wait_until(lambda: running.poll() is not None or _answers(url))
+        assert running.poll() is None, log.read_text()
         yield
     finally:
         running.terminate()

@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from tests.monitoring.running import (
     PROMETHEUS,
     ROOT,
     RULES,
-    WAIT_SECONDS,
     alertmanager,
     program,
 )
+from tests.waiting import wait_until
 
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 ALERTS = {
@@ -39,10 +38,11 @@ def heading(alert: str) -> str:
 
 
 def check(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.stack
 def test_the_configuration_is_valid() -> None:
     promtool = program("promtool")
     check(promtool, "check", "config", str(PROMETHEUS / "prometheus.yml"))
@@ -50,37 +50,30 @@ def test_the_configuration_is_valid() -> None:
     check(program("amtool"), "check-config", str(ALERTMANAGER / "alertmanager.yml"))
 
 
+@pytest.mark.stack
 def test_alerts_fire_and_clear_as_their_tests_say() -> None:
     check(program("promtool"), "test", "rules", *map(str, TESTS))
 
 
-@pytest.mark.parametrize("alert", ALERTS)
-def test_every_alert_is_shown_to_fire_and_to_clear_again(alert: str) -> None:
-    cases = [case for path in TESTS for case in yaml.safe_load(path.read_text())["tests"]]
-    courses = [
-        [bool(at.get("exp_alerts")) for at in case["alert_rule_test"] if at["alertname"] == alert]
-        for case in cases
-    ]
-    assert [False, True, False] in courses
+def test_every_alert_is_shown_to_fire_and_to_clear_again() -> None:
+    tests = [test for path in TESTS for test in yaml.safe_load(path.read_text())["tests"]]
+    cases = [test["alert_rule_test"] for test in tests]
+    for alert in ALERTS:
+        courses = [
+            [bool(at.get("exp_alerts")) for at in case if at["alertname"] == alert]
+            for case in cases
+        ]
+        assert [False, True, False] in courses, alert
 
 
-@pytest.mark.parametrize("alert", ALERTS)
-def test_every_alert_says_what_is_wrong_and_leads_to_its_section(alert: str) -> None:
-    rule = ALERTS[alert]
-    assert rule["labels"]["severity"] in ("critical", "warning")
-    notes = rule["annotations"]
-    assert {"summary", "description", "runbook_url"} == notes.keys()
-    assert notes["runbook_url"] == (
-        "docs/operations.md#" + heading(alert).replace(":", "").replace(" ", "-")
-    )
-    section = RUNBOOK.lower().split(f"### {heading(alert)}\n")[1].split("\n#")[0]
-    for part in ("**means**", "**first look**", "**usual causes**", "**what to do**"):
-        assert part in section, f"{alert}: the runbook has no {part}"
-
-
-def test_the_runbook_has_no_section_for_an_alert_that_is_gone() -> None:
+def test_every_alert_leads_to_its_section_of_the_runbook() -> None:
     sections = re.findall(r"^### (alert: .+)$", RUNBOOK.lower(), re.MULTILINE)
     assert sections == [heading(alert) for alert in ALERTS]
+    for alert, rule in ALERTS.items():
+        assert rule["labels"]["severity"] in ("critical", "warning"), alert
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}, alert
+        anchor = heading(alert).replace(":", "").replace(" ", "-")
+        assert rule["annotations"]["runbook_url"] == f"docs/operations.md#{anchor}"
 
 
 def test_what_is_inhibited_exists() -> None:
@@ -108,6 +101,7 @@ class _Webhook(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.stack
 def test_the_webhook_of_the_secret_is_told_the_cause_and_not_its_consequences(
     tmp_path: Path,
 ) -> None:
@@ -117,28 +111,23 @@ def test_the_webhook_of_the_secret_is_told_the_cause_and_not_its_consequences(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         secret = f"http://127.0.0.1:{server.server_port}/hook?a=1&b=2"
         with alertmanager(tmp_path, secret) as address:
-            consequence = {"alertname": "PredictErrors", "severity": "critical"}
+            url = f"http://{address}/api/v2/alerts"
             labels = [
                 {"alertname": "ApiDown", "severity": "critical"},
-                consequence,
+                {"alertname": "PredictErrors", "severity": "critical"},
                 {"alertname": "DiskNearlyFull", "severity": "warning", "job": "worker"},
             ]
             alerts = [{"labels": each, "annotations": {"summary": "?"}} for each in labels]
-            httpx.post(
-                f"http://{address}/api/v2/alerts", json=alerts, timeout=120
-            ).raise_for_status()
-            deadline = time.monotonic() + WAIT_SECONDS
-            while len(received) < 2 and time.monotonic() < deadline:
-                time.sleep(0.05)
-            silenced = httpx.get(
-                f"http://{address}/api/v2/alerts", params={"inhibited": True}, timeout=120
-            )
+            httpx.post(url, json=alerts, timeout=120).raise_for_status()
+            wait_until(lambda: len(received) >= 2)
+            silenced = httpx.get(url, params={"inhibited": True}, timeout=120)
         server.shutdown()
     assert {alert["labels"]["alertname"] for alert in received} == {"ApiDown", "DiskNearlyFull"}
     states = {alert["labels"]["alertname"]: alert["status"]["state"] for alert in silenced.json()}
     assert states["PredictErrors"] == "suppressed"
 
 
+@pytest.mark.stack
 def test_without_a_secret_nobody_is_told(tmp_path: Path) -> None:
     with alertmanager(tmp_path) as address:
         status = httpx.get(f"http://{address}/api/v2/status", timeout=120).json()

@@ -6,7 +6,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from joserfc import jwt
 
 from core.access.keys import Keys, Scope
@@ -27,24 +26,16 @@ def detail(service: Service, token: str, path: str = "/models") -> str:
     return str(response.json()["detail"])
 
 
-@pytest.mark.parametrize(
-    ("client", "expected"),
-    [("viewers", (200, 403, 403)), ("data-science", (200, 200, 403)), ("operations", (200,) * 3)],
-)
-def test_claims_give_a_scope(
-    service: Service, provider: RunningProvider, client: str, expected: tuple[int, ...]
-) -> None:
-    token = provider.token(client)
-    assert tuple(answers(service, token, p) for p in ("/models", "/datasets", "/audit")) == expected
-
-
-def test_a_holder_without_any_rule_is_refused(service: Service, provider: RunningProvider) -> None:
-    assert "no rule of CREDENCE_OIDC_SCOPES" in detail(service, provider.token("strangers"))
-
-
-def test_a_token_for_another_service_is_refused(
-    service: Service, provider: RunningProvider
-) -> None:
+def test_claims_give_a_scope(service: Service, provider: RunningProvider) -> None:
+    paths = ("/models", "/datasets", "/audit")
+    for client, expected in (
+        ("viewers", [200, 403, 403]),
+        ("data-science", [200, 200, 403]),
+        ("operations", [200, 200, 200]),
+    ):
+        token = provider.token(client)
+        assert [answers(service, token, path) for path in paths] == expected
+    assert "CREDENCE_OIDC_SCOPES" in detail(service, provider.token("strangers"))  # no rule
     assert "aud" in detail(service, provider.token("operations", audience="payroll"))
 
 
@@ -63,32 +54,25 @@ def test_subjects_are_owners(service: Service, provider: RunningProvider) -> Non
     assert "ada" in {line["actor"] for line in lines}
 
 
-@pytest.mark.parametrize(
-    ("claims", "reason"),
-    [
-        ({"exp": -120}, "exp"),
-        ({"nbf": 120}, "not yet valid"),
+def test_wrong_claims_are_refused(service: Service, provider: RunningProvider) -> None:
+    now = int(time.time())
+    for claims, reason in (
+        ({"exp": now - 120}, "exp"),
+        ({"exp": None}, "exp"),
+        ({"nbf": now + 600}, "not yet valid"),
         ({"iss": "https://other.example"}, "iss"),
         ({"aud": "payroll"}, "aud"),
-        ({"sub": ""}, "names no owner"),
-        ({"sub": "*"}, "names no owner"),
-        ({"sub": "a\nb"}, "names no owner"),
-        ({"sub": 7}, "'sub'"),
-        ({"exp": None}, "exp"),
-    ],
-)
-def test_wrong_claims_are_named(
-    service: Service, provider: RunningProvider, claims: dict[str, Any], reason: str
-) -> None:
-    times = {
-        name: int(time.time()) + v for name, v in claims.items() if name in ("exp", "nbf") and v
-    }
-    assert reason in detail(service, provider.signed(**(claims | times)))
+        ({"sub": ""}, "owner"),
+        ({"sub": "*"}, "owner"),
+        ({"sub": "a\nb"}, "owner"),
+        ({"sub": 7}, "sub"),
+    ):
+        assert reason in detail(service, provider.signed(**claims))
 
 
 def test_clocks_may_differ_by_a_minute(service: Service, provider: RunningProvider) -> None:
     now = int(time.time())
-    assert answers(service, provider.signed(exp=now - 20, nbf=now + 20), "/models") == 200
+    assert answers(service, provider.signed(exp=now - 5, nbf=now + 55), "/models") == 200
 
 
 def _part(value: dict[str, Any]) -> str:

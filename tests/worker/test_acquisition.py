@@ -8,21 +8,18 @@ import pytest
 from core.context import Context
 from core.jobs.jobs import AcquireSpec, Job, JobStatus
 from models.config import MLEConfig
-from tests.worker.conftest import train_job
+from tests.worker.conftest import error_of, train_job
 from worker import acquisition
-from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
 
 @pytest.fixture
 def pool(context: Context, tmp_path: Path) -> str:
-    """Far from the training rows (x from −1 to 1), and near; some have a label."""
-    x = [0.0, 0.1, 6.0, 6.0, -5.0, 0.2, 9.0]
-    y = ["", "", "", "", "", "", "3.0"]
+    """Far from the training rows (x from −1 to 1), and near; the last one has a label."""
+    x = [0.0, 0.1, 6.0, 6.0, -5.0, 0.2]
     path = tmp_path / "pool.csv"
-    path.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
-    stored, _ = context.datasets.add("pool", "text/csv", path)
-    return stored.id
+    path.write_text("x,y\n" + "".join(f"{value},\n" for value in x) + "9.0,3.0\n")
+    return context.datasets.add("pool", "text/csv", path)[0].id
 
 
 def _run(context: Context, runner: JobRunner, pool: str, **spec: object) -> Job:
@@ -31,22 +28,17 @@ def _run(context: Context, runner: JobRunner, pool: str, **spec: object) -> Job:
     return context.jobs.get(job.id)
 
 
-@pytest.fixture
-def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "worker", WorkerMetrics(), lambda: False)
-
-
-@pytest.fixture
-def trained(context: Context, dataset: str, runner: JobRunner) -> None:
+def test_rows_far_from_training_tell_most_and_labelled_ones_are_left_out(
+    context: Context,
+    runner: JobRunner,
+    dataset: str,
+    pool: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal rows are both chosen only if each is chosen alone; blocks of rows change nothing."""
     train_job(context, dataset)
     runner.wake()
-
-
-@pytest.mark.usefixtures("trained")
-def test_rows_far_from_training_tell_most_and_labelled_ones_are_left_out(
-    context: Context, runner: JobRunner, pool: str
-) -> None:
-    done = _run(context, runner, pool, k=3)
+    done = _run(context, runner, pool, k=4)
     assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)
     found = done.metrics
     assert found["candidates"] == 6
@@ -55,34 +47,17 @@ def test_rows_far_from_training_tell_most_and_labelled_ones_are_left_out(
     assert found["joint_information"] == pytest.approx(sum(found["information"]))
     assert (np.diff(found["information"]) <= 0).all()
 
-
-@pytest.mark.usefixtures("trained")
-def test_equal_rows_are_both_chosen_only_if_each_is_chosen_alone(
-    context: Context, runner: JobRunner, pool: str
-) -> None:
     alone = _run(context, runner, pool, k=2, batch=False).metrics
     assert sorted(alone["rows"]) == [2, 3]
     assert alone["joint_information"] < sum(alone["information"])
     together = _run(context, runner, pool, k=2).metrics
     assert together["joint_information"] >= alone["joint_information"]
 
-
-@pytest.mark.usefixtures("trained")
-def test_rows_in_blocks_are_those_of_one_block(
-    context: Context, runner: JobRunner, pool: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = _run(context, runner, pool, k=4).metrics
     monkeypatch.setattr(acquisition, "BLOCK_VALUES", 2 * acquisition.SAMPLES)
-    assert _run(context, runner, pool, k=4).metrics["rows"] == whole["rows"]
+    assert _run(context, runner, pool, k=4).metrics["rows"] == found["rows"]
 
-
-@pytest.mark.usefixtures("trained")
-def test_a_data_set_whose_rows_all_have_labels_is_refused(
-    context: Context, runner: JobRunner, dataset: str
-) -> None:
-    done = _run(context, runner, dataset, k=2)
-    assert done.status == JobStatus.FAILED
-    assert "every row has its 'y'" in (done.error or {})["message"]
+    labelled = _run(context, runner, dataset, k=2)
+    assert "every row has its 'y'" in error_of(context, labelled)[1]
 
 
 def test_a_point_estimate_has_nothing_to_learn_from_labels(
@@ -90,6 +65,4 @@ def test_a_point_estimate_has_nothing_to_learn_from_labels(
 ) -> None:
     train_job(context, dataset, method=MLEConfig(kind="mle"), pruning=())
     runner.wake()
-    done = _run(context, runner, pool, k=2)
-    assert done.status == JobStatus.FAILED
-    assert "do not depend on uncertain weights" in (done.error or {})["message"]
+    assert "uncertain weights" in error_of(context, _run(context, runner, pool, k=2))[1]

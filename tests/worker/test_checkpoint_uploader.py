@@ -19,15 +19,20 @@ def _write(folder: Path, content: bytes) -> None:
     os.utime(folder, ns=(later, later))
 
 
-def test_a_new_checkpoint_is_uploaded_at_the_next_look_and_once(
+def test_a_new_checkpoint_is_uploaded_once_and_uploads_are_spaced(
     context: Context, dataset: str, tmp_path: Path
 ) -> None:
     job = train_job(context, dataset)
     claim = context.jobs.claim(job.id, "worker", 60.0)
     assert claim is not None
     folder, copy = tmp_path / "checkpoints", tmp_path / "copy"
-    uploader = CheckpointUploader(context.checkpoints, claim, folder, CheckpointSpacing(0.0))
+    uploader, seldom = (
+        CheckpointUploader(context.checkpoints, claim, folder, spacing)
+        for spacing in (CheckpointSpacing(0.0), CheckpointSpacing(60.0, lambda: 0.0))
+    )
     uploader.upload_if_due()
+    _write(folder, b"first")
+    seldom.upload_if_due()
     assert not context.checkpoints.exists(job.id)
     for content in (b"first", b"second"):
         _write(folder, content)
@@ -37,18 +42,3 @@ def test_a_new_checkpoint_is_uploaded_at_the_next_look_and_once(
         assert context.store.children(f"checkpoints/{job.id}") == [name]
     assert context.checkpoints.fetch(job.id, copy)
     assert (copy / "fit.safetensors").read_bytes() == b"second"
-
-
-def test_uploads_are_spaced(context: Context, dataset: str, tmp_path: Path) -> None:
-    job = train_job(context, dataset)
-    claim = context.jobs.claim(job.id, "worker", 60.0)
-    assert claim is not None
-    folder = tmp_path / "checkpoints"
-    uploader = CheckpointUploader(
-        context.checkpoints, claim, folder, CheckpointSpacing(60.0, lambda: 0.0)
-    )
-    _write(folder, b"first")
-    uploader.upload_if_due()
-    assert not context.checkpoints.exists(job.id)
-    uploader.upload()
-    assert context.checkpoints.exists(job.id)

@@ -1,7 +1,6 @@
-"""Offline predictions by real workers: whoever is killed, the result is whole and right."""
+"""Offline predictions: whichever workers run the chunks, the result is whole and right."""
 
 import io
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -14,17 +13,8 @@ from core.jobs.results import join
 from core.predictions.blocks import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows
 from models.artifact.files import read_model
 from models.prediction.options import PredictOptions
-from tests.waiting import wait_until
-from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
-from worker.metrics import WorkerMetrics
+from tests.worker.conftest import QUICK, error_of, stopping_after, train_job
 from worker.runner import JobRunner
-
-ROWS = 200  # of a long chunk: seconds, with thousands of samples
-
-
-@pytest.fixture
-def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 @pytest.fixture
@@ -35,13 +25,13 @@ def trained(context: Context, dataset: str, runner: JobRunner) -> str:
     return dataset
 
 
-def predict_job(context: Context, dataset: str, *, samples: int = 100, chunk_rows: int = 60) -> Job:
+def predict_job(context: Context, dataset: str, *, chunk_rows: int) -> Job:
     """A queued job over all rows; no wake-up is sent."""
     spec = PredictSpec(
         model="line",
         dataset=dataset,
         version=1,
-        samples=samples,
+        samples=100,
         seed=7,
         intervals=(0.9,),
         sampler="monte_carlo",
@@ -66,48 +56,21 @@ def check_result(context: Context, job: Job) -> None:
         assert np.allclose(found, values, rtol=1e-4, atol=1e-5)  # float32, in another order
 
 
-def test_several_workers_share_the_chunks(context: Context, trained: str) -> None:
-    job = predict_job(context, trained, chunk_rows=10)
-    with worker(context), worker(context):
-        for job_id in context.jobs.queued_ids(job.id):
-            context.queue.send(job_id)
-        done = wait_for(context, job, JobStatus.SUCCEEDED)
-    assert (done.attempt, done.progress and done.progress["chunks"]) == (1, 20)
-    assert {chunk.attempt for chunk in context.jobs.parts(job.id)} == {1}
-    check_result(context, job)
-
-
-def test_a_worker_killed_in_the_middle_of_a_chunk_loses_that_chunk_alone(
-    context: Context, trained: str
+def test_a_lost_worker_loses_its_chunk_alone_and_a_stopping_one_gives_it_back(
+    context: Context, trained: str, runner: JobRunner
 ) -> None:
-    """The first chunk is done; the second is long, and its worker is killed."""
-    job = predict_job(context, add_line(context, 3 * ROWS), samples=4000, chunk_rows=ROWS)
-    first, second, _ = context.jobs.parts(job.id)
-    with worker(context) as process:
-        context.queue.send(first.id)
-        context.queue.send(second.id)
-        wait_until(lambda: context.jobs.get(second.id).status is JobStatus.RUNNING)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert context.jobs.get(second.id).status is JobStatus.RUNNING
-    assert context.jobs.get(job.id).status is JobStatus.RUNNING
-    with worker(context):
-        wait_for(context, job, JobStatus.SUCCEEDED)
-    assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 2, 1]
-    check_result(context, job)
-
-
-def test_a_stopping_worker_gives_its_chunk_back(context: Context, trained: str) -> None:
-    job = predict_job(context, trained, chunk_rows=1000)
-    metrics = WorkerMetrics()
-    asked = iter(range(100))
-    stopping = JobRunner(context, "stopping", metrics, lambda: next(asked) > 0)
-    [chunk] = context.jobs.parts(job.id)
-    stopping.wake()
-    assert context.jobs.get(chunk.id).status is JobStatus.QUEUED
-    assert context.jobs.get(job.id).status is JobStatus.RUNNING
-    JobRunner(context, "next", metrics, lambda: False).wake()
+    job = predict_job(context, trained, chunk_rows=50)
+    _, second, third, fourth = context.jobs.parts(job.id)
+    runner.wake()
+    assert context.jobs.claim(second.id, "lost", 30) is not None
+    stopping_after(context, 0).wake()
+    assert context.jobs.get(third.id).status is JobStatus.QUEUED
+    assert context.jobs.reap(context.jobs.pulses(), max_attempts=3) == [second.id]
+    for _ in (second, third, fourth):
+        assert context.jobs.get(job.id).status is JobStatus.RUNNING
+        runner.wake()
     assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
+    assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 2, 2, 1]
     check_result(context, job)
 
 
@@ -118,11 +81,9 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
     job = predict_job(context, other, chunk_rows=1)
     for _ in context.jobs.queued_ids(job.id):
         runner.wake()
-    failed = context.jobs.get(job.id)
-    assert failed.status is JobStatus.FAILED
-    assert failed.error is not None
-    assert failed.error["code"] == "invalid_data"
-    assert "'x'" in failed.error["message"]
+    code, message = error_of(context, job)
+    assert code == "invalid_data"
+    assert "'x'" in message
     assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 0, 0]
 
 

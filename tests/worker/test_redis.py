@@ -2,21 +2,28 @@
 
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from core.context import Context, open_context
+from core.context import Context
 from core.exceptions import Unavailable
-from core.jobs.jobs import JobStatus
-from core.settings import load_settings
+from core.jobs.jobs import Job, JobStatus
 from tests.core.redis_server import RedisServer, running_redis
 from tests.waiting import wait_until
-from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
+from tests.worker.conftest import (
+    ENDLESS,
+    QUICK,
+    add_line,
+    logged,
+    opened,
+    train_job,
+    wait_for,
+    worker,
+)
 
-RUNNING, SUCCEEDED = JobStatus.RUNNING, JobStatus.SUCCEEDED
-LONG = replace(QUICK, epochs=300)  # seconds
+pytestmark = pytest.mark.stack
+SUCCEEDED = JobStatus.SUCCEEDED
 
 
 @pytest.fixture
@@ -27,63 +34,59 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def context(redis: RedisServer, tmp_path: Path) -> Iterator[Context]:
-    settings = load_settings(data_dir=tmp_path / "data", broker_url=redis.url, lease_seconds=3)
-    opened = open_context(settings)
-    yield opened
-    opened.close()
+    with opened(tmp_path / "data", broker_url=redis.url) as made:
+        yield made
 
 
 def test_a_worker_outlives_its_broker(context: Context, redis: RedisServer) -> None:
     """Idle and busy, with a broker that comes back empty; then it stops as it should."""
     dataset = add_line(context)
-    with worker(context, CREDENCE_BROKER_URL=redis.url) as process:
-        first = train_job(context, dataset)
-        context.queue.send(first.id)
-        wait_for(context, first, SUCCEEDED)
 
+    def sent(training: object = QUICK) -> Job:
+        job = train_job(context, dataset, training)
+        context.queue.send(job.id)
+        return job
+
+    with worker(context, CREDENCE_BROKER_URL=redis.url) as process:
+        first = sent()
+        wait_for(context, first, SUCCEEDED)
         redis.stop()
         second = train_job(context, dataset)
         with pytest.raises(Unavailable):
             context.queue.send(second.id)
         redis.start()
         wait_for(context, second, SUCCEEDED)
-
-        third = train_job(context, dataset, LONG)
-        context.queue.send(third.id)
-        wait_for(context, third, RUNNING)
+        busy = sent(ENDLESS)
+        wait_for(context, busy, JobStatus.RUNNING)
         redis.stop()
         redis.start()
-        fourth = train_job(context, dataset)
-        context.queue.send(fourth.id)
+        third = sent()
+        context.jobs.cancel(busy.id)
+        wait_for(context, third, SUCCEEDED)
+        fourth = sent()
         wait_for(context, fourth, SUCCEEDED)
-
-        fifth = train_job(context, dataset)
-        context.queue.send(fifth.id)
-        wait_for(context, fifth, SUCCEEDED)
-        assert {context.jobs.get(job.id).attempt for job in (first, second, third, fourth)} == {1}
-        assert [v.version for v in context.registry.versions("line")] == [5, 4, 3, 2, 1]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=120) == 0
+    jobs = (first, second, busy, third, fourth)
+    assert {context.jobs.get(job.id).attempt for job in jobs} == {1}
+    assert [v.version for v in context.registry.versions("line")] == [4, 3, 2, 1]
 
 
-def test_a_killed_workers_job_is_finished_by_another_from_its_checkpoint(
+def test_a_killed_workers_job_is_continued_by_another_from_its_checkpoint(
     context: Context, redis: RedisServer
 ) -> None:
-    job = train_job(context, add_line(context), LONG)
+    job = train_job(context, add_line(context), ENDLESS)
     often = {"CREDENCE_BROKER_URL": redis.url, "CREDENCE_CHECKPOINT_SECONDS": "0.5"}
     with worker(context, **often) as process:
         context.queue.send(job.id)
         wait_until(lambda: context.checkpoints.exists(job.id))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert context.jobs.get(job.id).status == RUNNING
-    with worker(context, **often):
-        assert wait_for(context, job, SUCCEEDED).version == 1
-        wait_until(lambda: not context.checkpoints.exists(job.id))
+    with worker(context, **often, CREDENCE_LEASE_SECONDS="10"):
+        wait_until(lambda: logged(context, job) == ["continues from a checkpoint"])
+        context.jobs.cancel(job.id)
+        wait_until(lambda: context.jobs.get(job.id).status == JobStatus.CANCELLED)
     assert context.jobs.get(job.id).attempt == 2
-    assert len(context.registry.versions("line")) == 1
-    logged = [event.data for event in context.jobs.events(job.id) if event.type == "log"]
-    assert logged == [{"message": "continues from a checkpoint"}]
 
 
 DEAF = """
@@ -101,5 +104,5 @@ def test_a_worker_that_hears_nothing_ends(context: Context, redis: RedisServer) 
     """It listens to another queue than the one that it sends to."""
     job = train_job(context, add_line(context))
     with worker(context, ["-c", DEAF], CREDENCE_BROKER_URL=redis.url) as process:
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=120) == 0
     assert context.jobs.get(job.id).status == JobStatus.QUEUED

@@ -10,110 +10,59 @@ from core.context import Context
 from core.datasets.dataset import Provenance
 from core.jobs.jobs import EvaluateSpec, JobStatus
 from models.artifact.files import read_card, read_model
-from tests.worker.conftest import QUICK, add_line, train_job
-from worker.metrics import WorkerMetrics
+from tests.worker.conftest import QUICK, add_line, error_of, stopping_after, train_job
 from worker.runner import JobRunner, describe
 
-
-@pytest.fixture
-def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
+WILD = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
 
 
 def test_a_training_job_publishes_a_version(
     context: Context, dataset: str, runner: JobRunner
 ) -> None:
-    job = train_job(context, dataset, alias="champion")
-    runner.wake()
+    """Once, however often the worker is woken; the notes of the job come before the model's."""
+    training = replace(QUICK, calibration_fraction=0.0)  # which the model has a note on
+    job = train_job(context, dataset, training, alias="champion", notes=("column 'id' names rows",))
+    for _ in range(3):
+        runner.wake()
     done = context.jobs.get(job.id)
     assert (done.status, done.version, done.error) == (JobStatus.SUCCEEDED, 1, None)
     assert done.progress is not None
     assert done.progress["fraction"] == pytest.approx(1.0)
+    assert len(context.registry.versions("line")) == 1
     version = context.registry.get("line", "champion")
     assert version.job == job.id
     model = read_model(context.registry.path(version))
     assert model.variants == (0.0, 0.5)
+    assert (model.notes[0], len(model.notes) > 1) == ("column 'id' names rows", True)
+    assert version.description["notes"] == list(model.notes)
     assert not context.checkpoints.exists(job.id)
     kinds = [event.type for event in context.jobs.events(job.id)]
     assert kinds[0] == kinds[-1] == "state"
     assert {"progress", "metrics"} < set(kinds)
 
 
-def test_a_version_has_the_notes_of_its_job_first(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
-    config = replace(QUICK, calibration_fraction=0.0)  # which the model has a note on
-    train_job(context, dataset, config)
-    runner.wake()
-    own = read_model(context.registry.path(context.registry.get("line"))).notes
-    assert own
-    train_job(context, dataset, config, notes=("column 'id' names rows", own[0]))
-    runner.wake()
-    version = context.registry.get("line")
-    assert read_model(context.registry.path(version)).notes == ("column 'id' names rows", *own)
-    assert version.description["notes"] == ["column 'id' names rows", *own]
-
-
-def test_a_job_that_is_woken_twice_runs_once(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
-    train_job(context, dataset)
-    for _ in range(3):
-        runner.wake()
-    assert len(context.registry.versions("line")) == 1
-
-
-def test_the_same_request_gives_the_same_weights(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
-    sums = []
-    for _ in range(2):
-        train_job(context, dataset)
-        runner.wake()
-        path = context.registry.path(context.registry.get("line"))
-        sums.append((path / "prune-0.safetensors").read_bytes())
-    assert sums[0] == sums[1]
-
-
 def test_a_diverging_job_fails_with_advice_and_publishes_nothing(
-    context: Context, dataset: str, runner: JobRunner
+    context: Context, runner: JobRunner
 ) -> None:
-    wild = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
-    job = train_job(context, dataset, wild)
-    runner.wake()
-    failed = context.jobs.get(job.id)
-    assert failed.status == JobStatus.FAILED
-    assert failed.error is not None
-    assert failed.error["code"] == "diverged"
-    assert "learning_rate" in failed.error["message"]
-    assert not context.registry.list().data
-
-
-def test_a_diverging_job_names_the_extreme_values(context: Context, runner: JobRunner) -> None:
+    """The advice names the values that are far from all others."""
     x = np.random.default_rng(0).normal(size=200)
     x[7] = 1e6
     columns = {"x": x.tolist(), "y": np.arange(200.0).tolist()}
-    dataset = context.datasets.add_columns("far", columns)[0].id
-    wild = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
-    job = train_job(context, dataset, wild)
+    job = train_job(context, context.datasets.add_columns("far", columns)[0].id, WILD)
     runner.wake()
-    failed = context.jobs.get(job.id)
-    assert failed.error is not None
-    assert failed.error["code"] == "diverged"
-    assert "learning_rate, which was 100; column 'x' is 1000000 in 1 row" in failed.error["message"]
+    code, message = error_of(context, job)
+    assert code == "diverged"
+    assert "learning_rate, which was 100; column 'x' is 1000000 in 1 row" in message
+    assert not context.registry.list().data
 
 
 def test_a_job_whose_rows_cannot_be_learned_from_says_so(
     context: Context, runner: JobRunner
 ) -> None:
     constant = {"x": [1.0] * 30, "y": [float(i) for i in range(30)]}
-    dataset = context.datasets.add_columns("flat", constant)[0].id
-    job = train_job(context, dataset)
+    job = train_job(context, context.datasets.add_columns("flat", constant)[0].id)
     runner.wake()
-    error = context.jobs.get(job.id).error
-    assert error is not None
-    assert error["code"] == "invalid_data"
-    assert "constant" in error["message"]
+    assert error_of(context, job)[0] == "invalid_data"
 
 
 def test_an_unknown_error_shows_no_internals() -> None:
@@ -123,18 +72,16 @@ def test_an_unknown_error_shows_no_internals() -> None:
     assert describe(MemoryError())[0] == "out_of_memory"
 
 
-def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: str) -> None:
+def test_a_job_given_back_goes_on_to_the_weights_of_an_undisturbed_one(
+    context: Context, dataset: str, runner: JobRunner
+) -> None:
     train_job(context, dataset)
-    metrics = WorkerMetrics()
-    JobRunner(context, "one", metrics, lambda: False).wake()
-
+    runner.wake()
     job = train_job(context, dataset)
-    asked = iter(range(1000))
-    stopping = JobRunner(context, "two", metrics, lambda: next(asked) > 6)
-    stopping.wake()
+    stopping_after(context, 6).wake()
     assert context.jobs.get(job.id).status == JobStatus.QUEUED
     assert context.checkpoints.exists(job.id)
-    JobRunner(context, "three", metrics, lambda: False).wake()
+    runner.wake()
     done = context.jobs.get(job.id)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
     first, second = (context.registry.path(v) for v in context.registry.versions("line"))
@@ -146,7 +93,7 @@ def test_a_job_waits_for_a_store_that_is_away(
     context: Context, dataset: str, runner: JobRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is trained, but its model finds no place; the next attempt begins at the end."""
-    monkeypatch.setattr("worker.runner.PAUSE_SECONDS", 0.3)
+    monkeypatch.setattr("worker.runner.PAUSE_SECONDS", 0.0)
     in_the_way = context.settings.artifact_root / "models"
     in_the_way.touch()
     job = train_job(context, dataset)
@@ -160,57 +107,40 @@ def test_a_job_waits_for_a_store_that_is_away(
     assert not context.checkpoints.exists(job.id)
 
 
-@pytest.mark.parametrize("block", [7, 2**16])
 def test_an_evaluation_scores_a_version(
-    context: Context,
-    dataset: str,
-    runner: JobRunner,
-    monkeypatch: pytest.MonkeyPatch,
-    block: int,
+    context: Context, dataset: str, runner: JobRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.evaluation.BLOCK_ROWS", block)
+    """In blocks, of which the last one has a single row."""
+    monkeypatch.setattr("worker.evaluation.BLOCK_ROWS", 7)
     train_job(context, dataset)
     runner.wake()
     other = add_line(context, 50)
-    spec = EvaluateSpec(model="line", dataset=other, version=1, prune=0.5)
-    job = context.jobs.create(spec)
+    job = context.jobs.create(EvaluateSpec(model="line", dataset=other, version=1, prune=0.5))
     runner.wake()
     done = context.jobs.get(job.id)
     assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)
     assert done.metrics["rows"] == 50
     model = read_model(context.registry.path(context.registry.get("line")))
-    columns = context.datasets.columns(other)
-    assert done.metrics["log_likelihood"] == pytest.approx(
-        model.evaluate(columns, prune=0.5)["log_likelihood"]
-    )
+    expected = model.evaluate(context.datasets.columns(other), prune=0.5)
+    assert done.metrics["log_likelihood"] == pytest.approx(expected["log_likelihood"], rel=1e-4)
 
 
-def test_a_target_of_yes_and_no_has_these_words_as_classes(
+def test_words_of_yes_and_no_are_classes_and_the_card_has_the_source(
     context: Context, runner: JobRunner, tmp_path: Path
 ) -> None:
     rows = [f"{x},{'Ja' if x % 3 else 'Nein'}" for x in range(120)]
     path = tmp_path / "paid.csv"
     path.write_text("\n".join(["x,y", *rows]), encoding="utf-8")
-    stored, _ = context.datasets.add("paid", "text/csv", path)
+    provenance = Provenance({"uri": f"file://{path}"}, {"read_at": "2026-01-02T03:04:05+00:00"})
+    stored, _ = context.datasets.add("paid", "text/csv", path, provenance=provenance)
     assert [column.type for column in stored.columns] == ["number", "boolean"]
     train_job(context, stored.id)
     runner.wake()
     version = context.registry.get("line")
     assert version.description["classes"] == ["Ja", "Nein"]
+    card = read_card(context.registry.path(version))
+    assert card["source"] == provenance.source | {"snapshot": provenance.snapshot}
     evaluation = context.jobs.create(EvaluateSpec(model="line", dataset=stored.id, version=1))
     runner.wake()
     done = context.jobs.get(evaluation.id)
     assert (done.status, done.metrics["rows"]) == (JobStatus.SUCCEEDED, 120)
-
-
-def test_a_card_has_the_source_of_its_rows(
-    context: Context, runner: JobRunner, tmp_path: Path
-) -> None:
-    file = tmp_path / "line.csv"
-    file.write_text("x,y\n" + "\n".join(f"{i / 50},{3 * i / 50 + i % 3}" for i in range(100)))
-    provenance = Provenance({"uri": f"file://{file}"}, {"read_at": "2026-01-02T03:04:05+00:00"})
-    dataset, _ = context.datasets.add("line", "text/csv", file, provenance=provenance)
-    train_job(context, dataset.id)
-    runner.wake()
-    card = read_card(context.registry.path(context.registry.get("line")))
-    assert card["source"] == provenance.source | {"snapshot": provenance.snapshot}

@@ -11,6 +11,7 @@ from tests.collector import collecting
 from tests.waiting import wait_until
 from tests.worker.conftest import train_job, wait_for, worker
 
+pytestmark = pytest.mark.stack
 TRACE, REQUEST = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
@@ -23,7 +24,8 @@ def test_a_lost_worker_and_the_next_attempt_are_in_the_trace_of_the_request(
     assert context.jobs.claim(job.id, "lost", lease_seconds=0.0) is not None
     with collecting() as collector:
         variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
-        with worker(context, **variables, CREDENCE_LOG_FORMAT="json"):
+        variables |= {"CREDENCE_LOG_FORMAT": "json", "CREDENCE_LEASE_SECONDS": "10"}
+        with worker(context, **variables):
             assert wait_for(context, job, JobStatus.SUCCEEDED).attempt == 2
             wait_until(lambda: bool(collector.within(TRACE, "job")))
         [lost] = collector.within(TRACE, "worker lost")

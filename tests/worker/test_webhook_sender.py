@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from prometheus_client import generate_latest
 
 from core.access.callers import Caller, View
-from core.context import Context, open_context
+from core.context import Context
 from core.jobs.jobs import JobStatus
-from core.settings import load_settings
 from core.webhooks.deliveries import Answer, Attempt
 from core.webhooks.event_types import EventType
 from core.webhooks.outbox import tell
@@ -23,13 +21,11 @@ from core.webhooks.receivers import Rules, read_rules
 from core.webhooks.sending import send
 from core.webhooks.signing import new_secret
 from core.webhooks.webhooks import Delivery
-from tests.app.running import publish, regression_columns
 from tests.core.conftest import predict_spec
 from tests.core.webhooks.receiving import Receiving, answer, receiver
 from tests.ports import free_port, wait_for_port
 from tests.waiting import wait_until
-from tests.worker.conftest import add_line, train_job, worker
-from worker.cleaner import remove_expired
+from tests.worker.conftest import add_line, opened, train_job, worker
 from worker.metrics import WorkerMetrics
 from worker.webhook_sender import WebhookSender
 
@@ -44,13 +40,8 @@ def receiving() -> Iterator[Receiving]:
 
 @pytest.fixture
 def context(tmp_path: Path, receiving: Receiving) -> Iterator[Context]:
-    rules = f"private+http://127.0.0.1:{receiving.port}"
-    settings = load_settings(
-        data_dir=tmp_path, lease_seconds=3, worker_metrics_port=0, webhooks=rules
-    )
-    opened = open_context(settings)
-    yield opened
-    opened.close()
+    with opened(tmp_path, webhooks=f"private+http://127.0.0.1:{receiving.port}") as made:
+        yield made
 
 
 @pytest.fixture
@@ -62,59 +53,71 @@ def subscribed(context: Context, receiving: Receiving) -> str:
 
 
 @pytest.fixture
-def sender(context: Context) -> Iterator[WebhookSender]:
+def sender(context: Context, metrics: WorkerMetrics) -> Iterator[WebhookSender]:
     with ExitStack() as stack:
-        made = WebhookSender(context, WorkerMetrics())
+        made = WebhookSender(context, metrics)
         stack.callback(made.stop)
         yield made
-
-
-def test_a_worker_tells_of_a_jobs_end_and_of_its_alias(
-    context: Context, receiving: Receiving, subscribed: str
-) -> None:
-    job = train_job(context, add_line(context), alias="champion")
-    rules = f"private+http://127.0.0.1:{receiving.port}"
-    with worker(context, CREDENCE_WEBHOOKS=rules):
-        wait_until(lambda: len(receiving.messages) == 2)
-        wait_until(lambda: {d.status for d in told(context, subscribed)} == {"delivered"})
-    by_type = {content["type"]: content["data"] for _, content in receiving.messages}
-    assert by_type["alias.moved"] == {
-        "model": "line",
-        "alias": "champion",
-        "version": 1,
-        "previous_version": None,
-    }
-    ended = by_type["job.succeeded"]
-    assert (ended["id"], ended["kind"], ended["model"]) == (job.id, "train", "line")
-    assert (ended["version"], ended["error"]) == (1, None)
 
 
 def told(context: Context, webhook: str) -> list[Delivery]:
     return context.webhooks.deliveries(webhook).data
 
 
-def test_cancelled_and_failed_jobs_are_told(
+def wait_for_delivery(context: Context, webhook: str) -> None:
+    wait_until(lambda: {d.status for d in told(context, webhook)} == {"delivered"})
+
+
+def happen(context: Context, times: int, owner: str = "") -> None:
+    with context.database.begin() as session:
+        for _ in range(times):
+            tell(session, owner, EventType.ALIAS_MOVED, "price/champion", {})
+
+
+@pytest.mark.stack
+def test_a_worker_tells_of_a_jobs_end_and_of_its_alias(
+    context: Context, receiving: Receiving, subscribed: str
+) -> None:
+    job = train_job(context, add_line(context), alias="champion")
+    with worker(context, CREDENCE_WEBHOOKS=context.settings.webhooks):
+        wait_until(lambda: len(receiving.messages) == 2)
+        wait_for_delivery(context, subscribed)
+    by_type = {content["type"]: content["data"] for _, content in receiving.messages}
+    moved = {"model": "line", "alias": "champion", "version": 1, "previous_version": None}
+    assert by_type["alias.moved"] == moved
+    ended = by_type["job.succeeded"]
+    assert (ended["id"], ended["kind"], ended["model"]) == (job.id, "train", "line")
+    assert (ended["version"], ended["error"]) == (1, None)
+
+
+def test_cancelled_and_failed_jobs_are_told_and_their_parts_are_not(
     context: Context, receiving: Receiving, subscribed: str, sender: WebhookSender
 ) -> None:
     dataset = add_line(context)
-    cancelled, failed = train_job(context, dataset), train_job(context, dataset)
+    cancelled = context.jobs.create_batch(predict_spec(dataset), 35)
     context.jobs.cancel(cancelled.id)
+    failed = train_job(context, dataset)
     claim = context.jobs.claim(failed.id, "w", 60)
     assert claim is not None
     error = {"code": "diverged", "message": "the loss is not finite"}
     context.jobs.finish(claim, JobStatus.FAILED, error=error)
     sender.look()
-    wait_until(lambda: len(receiving.messages) == 2)
+    wait_for_delivery(context, subscribed)
+    assert len(receiving.messages) == 2
     found = {c["type"]: c["data"] for _, c in receiving.messages}
     assert found["job.cancelled"]["id"] == cancelled.id
     assert (found["job.failed"]["id"], found["job.failed"]["error"]) == (failed.id, error)
 
 
 def test_aliases_that_move_and_go_are_told(
-    context: Context, receiving: Receiving, subscribed: str, sender: WebhookSender
+    context: Context, receiving: Receiving, subscribed: str, sender: WebhookSender, tmp_path: Path
 ) -> None:
+    artifact, dataset = tmp_path / "artifact", add_line(context)
+    artifact.mkdir()
     for alias in ("champion", None):
-        publish(context, "price", regression_columns(), target="price", alias=alias)
+        claim = context.jobs.claim(train_job(context, dataset, model="price").id, "w", 60)
+        assert claim is not None
+        context.registry.publish(claim, "price", artifact, {}, dataset, alias)
     context.registry.set_alias("price", "champion", 2)
     context.registry.set_alias("price", "champion", 2)  # it is there already
     context.registry.delete_alias("price", "champion")
@@ -129,51 +132,38 @@ def test_aliases_that_move_and_go_are_told(
         ("alias.removed", "price/old"),
     ]
     sender.look()
-    wait_until(lambda: {d.status for d in told(context, subscribed)} == {"delivered"})
+    wait_for_delivery(context, subscribed)
     moves = [c["data"] for _, c in receiving.messages if c["type"] == "alias.moved"]
     assert {"model": "price", "alias": "champion", "version": 2, "previous_version": 1} in moves
 
 
-def test_the_parts_of_a_job_are_not_told(context: Context, subscribed: str) -> None:
-    batch = context.jobs.create_batch(predict_spec(add_line(context)), 35)
-    context.jobs.cancel(batch.id)
-    assert [d.subject for d in told(context, subscribed)] == [batch.id]
-
-
-def test_two_senders_send_each_delivery_once(
-    context: Context, receiving: Receiving, subscribed: str
+def test_what_failed_waits_and_is_counted(
+    context: Context,
+    receiving: Receiving,
+    subscribed: str,
+    sender: WebhookSender,
+    metrics: WorkerMetrics,
 ) -> None:
-    happen(context, 30)
-    senders = [WebhookSender(context, WorkerMetrics()) for _ in range(2)]
-    for one in senders:
-        one.look()
-    wait_until(lambda: {d.status for d in told(context, subscribed)} == {"delivered"})
-    for one in senders:
-        one.stop()
-    assert len(receiving.ids) == len(set(receiving.ids)) == 30
+    def counted(outcome: str) -> float | None:
+        name = "credence_webhook_deliveries_total"
+        return metrics.registry.get_sample_value(name, {"outcome": outcome})
 
-
-def test_what_failed_is_retried_with_the_same_id_and_counted(
-    context: Context, receiving: Receiving, subscribed: str, sender: WebhookSender
-) -> None:
     receiving.respond = partial(answer, status=503)
-    happen(context)
+    happen(context, 1)
     sender.look()
-    wait_until(lambda: told(context, subscribed)[0].log != [])
+    wait_until(lambda: counted("retried") == 1)
     waits = told(context, subscribed)[0]
     assert (waits.status, waits.log[0]["error"]) == ("pending", "the receiver answered 503")
-    exposed = generate_latest(sender._metrics.registry).decode()
-    assert 'credence_webhook_deliveries_total{outcome="retried"} 1.0' in exposed
-    assert 'credence_webhook_deliveries_total{outcome="failed"} 0.0' in exposed
+    assert counted("failed") == 0
 
 
 def test_a_slow_receiver_delays_its_owner_only(context: Context, receiving: Receiving) -> None:
-    """Anna's first delivery hangs; Ben's arrives meanwhile."""
+    """Anna's first delivery hangs until Ben's have arrived."""
     release, arrived = threading.Event(), []
 
     def hang(attempt: Attempt, rules: Rules) -> Answer:
         if attempt.webhook == hooks["anna"]:
-            release.wait(60)
+            release.wait()
         arrived.append(attempt.webhook)
         return Answer(204, None, 0.0)
 
@@ -185,41 +175,27 @@ def test_a_slow_receiver_delays_its_owner_only(context: Context, receiving: Rece
         happen(context, 2, owner)
     sender = WebhookSender(context, WorkerMetrics(), hang)
     sender.look()
-    wait_until(lambda: arrived == [hooks["ben"]] * 2)
-    release.set()
+    try:
+        wait_until(lambda: arrived == [hooks["ben"]] * 2)
+    finally:
+        release.set()
     wait_until(lambda: len(arrived) == 4)
     sender.stop()
 
 
-def test_old_deliveries_are_cleaned_away(context: Context, subscribed: str) -> None:
-    happen(context)
-    remove_expired(context)
-    assert len(told(context, subscribed)) == 1
-
-
-def happen(context: Context, times: int = 1, owner: str = "") -> None:
-    with context.database.begin() as session:
-        for _ in range(times):
-            tell(session, owner, EventType.ALIAS_MOVED, "price/champion", {})
-
-
+@pytest.mark.stack
 def test_the_receiver_of_the_guide_verifies_a_delivery(tmp_path: Path) -> None:
     """Its process prints what a signed delivery told, and answers a forged one with no success."""
     page = (Path(__file__).parents[2] / "docs/how-to/webhooks.md").read_text()
     code = page.split("```python\n")[1].split("```")[0]
     port, secret = free_port(), new_secret()
-    assert "9000" in code
     (tmp_path / "receiver.py").write_text(code.replace("9000", str(port)))
     url = f"http://127.0.0.1:{port}/"
     rules = read_rules(f"private+http://127.0.0.1:{port}")
     body = '{"type":"job.failed","data":{"id":"job_1"}}'
+    command = [sys.executable, str(tmp_path / "receiver.py")]
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, str(tmp_path / "receiver.py")],
-            env=os.environ | {"SECRET": secret},
-            stdout=log,
-            stderr=subprocess.DEVNULL,
-        )
+        process = subprocess.Popen(command, env=os.environ | {"SECRET": secret}, stdout=log)
     try:
         wait_for_port(port)
         assert send(Attempt("msg_0", "h", 1, url, new_secret(), body), rules).error is not None

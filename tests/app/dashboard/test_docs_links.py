@@ -3,9 +3,6 @@
 import re
 from pathlib import Path
 
-from playwright.sync_api import Browser
-
-from tests.app.browser import Visit, serious_problems
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 
@@ -39,20 +36,11 @@ def test_by_default_there_are_none(service: Service) -> None:
         assert 'href="/ui/help"' in shown
 
 
-def test_pages_link_and_request_nothing_from_there(
-    make_service: MakeService, browser: Browser
-) -> None:
+def test_with_an_address_they_lead_there_and_help_too(make_service: MakeService) -> None:
     service = make_service(docs_url=DOCS)
-    visit = Visit(browser)
     for path in PAGES:
-        page = visit.go(service.url + path)
-        links = page.locator(".learn a, .help").all()
+        shown = service.http.get(path, headers={"Accept": "text/html"}).text
+        links = re.findall(r'href="(https?://[^"]*)"', shown)
         assert links
-        assert all((link.get_attribute("href") or "").startswith(f"{DOCS}/") for link in links)
-        help_link = page.get_by_role("banner").get_by_role("link", name="Help")
-        if not path.endswith("sign-in"):
-            assert help_link.get_attribute("href") == DOCS + HELP
-        assert serious_problems(page) == []
-    assert all(url.startswith((service.url, "data:")) for url in visit.requests)
-    assert visit.complaints == []
-    visit.context.close()
+        assert all(link.startswith(f"{DOCS}/") for link in links)
+        assert f'href="{DOCS}{HELP}"' in shown or path.endswith("sign-in")

@@ -72,12 +72,6 @@ def test_the_largest_float32_is_the_last_number_taken(sign: int) -> None:
         assert error([[None], [beyond]], features(a="number")) == "/inputs/1/0"
 
 
-def test_categories_of_equal_length_stay_objects() -> None:
-    read = decode([["ab"], ["cd"]], features(a="category"))["a"]
-    assert read.dtype == object
-    assert read.tolist() == ["ab", "cd"]
-
-
 @pytest.mark.parametrize(
     ("text", "utc"),
     [
@@ -100,7 +94,3 @@ def test_times_are_read_as_the_data_sets_are(text: str, utc: str) -> None:
 )
 def test_other_texts_are_no_times(text: str) -> None:
     assert error([[text]], features(a="datetime")) == "/inputs/0/0"
-
-
-def test_names_with_slashes_are_escaped_in_pointers() -> None:
-    assert error([{"a/b~c": "x"}], features(**{"a/b~c": "number"})) == "/inputs/0/a~1b~0c"

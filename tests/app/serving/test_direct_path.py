@@ -14,15 +14,11 @@ import torch
 from app.http.direct_path import Service as Application
 from app.schemas.predictions import PredictParameters
 from app.serving.batching import Unencoded
-from app.serving.resolutions import Resolutions
 from core.exceptions import Invalid
 from core.validation import validate_again
-from models.exceptions import InvalidInput
-from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
-
-pytestmark = [pytest.mark.server, pytest.mark.training]
+from tests.app.serving.wires import close
 
 ROW = [1.0, "oak", True, None]
 INPUTS = [
@@ -79,10 +75,10 @@ def test_both_ways_give_the_same_answer(
         answer = strict.http.post(path, content=content, headers=headers)
         return answer.status_code, _lasting(answer), _kept(answer)
 
-    short = ask()
+    status, document, kept = ask()
     assert isinstance(strict.app, Application)
     monkeypatch.setattr(strict.app, "direct", None)
-    assert short == ask()
+    assert ask() == (status, close(document), kept)
 
 
 def _lasting(answer: httpx.Response) -> Any:
@@ -123,22 +119,6 @@ def test_options_are_checked_once_and_never_confused() -> None:
     for wrong in (True, 1.5, "1"):  # Python calls True and 1 equal
         with pytest.raises(Invalid):
             validate_again(PredictParameters, {"model": "m", "samples": wrong})
-
-
-def test_options_resolve_once_per_version(service: Service) -> None:
-    service.post("/predict", PREDICT)
-    loaded = next(one for one in service.services.predictor.cache.loaded())
-    known, asked = Resolutions(), PredictOptions(samples=7)
-    found = known.find(loaded.version, loaded.model, asked)
-    assert found.options == loaded.model.resolve(asked)
-    assert known.find(loaded.version, loaded.model, asked) is found
-    others = [PredictOptions(samples=8 + i) for i in range(300)]  # more than are kept
-    for other in others:
-        assert known.find(loaded.version, loaded.model, other).options.samples == other.samples
-    assert known.find(loaded.version, loaded.model, asked) == found
-    for _ in range(2):
-        with pytest.raises(InvalidInput):
-            known.find(loaded.version, loaded.model, PredictOptions(top=3))
 
 
 def test_rows_are_encoded_alike_alone_and_in_a_batch(service: Service) -> None:

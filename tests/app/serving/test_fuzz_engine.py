@@ -73,17 +73,17 @@ class Engines(RuleBasedStateMachine):
     def answer(self) -> None:
         """Everybody who waits hears, once, and of the own question."""
         if self.waiting:
-            self._run(asyncio.wait(self.waiting, timeout=60))
+            self._run(asyncio.wait(self.waiting, timeout=600))
         for task, (entry, x, poisoned) in self.waiting.items():
             assert task.done()
             with contextlib.suppress(asyncio.CancelledError):
                 self._check(task, entry, x, poisoned)
         self.waiting.clear()
-        assert self.engine.stalled_seconds() < 60
+        assert self.engine.stalled_seconds() < 600
 
     def teardown(self) -> None:
         self.answer()
-        assert self.engine.close(60)
+        assert self.engine.close(600)
         self.loop.close()
 
     def _check(self, task: asyncio.Task[Computed], entry: Entry, x: Tensor, poisoned: bool) -> None:
@@ -109,7 +109,5 @@ class Engines(RuleBasedStateMachine):
         self.loop.run_until_complete(work)
 
 
-Engines.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, derandomize=True, database=None
-)
+Engines.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
 TestEngines = Engines.TestCase

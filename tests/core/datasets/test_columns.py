@@ -9,34 +9,12 @@ import pytest
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
 from core.datasets.formats import inline
-from core.datasets.profiles import MAX_LEVELS, profile
+from core.datasets.profiles import profile
 from core.exceptions import Invalid
 
 
 def inline_table(**columns: Any) -> pa.Table:
     return canonical(inline.read(columns), inline.POINTER)
-
-
-def test_json_columns_of_every_type() -> None:
-    table = inline_table(
-        n=[1, None, 2],
-        f=[1, 2.5, None],
-        s=["a", None, ""],
-        b=[True, None, False],
-        t=["2020-01", "2020-02", None],
-        x=[[1, 2], [3, 4], [5, 6]],
-        nothing=[None, None, None],
-    )
-    assert to_json(table)[1] == {
-        "n": None,
-        "f": 2.5,
-        "s": None,
-        "b": None,
-        "t": "2020-02-01T00:00:00Z",
-        "x": [3, 4],
-        "nothing": None,
-    }
-    assert to_json(table)[2]["s"] == ""
 
 
 @pytest.mark.parametrize(
@@ -45,17 +23,12 @@ def test_json_columns_of_every_type() -> None:
         ({}, "/data/columns", "there are no columns"),
         ({"x": []}, "/data/columns", "there are no rows"),
         ({"x": 3}, "/data/columns/x", "is not a list"),
-        ({"x": "abc"}, "/data/columns/x", "is not a list"),
         ({"x": [1], "y/z": [1, 2]}, "/data/columns/y~1z", "has 2 values and 'x' has 1"),
         ({"x": [1, "a"]}, "/data/columns/x/1", "is of type string where the values before are num"),
-        ({"x": [None, True, 1]}, "/data/columns/x/2", "is of type number where the values before"),
         ({"x": [1, {}]}, "/data/columns/x/1", "is of type object"),
         ({"x": [[1], [1, 2]]}, "/data/columns/x", "of one shape in every row"),
-        ({"x": [["a"], ["b"]]}, "/data/columns/x", "lists of numbers"),
-        ({"x": [[1], None]}, "/data/columns/x", "lists of numbers"),
         ({"x": [1.0, float("nan")]}, "/data/columns/x/1", "is NaN: give null"),
         ({"x": [1.0, float("inf")]}, "/data/columns/x/1", "is infinite or outside float32"),
-        ({"x": [1.0, -1e39]}, "/data/columns/x/1", "is infinite or outside float32"),
         ({"": [1]}, "/data/columns/0", "is empty"),
         ({"a\ud800": [1]}, "/data/columns/0", r"control character U\+D800"),
     ],
@@ -72,8 +45,6 @@ def test_wrong_json_columns_are_refused_by_pointer(
     ("strings", "expected"),
     [
         (["1949-01", "1949-12"], ["1949-01-01T00:00:00Z", "1949-12-01T00:00:00Z"]),
-        (["2020-02-29", None], ["2020-02-29T00:00:00Z", None]),
-        (["2020-01-01 10:20", "2020-01-01"], ["2020-01-01T10:20:00Z", "2020-01-01T00:00:00Z"]),
         (
             ["2020-01-01T00:30:00+01:00", "2020-01-01T00:30:00.5Z"],
             ["2019-12-31T23:30:00Z", "2020-01-01T00:30:00.500000Z"],
@@ -90,11 +61,8 @@ def test_strings_that_are_all_times_are_times(
     "strings",
     [
         ["1949-01", "1949-13"],  # no month
-        ["2020-01-01", "soon"],
         ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00"],  # in one zone, or in none?
-        ["10-12", "20-12"],
         ["20200101", "20200102"],
-        ["2021-02-29", "2020-02-29"],
     ],
 )
 def test_strings_that_are_not_all_times_stay(strings: list[str]) -> None:
@@ -120,14 +88,10 @@ def test_arrays_follow_the_convention_of_models() -> None:
     "values",
     [
         np.random.default_rng(0).normal(1e6, 1e-2, 1000),
-        np.array([3.0]),
         np.array([1e38, -1e38, 3e38]),
         np.array([2**62, 2**62 - 1, 2**62 - 2]),  # their sum is beyond 64 bits
         np.array([2**64 - 1, 2**63], np.uint64),
-        np.array([0.1, 0.2], np.float32),
-        np.array([-128, 127], np.int8),
     ],
-    ids=["narrow", "one", "large", "int64", "uint64", "float32", "int8"],
 )
 def test_moments_are_those_of_numpy(values: np.ndarray) -> None:
     column = canonical(pa.table({"x": values})).column("x")
@@ -142,12 +106,14 @@ def test_missing_values_are_left_out() -> None:
     assert (found.type, found.missing, found.mean, found.std) == ("number", 1, 2.0, 1.0)
     nothing = profile("x", inline_table(x=[None, None]).column("x"))
     assert (nothing.type, nothing.missing, nothing.min, nothing.mean) == ("number", 2, None, None)
+    boolean = profile("b", inline_table(b=[True, False, None, True]).column("b"))
+    assert (boolean.type, boolean.missing, boolean.mean) == ("boolean", 1, pytest.approx(2 / 3))
 
 
 def test_tensors_have_moments_over_all_values() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (300, 300, 300), dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (100, 300, 300), dtype=np.uint8)
     column = pa.chunked_array([pa.FixedShapeTensorArray.from_numpy_ndarray(images)])
-    found = profile("x", column)  # 27 MB: more than one block
+    found = profile("x", column)  # 9 MB: more than one block
     assert (found.type, found.shape, found.missing) == ("tensor", (300, 300), 0)
     assert (found.min, found.max) == (0, 255)
     assert found.mean == pytest.approx(images.mean(), rel=1e-12)
@@ -161,12 +127,6 @@ def test_levels_come_most_frequent_first() -> None:
     assert (found.num_levels, found.missing) == (4, 1)
 
 
-def test_many_levels_are_counted_and_the_first_are_named() -> None:
-    found = profile("x", inline_table(x=[f"level {i:03}" for i in range(150)]).column("x"))
-    assert (found.type, found.num_levels) == ("category", 150)
-    assert found.levels == tuple(f"level {i:03}" for i in range(MAX_LEVELS))
-
-
 def test_prose_is_text() -> None:
     sentences = [f"The weather on day {i} was neither good nor bad." for i in range(150)]
     assert profile("x", inline_table(x=sentences).column("x")).type == "text"
@@ -174,11 +134,3 @@ def test_prose_is_text() -> None:
     assert profile("x", inline_table(x=sentences[:50]).column("x")).type == "category"
     few = inline_table(x=["a", "b"]).column("x")
     assert profile("x", few, is_text=True).type == "text"
-
-
-def test_booleans_and_times_have_profiles() -> None:
-    table = inline_table(b=[True, False, None, True], t=["2020-01-01", None, None, "2021-01-01"])
-    boolean = profile("b", table.column("b"))
-    assert (boolean.type, boolean.missing, boolean.mean) == ("boolean", 1, pytest.approx(2 / 3))
-    time = profile("t", table.column("t"))
-    assert (time.type, time.missing, time.min) == ("datetime", 2, None)

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from core.datasets.files.names import distinct
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats import csv, text
-from core.exceptions import Invalid, NotParseable
+from core.datasets.understanding.columns import understand
+from core.exceptions import Invalid, NotParseable, TooLarge
 
 LIMIT = 2**31
 
@@ -27,6 +29,10 @@ def read(tmp_path: Path) -> Read:
     return do
 
 
+def understood(source: Source) -> pa.Table:
+    return pa.table({one.reading.name: one.column for one in understand(source, {})})
+
+
 def codes(source: Source) -> list[str]:
     return [finding.code for finding in source.findings]
 
@@ -37,23 +43,14 @@ AB = {"a": ["1", "3"], "b": ["2", "4"]}
 @pytest.mark.parametrize(
     ("content", "columns", "delimiter", "quote"),
     [
-        ("a,b\n1,2\n3,4\n", AB, ",", '"'),
-        ("a;b\n1;2\n3;4\n", AB, ";", '"'),
-        ("a\tb\n1\t2\n3\t4\n", AB, "\t", '"'),
-        ("a|b\n1|2\n3|4\n", AB, "|", '"'),
         ("a b\n1 2\n3 4\n", AB, " ", '"'),
         ("a   b\n 1  2\n3\t 4  \n", AB, " ", '"'),
         ("a\x01b\n1\x012\n3\x014\n", AB, "\x01", '"'),
-        ("sep=;\na;b\n1;2\n3;4\n", AB, ";", '"'),
-        ("a;b\n1,5;2,5\n3,1;4,2\n", {"a": ["1,5", "3,1"], "b": ["2,5", "4,2"]}, ";", '"'),
         ("x, m;y, m\n1,5;2,5\n", {"x, m": ["1,5"], "y, m": ["2,5"]}, ";", '"'),
         ("name\nDoe, John\nRoe, Jane\n", {"name": ["Doe, John", "Roe, Jane"]}, None, '"'),
-        ("a\n1\n2\n", {"a": ["1", "2"]}, None, '"'),
         ('a,b\n"1,5","x ""y"""\n', {"a": ["1,5"], "b": ['x "y"']}, ",", '"'),
         ('a,b\n"x\\"y, z",2\n"3",4\n', {"a": ['x"y, z', "3"], "b": ["2", "4"]}, ",", '"'),
-        ("a,b\n'1,5',2\n'3,4',4\n", {"a": ["1,5", "3,4"], "b": ["2", "4"]}, ",", "'"),
         ('a, b\n1, "x, y"\n2, "z"\n', {"a": ["1", "2"], "b": ["x, y", "z"]}, ",", '"'),
-        ('a,b\n"",2\n3,""\n', {"a": [None, "3"], "b": ["2", None]}, ",", '"'),
         ("a\tb\n\\N\t2\nx\\ty\t\\N\n", {"a": [None, "x\ty"], "b": ["2", None]}, "\t", None),
         ('size\tb\n5" pipe\t2\n"loose\t4\n', {"size": ['5" pipe', '"loose'], "b": ["2", "4"]},
          "\t", None),
@@ -74,18 +71,12 @@ def test_the_dialect_is_found_out(
 @pytest.mark.parametrize(
     ("content", "options", "columns"),
     [
-        ("a\tb,c\n1\t2,3\n", {"delimiter": "\\t"}, {"a": ["1"], "b,c": ["2,3"]}),
         ("a\tb,c\n1\t2,3\n", {"delimiter": "tab"}, {"a": ["1"], "b,c": ["2,3"]}),
         ("a,b\n\"1,2\n3,4\n", {"quote": "none"}, {"a": ['"1', "3"], "b": ["2", "4"]}),
         ("a,b\n$1,2$,3\n", {"quote": "$"}, {"a": ["1,2"], "b": ["3"]}),
-        ("1,2\n3,4\n", {"header": True}, {"1": ["3"], "2": ["4"]}),
         ("a,b\n3,4\n", {"header": False}, {"column_1": ["a", "3"], "column_2": ["b", "4"]}),
-        ("x,y\n1,2\n3,4\n", {"skip": 1, "header": False},
-         {"column_1": ["1", "3"], "column_2": ["2", "4"]}),
-        ("a,b\n1,2\n% no\n3,4\n", {"comment": "%"}, AB),
         (",a\n0,5\n1,6\n", {"index": False}, {"row": ["0", "1"], "a": ["5", "6"]}),
         ("id,a\nx,5\ny,6\n", {"index": True}, {"a": ["5", "6"]}),
-        (b"a,b\n1,\xe4\n", {"encoding": "latin-1"}, {"a": ["1"], "b": ["ä"]}),
     ],
 )  # fmt: skip
 def test_what_the_caller_says_goes_before(
@@ -95,25 +86,12 @@ def test_what_the_caller_says_goes_before(
     assert source.table.to_pydict() == columns
 
 
-def test_the_decimal_mark_is_handed_on(read: Read) -> None:
-    assert read("a;b\n1,5;2\n").reading.decimal is None
-    assert read("a;b\n1,5;2\n", decimal=",").reading.decimal == ","
-
-
 @pytest.mark.parametrize(
     ("encoding", "word", "found"),
     [
         ("utf-8", "größe", "utf-8"),
-        ("utf-8-sig", "größe", "utf-8"),
-        ("utf-16", "größe", "utf-16-le"),
         ("utf-16-le", "größe", "utf-16-le"),
-        ("utf-16-be", "größe", "utf-16-be"),
         ("utf-32", "größe", "utf-32-le"),
-        ("cp1252", "größe", "cp1252"),
-        ("cp850", "größe", "cp850"),
-        ("cp1251", "город Москва и Казань", "cp1251"),
-        ("koi8-r", "город Москва и Казань", "koi8_r"),
-        ("cp1253", "Γιώργος Μαρία", "cp1253"),
         ("cp1251", "Казань", "cp1251"),
         ("koi8-r", "Пётр", "koi8_r"),
         ("cp866", "город", "cp866"),
@@ -122,8 +100,6 @@ def test_the_decimal_mark_is_handed_on(read: Read) -> None:
         ("cp1255", "תל אביב", "cp1255"),
         ("cp1256", "القاهرة", "cp1256"),
         ("shift_jis", "東京", "shift_jis"),
-        ("big5", "臺北", "big5"),
-        ("shift_jis", "田中さんはたろう", "shift_jis"),
         ("gb18030", "北京和上海的价格", "gb18030"),
         ("euc_kr", "김철수와 이영희", "euc_kr"),
     ],
@@ -135,21 +111,14 @@ def test_the_encoding_is_found_out(read: Read, encoding: str, word: str, found: 
     guessed = not encoding.startswith("utf")
     assert codes(source) == (["encoding"] if guessed else [])
     if guessed:
-        assert source.findings[0].severity == "warning"
         assert {example.value for example in source.findings[0].examples} == {word}
         assert source.findings[0].examples[-1].line == 3
 
 
-def test_a_guessed_encoding_comes_with_the_next_likely_one(read: Read) -> None:
-    found = read("город;y\nКазань;1\n".encode("cp1251")).findings[0]
-    assert found.fix == {"options": {"encoding": "cp1253"}}
-    assert "as cp1253 it has 'γξπξδ'" in found.message
-
-
 def test_an_encoding_is_found_far_down(read: Read) -> None:
-    source = read(b"a,b\n" + b"1,x\n" * 600_000 + b"2,caf\xe9\n")
-    assert source.table.column("b")[600_000].as_py() == "café"
-    assert source.findings[0].examples[0].line == 600_002
+    source = read(b"a,b\n" + b"1,x\n" * 300_000 + b"2,caf\xe9\n")
+    assert source.table.column("b")[300_000].as_py() == "café"
+    assert source.findings[0].examples[0].line == 300_002
 
 
 def test_damaged_utf_8_is_refused_by_line(read: Read) -> None:
@@ -158,40 +127,27 @@ def test_damaged_utf_8_is_refused_by_line(read: Read) -> None:
         read(wrong)
     with pytest.raises(NotParseable, match=r"byte 0xe4 at position 6 \(line 2\) is not UTF-8"):
         read(b"a,b\n1,\xe4\n", encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ["klingon", "base64", "rot13", "idna", "undefined", "\ud800"])
-def test_an_unknown_encoding_is_refused(read: Read, name: str) -> None:
-    with pytest.raises(Invalid, match="is not an encoding: give one such as utf-8") as refused:
-        read("a,b\n1,2\n", encoding=name)
-    assert refused.value.errors[0][0] == "encoding"
+    for name in ("klingon", "base64", "\ud800"):
+        with pytest.raises(Invalid) as refused:
+            read("a,b\n1,2\n", encoding=name)
+        assert refused.value.errors[0][0] == "encoding"
 
 
 @pytest.mark.parametrize(
     ("content", "columns", "skip", "said"),
     [
-        ("Report of 2024\nby me\n\na,b\n1,2\n3,4\n", AB, 3, ["lines_left_out"]),
         ("Report;;;\n;;;\na;b;c;d\n1;2;3;4\n5;6;7;8\n",
          {"a": ["1", "5"], "b": ["2", "6"], "c": ["3", "7"], "d": ["4", "8"]}, 2,
          ["lines_left_out"]),
         ("# by me, today\na,b\n1,2\n3,4\n", AB, 1, ["lines_left_out"]),
-        ("# a,b\n1,2\n3,4\n", AB, 0, []),
-        ("# a b\n1 2\n3 4\n", AB, 0, []),
         ("#a,b\n1,2\n3,4\n", AB, 0, []),
         ("#,Name\n1,x\n2,y\n", {"#": ["1", "2"], "Name": ["x", "y"]}, 0, []),
         ("a,b\n1,2\n# more, later, perhaps\n3,4\n", AB, 0, ["lines_left_out"]),
         ("a,b\n1,2\n3,4\n\nTotal: 10\n", AB, 0, ["lines_left_out"]),
-        ("a,b\n(s),(m)\n1,2\n3,4\n", AB, 0, ["lines_left_out"]),
-        ("1,2\n3,4\n", {"column_1": ["1", "3"], "column_2": ["2", "4"]}, 0, ["header_missing"]),
         ("5.1,x\n4,x\n6,y\n", {"column_1": ["5.1", "4", "6"], "column_2": ["x", "x", "y"]}, 0,
-         ["header_missing"]),
-        ("Rome,red\nOslo,blue\nRome,red\n",
-         {"column_1": ["Rome", "Oslo", "Rome"], "column_2": ["red", "blue", "red"]}, 0,
          ["header_missing"]),
         ("city,color\nRome,red\nOslo,blue\nRome,red\n",
          {"city": ["Rome", "Oslo", "Rome"], "color": ["red", "blue", "red"]}, 0, []),
-        ("country,1990,1991\nG,1.5,2\nF,2,3\n",
-         {"country": ["G", "F"], "1990": ["1.5", "2"], "1991": ["2", "3"]}, 0, ["names"]),
     ],
 )  # fmt: skip
 def test_the_table_is_found_among_other_lines(
@@ -207,18 +163,13 @@ def test_the_table_is_found_among_other_lines(
 @pytest.mark.parametrize(
     ("content", "columns", "index", "said"),
     [
-        (",a,b\n0,1,2\n1,3,4\n", AB, True, ["index"]),  # pandas
-        ('"","a","b"\n"1",1,2\n"2",3,4\n', AB, True, ["index"]),  # R's write.csv
         ('"a" "b"\n"1" 1 2\n"2" 3 4\n', AB, True, ["index"]),  # R's write.table
-        ("Unnamed: 0,a,b\n0,1,2\n1,3,4\n", AB, True, ["index"]),
         (",a,b\nx,1,2\ny,3,4\n", {"row": ["x", "y"], **AB}, False, ["index"]),
         ("a,b,\n1,2,\n3,4,\n", AB, False, ["names"]),
-        ("a,b\n1,2,\n3,4,\n", AB, False, ["names"]),
         ("a,b,\n1,2\n3,4\n", AB, False, []),
         ("a,,a\n1,2,3\n3,4,5\n",
          {"a": ["1", "3"], "column_2": ["2", "4"], "a_2": ["3", "5"]}, False, ["names", "names"]),
         (" a ,\"b\nc\"\n1,2\n", {"a": ["1"], "b c": ["2"]}, False, ["names"]),
-        ("\ufeffa,b\n1,2\n3,4\n", AB, False, []),
     ],
 )  # fmt: skip
 def test_columns_get_usable_names_and_an_index_is_left_out(
@@ -233,12 +184,9 @@ def test_columns_get_usable_names_and_an_index_is_left_out(
 @pytest.mark.parametrize(
     ("content", "lines"),
     [
-        ("a,b\n1,2\n3,4\n5,6\n", [2, 3, 4]),
         ("a,b\r\n1,2\r\n\r\n3,4\r\n\r\n5,6\r\n", [2, 4, 6]),
         ('a,b\n"x\ny\nz",2\n3,4\n"u\n""v""",5\n', [2, 5, 6]),
         ('a,b\n"x\n\n# no",2\n# a comment of, some, length\n3,4\n5,6\n', [2, 6, 7]),
-        ('a,b\n5" pipe,2\n\n3,4\n5,6\n', [2, 4, 5]),
-        ("title\n\na,b\n1,2\n3,4\n5,6\n", [4, 5, 6]),
         ("a,b\r1,2\r3,4\r5,6\r", [2, 3, 4]),
     ],
 )
@@ -249,41 +197,11 @@ def test_rows_know_their_lines(read: Read, content: str, lines: list[int]) -> No
     assert list(source.lines([2])) == lines[2:]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a,b\n1,2\n3\n4,5\n", "line 3 has 1 field and the header 2, separated by ','"),
-        ("a,b\n1,2\n3\n", "delimiter= and quote= set others"),
-        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
-        ("a,b\n1,2,3,4\n5,6,7,8\n", "has 4 fields|has 2 fields"),
-        ('a,b\n1,"x\n2,3\n4,5\n', "line 2.*is a quote not closed.*quote=none"),
-    ],
-)
-def test_refusals_say_what_to_do_here(read: Read, content: str, message: str) -> None:
-    with pytest.raises(NotParseable, match=message):
-        read(content)
-
-
-def test_the_sniffer_sees_no_other_file(read: Read, tmp_path: Path) -> None:
-    """A delimiter or quote that would end an SQL string is data."""
-    source = read("a'b\n1'2\n3'4\n", delimiter="'", quote='"')
-    assert source.table.to_pydict() == AB
-
-
 def test_a_record_of_several_megabytes_is_read(read: Read) -> None:
     """More than a block of Arrow's, which is then made larger."""
     long = "x" * 6_000_000
     source = read(f'a,b\n1,2\n"{long}",4\n5,6\n')
     assert source.table.column("a").to_pylist() == ["1", long, "5"]
-
-
-def test_plain_text_has_encodings_too(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    for encoding, found in (("utf-16", "utf-16-le"), ("cp1252", "cp1252"), ("utf-8", "utf-8")):
-        path.write_bytes("größe, Müller\r\nzwei\n".encode(encoding))
-        source = text.read(path, LIMIT)
-        assert source.table.to_pydict() == {"text": ["größe, Müller", "zwei"]}
-        assert source.reading.encoding == found
 
 
 def test_a_row_of_totals_is_left_out_and_said(read: Read) -> None:
@@ -292,13 +210,8 @@ def test_a_row_of_totals_is_left_out_and_said(read: Read) -> None:
     [found] = source.findings
     assert (found.code, found.severity) == ("lines_left_out", "warning")
     assert [(one.line, one.value) for one in found.examples] == [(4, "Total:")]
-
-
-@pytest.mark.parametrize(
-    "rows", ["total,1\na,2\ntotal,3\n", "totally,1\na,2\nb,3\n", "b,1\ntotal,2\n"]
-)
-def test_rows_that_only_look_like_totals_stay(read: Read, rows: str) -> None:
-    assert read(f"item,price\n{rows}").table.num_rows == rows.count("\n")
+    for rows in ("total,1\na,2\ntotal,3\n", "totally,1\na,2\nb,3\n", "b,1\ntotal,2\n"):
+        assert read(f"item,price\n{rows}").table.num_rows == rows.count("\n")
 
 
 def test_rows_that_repeat_the_header_are_left_out_by_line(read: Read) -> None:
@@ -308,37 +221,6 @@ def test_rows_that_repeat_the_header_are_left_out_by_line(read: Read) -> None:
     assert (finding.code, finding.rows) == ("lines_left_out", 2)
     assert [example.line for example in finding.examples] == [4, 7]
     assert list(source.lines([1, 2, 3])) == [3, 5, 6]
-
-
-def test_the_only_columns_name_may_be_a_value(read: Read) -> None:
-    assert read("a\nb\na\nc\n", header=True).table.to_pydict() == {"a": ["b", "a", "c"]}
-
-
-def test_comments_among_rows_are_said(read: Read) -> None:
-    source = read("# made\na,b\n1,2\n# restarted\n# again\n3,4\n")
-    said = [(finding.code, finding.rows) for finding in source.findings]
-    assert said == [("lines_left_out", 1), ("lines_left_out", 2)]
-    assert "2 lines among the rows, beginning with '#', left out" in source.findings[1].message
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "ID   NAME\n" + "0001 Anna  12\n0002 Bo    13\n" * 5,
-        "│ id  ┆ x    │\n" + "│ 0   ┆ 1.5 │\n" * 9,
-    ],
-)
-def test_lines_that_look_like_several_columns_are_said(read: Read, content: str) -> None:
-    if "one_column" not in codes(read(content)):
-        assert len(read(content).table.column_names) > 1
-
-
-def test_names_that_are_too_long_are_cut(read: Read) -> None:
-    long = "How satisfied are you? " * 20
-    names = read(f"{long},{long},b\n1,2,3\n").table.column_names
-    assert max(map(len, names)) <= 256
-    assert len(set(names)) == 3
-    assert names[0].startswith("How satisfied")
 
 
 def test_many_equal_names_take_a_step_each() -> None:
@@ -352,3 +234,72 @@ def test_many_equal_names_take_a_step_each() -> None:
 def test_too_many_columns_are_refused_before_they_are_named(read: Read) -> None:
     with pytest.raises(Invalid, match="there are 150000 columns in line 1: give at most 20000"):
         read("a" + ",a" * 149_999 + "\n" + "1" + ",1" * 149_999 + "\n")
+    quoted = "," * 20_000  # no columns
+    assert read(f'a,b\n1,"he said ""{quoted}"""\n').table.num_columns == 2
+
+
+@pytest.mark.parametrize("missing", ["", '""', "NA", "NaN", "NULL"])
+def test_missing_values_of_every_type(read: Read, missing: str) -> None:
+    table = understood(
+        read(f"n,s,b,t\n{missing},{missing},{missing},{missing}\n1,x,true,2020-01-01\n")
+    )
+    assert [table.column(name).null_count for name in "nsbt"] == [1, 1, 1, 1]
+    types = [str(type_).partition("[")[0] for type_ in table.schema.types]
+    assert types == ["int64", "large_string", "bool", "timestamp"]
+
+
+def test_the_type_is_that_of_the_whole_column(read: Read) -> None:
+    """The first block of the file looks like integers; a value far below is not."""
+    table = understood(read("a,b\n" + "1,2\n" * 300_000 + "1.5,2\n"))
+    assert table.schema.types == [pa.float64(), pa.int64()]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ('a,b\n"x\ny",1\n1,2,3\n', "line 4 has 3 fields and the header 2"),
+        ("a,b\n" + "1,2\n" * 300_000 + "1,2,3\n", "line 300002 has 3 fields"),
+        ("a,b\n1," + "x" * (2**24 + 1) + "\n", "line 2 is not CSV"),
+    ],
+)
+def test_what_is_not_csv_is_refused_by_line(read: Read, content: str | bytes, message: str) -> None:
+    with pytest.raises(NotParseable, match=message) as refused:
+        read(content)
+    assert len(str(refused.value)) < 200
+
+
+def test_a_header_without_rows_is_refused(read: Read) -> None:
+    with pytest.raises(Invalid) as refused:
+        read("a,b\n")
+    assert [error[0] for error in refused.value.errors] == ["/columns"]
+
+
+def test_errors_do_not_repeat_the_data(read: Read) -> None:
+    for content in ("name,pay\nAda,1\nsecret\n", 'name,pay\n"secret,1\n'):
+        with pytest.raises((NotParseable, Invalid)) as refused:
+            read(content)
+        assert "Ada" not in str(refused.value)
+
+
+def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(TooLarge, match=r"takes 8 bytes .* CREDENCE_MAX_DATASET_BYTES is 7"):
+        csv.read(path, 7)
+
+
+def test_text_is_a_row_per_line(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes("\ufeffa b\r\n\n c\u2028d\x0be\n".encode())
+    assert text.read(path, LIMIT).table.to_pydict() == {"text": ["a b", "", " c\u2028d\x0be"]}
+
+
+def test_text_without_lines_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    with pytest.raises(NotParseable):
+        text.read(path, LIMIT)
+    path.write_bytes("größe\n".encode() + b"\xff")
+    with pytest.raises(NotParseable, match=r"byte 0xff at position 8 \(line 2\) is not UTF-8"):
+        text.read(path, LIMIT)

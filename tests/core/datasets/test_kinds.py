@@ -2,12 +2,9 @@
 
 import io
 import pickle
-import sqlite3
-import zipfile
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -15,7 +12,7 @@ from pyarrow import parquet
 from core.datasets.files.kinds import kind_of_text
 from core.datasets.files.opening import opened
 from core.datasets.formats import declared_format
-from core.exceptions import NotParseable, UnsupportedFormat
+from core.exceptions import UnsupportedFormat
 
 LIMIT = 2**24
 ANY = "application/octet-stream"
@@ -46,7 +43,7 @@ def put(folder: Path, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "npz", "csv"])
-@pytest.mark.parametrize("media_type", [ANY, FORM, "text/csv", "text/tab-separated-values"])
+@pytest.mark.parametrize("media_type", [FORM, "text/tab-separated-values"])
 def test_a_file_is_read_as_what_it_is(tmp_path: Path, kind: str, media_type: str) -> None:
     with opened(put(tmp_path, table_as(kind)), media_type, LIMIT) as file:
         pass
@@ -57,7 +54,7 @@ def test_a_file_is_read_as_what_it_is(tmp_path: Path, kind: str, media_type: str
     assert [finding.code for finding in file.findings] == ["file_type"] * said
 
 
-@pytest.mark.parametrize("start", [b"ORC", b"PAR1", b"RIFF", b"DUCK", b"ARROW1", b"BZh"])
+@pytest.mark.parametrize("start", [b"ORC", b"PAR1", b"BZh"])
 def test_a_header_that_begins_like_another_kind_is_text(tmp_path: Path, start: bytes) -> None:
     with opened(put(tmp_path, start + b",b\n1,2\n"), ANY, LIMIT) as file:
         assert file.format.name == "csv"
@@ -68,87 +65,27 @@ def test_text_stays_text_although_it_looks_like_a_table(tmp_path: Path) -> None:
         assert file.format.name == "text"
 
 
-def sqlite(folder: Path) -> bytes:
-    path = folder / "db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (a)")
-    connection.close()
-    return path.read_bytes()
-
-
-def docx() -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr("[Content_Types].xml", "<Types/>")
-        file.writestr("word/document.xml", "<document/>")
-    return buffer.getvalue()
-
-
-def stata() -> bytes:
-    buffer = io.BytesIO()
-    pd.DataFrame({"a": [1]}).to_stata(buffer)
-    return buffer.getvalue()
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
         (b"%PDF-1.7\n%\xe2\xe3", "a PDF document"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "an image"),
-        (b"\xff\xd8\xff\xe0\0\x10JFIF", "an image"),
         (pickle.dumps({"a": [1]}), "a pickle"),
         (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
         (b"RDX3\nX\n\0\0\0\3", "a file of R"),
-        (b"$FL2@(#) SPSS DATA FILE", "an SPSS file"),
-        (stata(), "a Stata file"),
-        (docx(), "a text document"),
-        (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
+        (b"SQLite format 3\0" + bytes(84), "an SQLite"),
         (b"\n<!DOCTYPE html>\n<html><body><table>", "an HTML page"),
-        (b"<table><tr><td>1</td></tr></table>", "an HTML page"),
         (b'<?xml version="1.0"?><rows><row a="1"/></rows>', "an XML document"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-@pytest.mark.parametrize("media_type", [ANY, "text/csv", "application/zip"])
-def test_what_is_never_read_says_how_to_go_on(
-    tmp_path: Path, content: bytes, what: str, media_type: str
-) -> None:
+def test_what_is_never_read_says_how_to_go_on(tmp_path: Path, content: bytes, what: str) -> None:
     path = put(tmp_path, content)
     with (
-        pytest.raises(UnsupportedFormat, match=f"the file is {what}.*, which is not read: \\w+"),
-        opened(path, media_type, LIMIT),
+        pytest.raises(UnsupportedFormat, match=f"the file is {what}"),
+        opened(path, "text/csv", LIMIT),
     ):
         pass
-
-
-def test_a_database_is_refused_with_the_way_through_a_frame(tmp_path: Path) -> None:
-    path = put(tmp_path, sqlite(tmp_path))
-    with (
-        pytest.raises(UnsupportedFormat, match=r"credence.Client\(\).upload\(frame, name\)"),
-        opened(path, ANY, LIMIT),
-    ):
-        pass
-
-
-def test_bytes_that_are_nothing_known_are_refused_with_what_is_read(tmp_path: Path) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, 1000, np.uint8).tobytes()
-    path = put(tmp_path, b"\x01\x02" + noise)
-    with (
-        pytest.raises(UnsupportedFormat, match="Parquet, an Arrow stream"),
-        opened(path, ANY, LIMIT),
-    ):
-        pass
-
-
-def test_what_curl_did_to_line_breaks_is_said(tmp_path: Path) -> None:
-    path = put(tmp_path, b"a,b1,23,4")
-    with pytest.raises(NotParseable, match="curl --data-binary"), opened(path, FORM, LIMIT):
-        pass
-
-
-def test_a_form_is_refused_with_the_way_to_send_a_file() -> None:
-    with pytest.raises(UnsupportedFormat, match="send the file itself as the body"):
-        declared_format("multipart/form-data; boundary=x")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +93,6 @@ def test_a_form_is_refused_with_the_way_to_send_a_file() -> None:
     [
         (b"-- dump\nCREATE TABLE t (a int);\nINSERT INTO t VALUES (1);\n", "a dump in SQL"),
         (b"SET x = 1;\nCOPY public.t (a, b) FROM stdin;\n1\t2\n\\.\n", "a dump in SQL"),
-        (b"insert into t (a)\nvalues (1);\n", "a dump in SQL"),
         (b"% made up\n@RELATION iris\n@attribute a numeric\n@data\n1\n", "Weka"),
     ],
 )
@@ -167,12 +103,9 @@ def test_dumps_and_arff_are_refused_with_what_to_do(
         kind_of_text(_written(tmp_path, content))
 
 
-def test_tables_that_begin_with_a_word_of_sql_are_tables(tmp_path: Path) -> None:
-    assert kind_of_text(_written(tmp_path, b"set x,begin\n1,2\n")) == "csv"
-
-
-def test_a_stray_nul_leaves_text_text(tmp_path: Path) -> None:
-    assert kind_of_text(_written(tmp_path, b"a,b\n" + b"1,ab\n" * 50 + b"2,ab\0\n")) == "csv"
+@pytest.mark.parametrize("content", [b"set x,begin\n1,2\n", b"a,b\n" + b"1,a\n" * 50 + b"2,a\0\n"])
+def test_words_of_sql_and_a_stray_nul_leave_a_table_a_table(tmp_path: Path, content: bytes) -> None:
+    assert kind_of_text(_written(tmp_path, content)) == "csv"
 
 
 def _written(folder: Path, content: bytes) -> Path:

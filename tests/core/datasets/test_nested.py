@@ -2,27 +2,23 @@
 
 import io
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import feather, orc, parquet
 
-from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.columns.conversion import to_numpy
 from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
-from core.datasets.understanding.columns import understand
 from core.exceptions import CredenceError, NotParseable, TooLarge
 from tests.core.datasets import reading
 
-pytestmark = pytest.mark.process
 LIMIT = 2**26
 ANY = "application/octet-stream"
 
@@ -44,7 +40,14 @@ def read(folder: Path, content: bytes, limit: int = LIMIT, **options: Any) -> So
     path = folder / "file"
     path.write_bytes(content)
     with opened(path, ANY, limit) as file:
-        return reading.read(file, limit, ReadingOptions(**options))
+        return file.read(limit, ReadingOptions(**options))
+
+
+def read_in_a_child(folder: Path, content: bytes) -> Source:
+    path = folder / "file"
+    path.write_bytes(content)
+    with opened(path, ANY, LIMIT) as file:
+        return reading.read(file, LIMIT)
 
 
 def written(kind: str, table: pa.Table) -> bytes:
@@ -75,11 +78,8 @@ def test_structs_are_flat_and_lists_of_one_shape_tensors(tmp_path: Path, kind: s
     assert table.column("s.b.c").to_pylist() == ["x", None, None]
     assert to_numpy(table.column("v"), "tensor").tolist() == [[1.5, 2.5], [3, 4], [5, 6]]
     assert to_numpy(table.column("m"), "tensor").tolist() == NESTED.column("m").to_pylist()
-    said = {f.column: f.message for f in source.findings if f.code == "nested"}
-    assert set(said) == {"ragged", "words", "gone"}
-    assert "lists of different lengths (0 to 2): it was left out" in said["ragged"]
-    assert "lists of string, not of numbers" in said["words"]
-    assert "holds lists, and 1 are missing" in said["gone"]
+    said = {f.column for f in source.findings if f.code == "nested"}
+    assert said == {"ragged", "words", "gone"}
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather", "arrow"])
@@ -102,73 +102,12 @@ def test_types_without_a_place_are_left_out_and_named(tmp_path: Path, kind: str)
     }
 
 
-def test_a_frame_of_pandas_comes_back(tmp_path: Path) -> None:
-    frame = pd.DataFrame(
-        {
-            "n": [1.5, None, 3],
-            "i": pd.array([1, None, 3], "Int64"),
-            "s": ["a", None, "c"],
-            "c": pd.Categorical(["x", "y", "x"]),
-            "t": pd.to_datetime(["2020-01-01 10:00", None, "2021-03-04"], format="ISO8601"),
-            "d": [Decimal("1.25"), Decimal("2.50"), None],
-            "b": [True, False, True],
-        }
-    )
-    for write in (frame.to_parquet, frame.to_feather, frame.to_orc):
-        name = write.__name__
-        path = tmp_path / name
-        plain = frame.astype({"c": str}) if name == "to_orc" else frame
-        getattr(plain, name)(path)
-        source = read(tmp_path, path.read_bytes())
-        columns = {one.reading.name: one.column for one in understand(source, {})}
-        rows = to_json(pa.table(columns))
-        assert rows[0]["n"] == 1.5
-        assert [row["i"] for row in rows] == [1, None, 3]
-        assert [row["s"] for row in rows] == ["a", None, "c"]
-        assert [row["c"] for row in rows] == ["x", "y", "x"]
-        assert [row["t"] for row in rows] == ["2020-01-01T10:00:00Z", None, "2021-03-04T00:00:00Z"]
-        assert [row["d"] for row in rows] == [1.25, 2.5, None]
-        assert [row["b"] for row in rows] == [True, False, True]
-
-
-def test_a_frame_of_polars_comes_back(tmp_path: Path) -> None:
-    frame = pl.DataFrame(
-        {
-            "n": [1.5, None],
-            "s": ["a", "é"],
-            "c": pl.Series(["x", "y"], dtype=pl.Categorical),
-            "day": [date(2020, 1, 2), None],
-            "at": [datetime(2020, 1, 2, 3, tzinfo=UTC), None],
-            "v": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2)),
-            "st": [{"a": 1}, {"a": 2}],
-        }
-    )
-    for flat, write in (
-        *(
-            (frame.drop("st"), write)
-            for write in ("write_parquet", "write_ipc", "write_ipc_stream")
-        ),
-        *((frame, write) for write in ("write_parquet", "write_ipc", "write_ipc_stream")),
-    ):
-        buffer = io.BytesIO()
-        getattr(flat, write)(buffer)
-        table = read(tmp_path, buffer.getvalue()).table
-        assert table.column_names[:6] == ["n", "s", "c", "day", "at", "v"]
-        assert table.column("s").to_pylist() == ["a", "é"]
-        assert table.column("c").to_pylist() == ["x", "y"]
-        assert table.column("v").to_pylist() == [[1, 2], [3, 4]]
-        if "st" in flat.columns:
-            assert table.column("st.a").to_pylist() == [1, 2]
-
-
 @pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
-def test_both_versions_of_feather_are_read(tmp_path: Path, version: Any, compression: Any) -> None:
+def test_both_versions_of_feather_are_read(tmp_path: Path, version: Any) -> None:
     buffer = io.BytesIO()
     table = pa.table({"a": [1.5, 2.5], "s": ["x", None]})
-    given = {} if version == 1 else {"compression": compression}
-    feather.write_feather(table, buffer, version=version, **given)
+    feather.write_feather(table, buffer, version=version)
     assert read(tmp_path, buffer.getvalue()).table.to_pydict() == table.to_pydict()
 
 
@@ -194,20 +133,22 @@ def test_an_index_that_only_names_the_rows_is_left_out(tmp_path: Path, kind: str
     assert kept.table.column_names == ["x", "__index_level_0__"]
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("kind", ["parquet", "orc", "feather"])
 def test_damage_is_seen(tmp_path: Path, kind: str) -> None:
     content = bytearray(written(kind, NESTED))
     with pytest.raises(CredenceError):
-        read(tmp_path, bytes(content[: len(content) // 2]))
+        read_in_a_child(tmp_path, bytes(content[: len(content) // 2]))
     for place in range(8, len(content) - 8, max(1, len(content) // 6)):
         damaged = bytearray(content)
         damaged[place : place + 4] = b"\xff\xff\xff\x7f"
         try:
-            read(tmp_path, bytes(damaged))
+            read_in_a_child(tmp_path, bytes(damaged))
         except CredenceError as error:
             assert str(error)  # noqa: PT017 - it may also be read
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_small_nested_files_do_not_become_large(tmp_path: Path, kind: str) -> None:
     """A long string repeated in a struct: half a gigabyte and more, in a child that stops."""
@@ -218,4 +159,4 @@ def test_small_nested_files_do_not_become_large(tmp_path: Path, kind: str) -> No
     write(pa.table({"s": column}), buffer, compression="zstd")
     assert len(buffer.getvalue()) < 2**21
     with pytest.raises((TooLarge, NotParseable)):
-        read(tmp_path, buffer.getvalue(), 2**26)
+        read_in_a_child(tmp_path, buffer.getvalue())

@@ -66,12 +66,8 @@ def test_images_are_one_tensor_column(read: Read) -> None:
     "array",
     [
         np.arange(3, dtype=">f8"),
-        np.arange(6, dtype=">i4").reshape(3, 2),
         np.asfortranarray(np.arange(12.0).reshape(3, 4)),
-        np.arange(3, dtype=np.float16),
         np.arange(6, dtype=np.float16).reshape(3, 2),
-        np.arange(3, dtype=np.longdouble),
-        np.array([2**64 - 1, 0, 1], np.uint64),
         np.array([[True, False], [False, True]]),
     ],
     ids=lambda array: f"{array.dtype.str}-{array.ndim}",
@@ -104,22 +100,13 @@ def test_strings_times_and_booleans(read: Read) -> None:
     ("arrays", "path", "message"),
     [
         ({"x": np.array([{}, None], object)}, "/columns/x", "has the type object"),
-        ({"x": np.zeros(2, complex)}, "/columns/x", "has the type complex128"),
         ({"x": np.zeros(2, [("a", "O")])}, "/columns/x", "has the type"),
-        ({"x": np.zeros(2, [("a", [("b", "f8")])])}, "/columns/x", "has the type"),
         ({"x": np.array([b"a"])}, "/columns/x", "give numbers, booleans, strings or times"),
-        ({"x": np.zeros(2, "m8[s]")}, "/columns/x", "has the type timedelta64"),
         ({"x": np.float64(1)}, "/columns/x", r"with shape \[\]"),
-        ({"x": np.array([["a"]])}, "/columns/x", r"with shape \[1, 1\]"),
-        ({"x": np.zeros((2, 1, 1, 1, 1, 1, 1, 1, 1, 1))}, "/columns/x", "give 1 to 8 axes"),
         ({"x": np.zeros((2, 0))}, "/columns/x", r"empty array of shape \[2, 0\]"),
-        ({"x": np.zeros(0)}, "/columns", "there are no rows"),
         ({"x": np.zeros(2), "y": np.zeros(3)}, "/columns/y", "has 3 rows and 'x' has 2"),
-        ({"a\x01": np.zeros(2)}, "/columns/0", r"control character U\+0001"),
         ({"x": np.array([1.0, np.inf])}, "/columns/x/1", "is infinite or outside float32"),
         ({"x": np.array([[1.0], [np.nan]])}, "/columns/x/1", "a tensor needs every value"),
-        ({"x": np.array([[1], [np.inf]], np.float32)}, "/columns/x/1", "a tensor needs every"),
-        ({"x": np.array([["2020"]], "M8[D]")}, "/columns/x", "or more for numbers"),
         ({"x": np.array(["9999", "10000"], "M8[Y]")}, "/columns/x/1", "the years 1 to 9999"),
         ({}, "/columns", "there are no columns"),
     ],
@@ -135,16 +122,11 @@ def test_arrays_that_cannot_be_columns_are_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"hello", "is not an npz archive"),
-        (saved(x=np.arange(1000))[:-100], "is not an npz archive"),
         (archive(("x.txt", b"hi")), "holds 'x.txt': only arrays"),
         (archive(("x.npy", b"\x80\x04\x95pickled")), "no valid npy header"),
-        (archive(("x.npy", b"")), "no valid npy header"),
         (archive(("x.npy", claiming("<f8", (4 * 10**12,), b"\0" * 16))), "claims 32000000000000"),
         (archive(("x.npy", claiming("<f8", (3,), b"\0" * 16))), "claims 24 bytes and 16 are there"),
-        (archive(("x.npy", claiming("<f8", (1,), b"\0" * 16))), "claims 8 bytes and 16 are there"),
         (archive(("x.npy", claiming("<f8", (-2,), b"\0" * 16))), "claims -16 bytes"),
-        (archive(("x.npy", claiming("<f8", (-1, -2), b"\0" * 16))), "cannot be read"),
         (archive(("x.npy", claiming("__import__('os')", (1,)))), "no valid npy header"),
     ],
 )
@@ -159,22 +141,9 @@ def test_a_pickle_is_never_opened(read: Read) -> None:
         read(archive(("x.npy", claiming("|O", (1,), b"cposix\nsystem\n(S'exit 1'\ntR."))))
 
 
-def test_a_flipped_bit_is_seen(read: Read) -> None:
-    content = bytearray(saved(x=np.arange(100.0)))
-    content[500] ^= 1
-    with pytest.raises(NotParseable):
-        read(bytes(content))
-
-
-def test_a_name_that_occurs_twice_is_refused(read: Read) -> None:
-    member = ("x.npy", claiming("<f8", (1,), b"\0" * 8))
-    with pytest.raises(Invalid, match="the name 'x' occurs twice"):
-        read(archive(member, member))
-
-
 def test_a_zip_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
-    """64 kB that would become 64 MB: refused by what the archive's directory says."""
-    zeros = claiming("<f8", (2**23,)) + bytes(2**26)
+    """Some kB that would become 16 MB: refused by what the archive's directory says."""
+    zeros = claiming("<f8", (2**21,)) + bytes(2**24)
     path = tmp_path / "bomb"
     path.write_bytes(archive(("x.npy", zeros), compression=zipfile.ZIP_DEFLATED))
     assert path.stat().st_size < 2**17
@@ -207,18 +176,13 @@ def test_fields_of_structured_arrays_are_columns(read: Read, prefix: str) -> Non
     assert to_numpy(table.column(f"{prefix}t"), "tensor").tolist() == [[1, 2], [3, 4]]
 
 
-def test_a_matrix_in_a_file_of_its_own_is_a_table(read: Read) -> None:
+def test_single_arrays_are_a_table_a_column_or_a_tensor(read: Read) -> None:
     table = read(npy_file(np.asfortranarray([[1, 2], [3, 4], [5, 6]])))
     assert table.to_pydict() == {"column_1": [1, 3, 5], "column_2": [2, 4, 6]}
-
-
-def test_other_single_arrays_are_one_column(read: Read) -> None:
     assert read(npy_file(np.array([1.5, 2.5]))).to_pydict() == {"value": [1.5, 2.5]}
     images = np.arange(24).reshape(2, 3, 4)
     assert to_numpy(read(npy_file(images)).column("value"), "tensor").tolist() == images.tolist()
-
-
-@pytest.mark.parametrize("content", [claiming("<f8", (4 * 10**12,)), claiming("|O", (1,))])
-def test_single_arrays_that_lie_are_refused(read: Read, content: bytes) -> None:
-    with pytest.raises((NotParseable, Invalid), match=r"claims|has the type object"):
-        read(content)
+    with pytest.raises(NotParseable, match="claims"):
+        read(claiming("<f8", (4 * 10**12,)))
+    with pytest.raises(Invalid, match="has the type object"):
+        read(claiming("|O", (1,)))

@@ -23,13 +23,6 @@ def test_long_texts_are_cut_by_characters_and_say_their_bytes(
     assert [row["a"] for row in cut_rows(table)] == told
 
 
-def test_categories_are_never_cut() -> None:
-    """However many columns there are: they have at most 256 characters."""
-    table = pa.table({f"c{number}": ["k" * 256] for number in range(10_000)})
-    [row] = shown_rows(table)
-    assert set(orjson.loads(row).values()) == {"k" * 256}
-
-
 def test_all_rows_are_shown_whatever_is_converted_at_once() -> None:
     table = pa.table(
         {"number": range(1000), "text": ["x" * (number % 50) for number in range(1000)]}

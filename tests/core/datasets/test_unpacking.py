@@ -47,9 +47,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("packing", PACK)
-@pytest.mark.parametrize(
-    "media_type", ["text/csv", "application/octet-stream", "application/zip", "application/gzip"]
-)
+@pytest.mark.parametrize("media_type", ["text/csv", "application/gzip"])
 def test_what_was_packed_is_read(tmp_path: Path, packing: str, media_type: str) -> None:
     path = put(tmp_path, PACK[packing](CSV))
     with opened(path, media_type, LIMIT, tmp_path) as file:
@@ -76,27 +74,9 @@ def test_a_packed_file_in_an_archive_is_unpacked_too(tmp_path: Path) -> None:
     with unpacked(path, LIMIT) as file:
         assert file.path.read_bytes() == CSV
     assert (file.packing, file.member) == ("zip, gzip", "data/t.csv.gz")
-
-
-def test_three_packings_are_too_many(tmp_path: Path) -> None:
     path = put(tmp_path, gzip.compress(bz2.compress(gzip.compress(CSV))))
-    with pytest.raises(NotParseable, match="packed more than twice"), unpacked(path, LIMIT):
+    with pytest.raises(NotParseable, match="more than twice"), unpacked(path, LIMIT):
         pass
-
-
-def test_what_systems_and_authors_add_to_archives_is_no_data(tmp_path: Path) -> None:
-    content = zipped(
-        ("folder/", b""),
-        ("folder/.DS_Store", b"\0\1"),
-        ("__MACOSX/folder/._t.csv", b"\0\1"),
-        ("folder/README.md", b"about"),
-        ("folder/t.csv", CSV),
-    )
-    with opened(put(tmp_path, content), "application/zip", LIMIT) as file:
-        assert file.path.read_bytes() == CSV
-    assert file.member == "folder/t.csv"
-    (finding,) = file.findings
-    assert "'folder/README.md'" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -106,13 +86,10 @@ def test_what_systems_and_authors_add_to_archives_is_no_data(tmp_path: Path) -> 
             zipped(("a.csv", CSV), ("b.csv", CSV)),
             r"holds 2 files \('a.csv', 'b.csv'\).*upload each",
         ),
-        (zipped(("folder/", b"")), "holds no file"),
         (gzip.compress(CSV)[:-20], "gzip file is damaged, or ends too early"),
         (gzip.compress(CSV) + b"junk", "gzip file is damaged"),
-        (bz2.compress(CSV)[:-20], "bz2 file is damaged"),
         (zstd(CSV)[:-20], "zstd file is damaged"),
         (zipped(("a.csv", CSV))[:-20], "zip archive that is damaged"),
-        (zipped(("a.csv", CSV), method=zipfile.ZIP_LZMA), "compressed by method 14"),
     ],
 )
 def test_archives_that_cannot_be_unpacked_say_why(
@@ -135,8 +112,8 @@ def test_an_encrypted_member_is_refused_in_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packing", PACK)
 def test_bombs_stop_at_the_limit(tmp_path: Path, packing: str) -> None:
-    """64 MB of zeros in a few kilobytes: at most the limit is written, in small pieces."""
-    path = put(tmp_path, PACK[packing](bytes(2**26)))
+    """16 MB of zeros in a few kilobytes: at most the limit is written, in small pieces."""
+    path = put(tmp_path, PACK[packing](bytes(2**24)))
     assert path.stat().st_size < 2**17
     tracemalloc.start()
     with pytest.raises(TooLarge, match="unpacks to more than 1048576 bytes"), unpacked(path, LIMIT):

@@ -12,10 +12,8 @@ from core.destinations.place import Place
 from core.exceptions import Invalid, Unavailable
 from tests.core.s3 import SECRET
 
-SERVER = [pytest.mark.process, pytest.mark.server]
 
-
-@pytest.fixture(params=["folder", pytest.param("bucket", marks=SERVER)])
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.stack)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "folder":
         return LocalFolder(tmp_path, ("new", "inner"))
@@ -41,18 +39,12 @@ def test_a_file_is_there_whole_or_not_at_all(place: Place) -> None:
         fail(place, "part-1")
     assert place.names() == set()
     write(place, "part-1", b"old")
-    write(place, "part-1", b"whole")
+    write(pickle.loads(pickle.dumps(place)), "part-1", b"whole")  # as a worker gets it
     assert place.names() == {"part-1"}
     with place.opened("part-1") as file:
         assert file.read() == b"whole"
     with pytest.raises(FileNotFoundError), place.opened("none"):
         pass
-
-
-def test_a_worker_gets_the_place(place: Place) -> None:
-    place.names()
-    write(pickle.loads(pickle.dumps(place)), "part-1", b"whole")
-    assert place.names() == {"part-1"}
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
@@ -62,19 +54,19 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     (outside / "mine").write_text("kept")
     (root / "link").symlink_to(outside)
     for below in (("link",), ("link", "new")):
-        with pytest.raises(Invalid, match=r"root/link: is a symbolic link or no folder"):
+        with pytest.raises(Invalid, match="root/link"):
             write(LocalFolder(root, below), "part-1", b"x")
     (root / "mine").symlink_to(outside / "mine")
     place = LocalFolder(root)
-    with pytest.raises(Invalid, match=r"root/mine: is a symbolic link"), place.opened("mine"):
+    with pytest.raises(Invalid, match="root/mine"), place.opened("mine"):
         pass
     write(place, "mine", b"replaced")  # the link itself
     assert (outside / "mine").read_text() == "kept"
     (root / "_delta_log").symlink_to(outside)
-    with pytest.raises(Invalid, match=r"_delta_log: is a symbolic link"):
+    with pytest.raises(Invalid, match="_delta_log"):
         place.table()
     os.mkfifo(root / "pipe")
-    with pytest.raises(Invalid, match="is not a plain file"), place.opened("pipe"):
+    with pytest.raises(Invalid, match="pipe"), place.opened("pipe"):
         pass
 
 
@@ -85,8 +77,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert LocalFolder(tmp_path).names() == {".other"}
 
 
-@pytest.mark.process
-@pytest.mark.server
+@pytest.mark.stack
 def test_a_bucket_that_refuses_or_is_away_is_named(keys: Keys) -> None:
     with pytest.raises(Invalid, match=r"s3://none/a: the bucket refuses"):
         write(BucketFolder("none", "a", keys), "part-1", b"x")

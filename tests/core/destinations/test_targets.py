@@ -40,13 +40,6 @@ def rows_of(place: LocalFolder | BucketFolder) -> list[int]:
     return sorted(table.to_pyarrow_table()["key"].to_pylist())
 
 
-def test_a_part_has_a_name_of_its_own() -> None:
-    names = [part_name(run, number) for run in ("a", "b") for number in (0, 1, 100_000)]
-    assert len(set(names)) == 6
-    assert part_name("a", 1) == names[1]
-    assert names[1].startswith("part-00001-")
-
-
 @pytest.mark.parametrize("make", [ParquetFolder, DeltaTable])
 def test_parts_are_added_once(
     make: Callable[[LocalFolder], ParquetFolder | DeltaTable], tmp_path: Path
@@ -79,9 +72,9 @@ def test_a_folder_says_what_it_has(tmp_path: Path) -> None:
     assert target.end(PARTS)
     success = json.loads((tmp_path / SUCCESS).read_text())
     assert success == {"rows": 12, "parts": dict.fromkeys(PARTS, 4)}
-    with pytest.raises(Conflict, match="with other files: give an empty folder, or the same files"):
+    with pytest.raises(Conflict, match="other files"):
         target.begin(ABOUT | {"files": []}, SCHEMA)
-    with pytest.raises(Conflict, match="holds the predictions of another run"):
+    with pytest.raises(Conflict, match="another run"):
         target.check_free()
 
 
@@ -92,7 +85,7 @@ def test_other_files_are_left_alone(
     (tmp_path / "mine.txt").write_text("kept")
     target = make(LocalFolder(tmp_path))
     for check in (target.check_free, lambda: target.begin(ABOUT, SCHEMA)):
-        with pytest.raises(Conflict, match=r"has other files \(mine.txt, …\)"):
+        with pytest.raises(Conflict, match=r"mine\.txt"):
             check()
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -112,15 +105,14 @@ def test_runs_append_to_a_table_of_the_same_columns_and_owner(tmp_path: Path) ->
         DeltaTable(place, "ben").check_free,
         lambda: DeltaTable(place, "ben").begin({}, SCHEMA),
     ):
-        with pytest.raises(Conflict, match="was not made by 'ben': give another folder"):
+        with pytest.raises(Conflict, match="ben"):
             check()
     other = pa.schema({"key": pa.string(), "mean": pa.float64()})
-    with pytest.raises(Conflict, match=r"has other columns \(key, mean, probability\)"):
+    with pytest.raises(Conflict, match="key, mean, probability"):
         first.begin(ABOUT, other)
 
 
-@pytest.mark.process
-@pytest.mark.server
+@pytest.mark.stack
 def test_workers_at_a_time_add_a_part_once(keys: Keys) -> None:
     """Each of eight transactions is tried by two workers, in a bucket."""
     place = BucketFolder("lake", "together", keys)

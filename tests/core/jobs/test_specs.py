@@ -10,21 +10,17 @@ from core.jobs.specs import EvaluateSpec, TrainSpec
 TRAIN: dict[str, Any] = {
     "model": "concrete",
     "dataset": "ds_1",
-    "config": {
-        "target": "y",
-        "method": {"kind": "bbb", "prior": {"kind": "scale_mixture", "pi": 0.25}},
-        "training": {"split": {"time": "t"}},
-        "pruning": [0.5],
-    },
-    "alias": "champion",
+    "config": {"target": "y", "method": {"kind": "bbb"}, "pruning": [0.5]},
     "metadata": {"team": ["a", 1, None]},
 }
+EVALUATE = {"model": "concrete", "dataset": "ds_1", "version": 1}
 
 
 def test_a_spec_survives_json() -> None:
     spec = TrainSpec.model_validate(TRAIN)
     assert TrainSpec.model_validate_json(spec.model_dump_json()) == spec
     assert spec.config.pruning == (0.5,)
+    assert EvaluateSpec.model_validate(EVALUATE).prune == 0.0
 
 
 @pytest.mark.parametrize(
@@ -37,7 +33,6 @@ def test_a_spec_survives_json() -> None:
         ({"metadata": {"x": "a" * 20_000}}, ("metadata",)),
         ({"metadata": {"x": 2**70}}, ("metadata",)),
         ({"metadata": {"x": "\ud800"}}, ("metadata",)),
-        ({"dataset": ""}, ("dataset",)),
     ],
 )
 def test_a_wrong_spec_is_refused_by_place(
@@ -50,7 +45,5 @@ def test_a_wrong_spec_is_refused_by_place(
 
 @pytest.mark.parametrize("change", [{"version": 0}, {"prune": 1.0}, {"prune": float("nan")}])
 def test_an_evaluation_has_ranges(change: dict[str, Any]) -> None:
-    good = {"model": "concrete", "dataset": "ds_1", "version": 1}
-    assert EvaluateSpec.model_validate(good).prune == 0.0
     with pytest.raises(ValidationError):
-        EvaluateSpec.model_validate(good | change)
+        EvaluateSpec.model_validate(EVALUATE | change)

@@ -1,9 +1,7 @@
 """Owners take turns: which job is claimed next, on both databases, and what the places promise."""
 
 import random
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,8 +9,8 @@ from core.access.callers import Caller, View
 from core.database.database import Database
 from core.jobs.claims import Claims
 from core.jobs.jobs import Claim, Job, Jobs, JobStatus, TrainSpec
-
-LEASE = 60.0
+from tests.core.jobs.claiming import LEASE
+from tests.core.together import at_once
 
 Submit = Callable[..., list[str]]
 
@@ -48,15 +46,6 @@ def in_order(found: Sequence[Job]) -> list[str]:
     return [places[place] for place in sorted(places)]
 
 
-def test_the_first_job_of_an_owner_is_second_after_three_hundred_of_another(
-    jobs: Jobs, submit: Submit
-) -> None:
-    many, (one,) = submit("ada", 300), submit("ben")
-    assert jobs.get(one).queue_position == 2
-    assert jobs.get(many[1]).queue_position == 3
-    assert claimed(jobs, 3) == [many[0], one, many[1]]
-
-
 def test_owners_take_turns_and_the_places_said_so(jobs: Jobs, submit: Submit) -> None:
     a, b, c = submit("ada", 5), submit("ben", 2), submit("cy", 3)
     promised = in_order(jobs.list(limit=100).data)
@@ -76,34 +65,14 @@ def test_whoever_comes_back_does_not_get_the_turns_that_were_not_taken(
     assert claimed(jobs, 5) == [a[0], b[2], a[1], b[3], a[2]]
 
 
-def test_workers_are_shared_although_one_owner_has_long_jobs(jobs: Jobs, submit: Submit) -> None:
-    """Of four workers: long jobs of one owner do not fill them while another's short ones wait."""
-    long, short = submit("ada", 8), submit("ben", 8)
-    running = [jobs.claim_next("worker", LEASE) for _ in range(4)]
-    for _ in range(3):
-        for claim in running:
-            if claim is not None and claim.job_id in short:
-                jobs.finish(claim, JobStatus.SUCCEEDED)
-                running[running.index(claim)] = jobs.claim_next("worker", LEASE)
-    taken = [claim.job_id for claim in running if claim is not None]
-    assert sorted(taken) == sorted([*long[:2], *short[6:8]])
-
-
-def test_an_owner_alone_gets_every_worker_in_the_order_of_the_queue(
-    jobs: Jobs, submit: Submit
-) -> None:
-    a = submit("ada", 4)
-    assert claimed(jobs, 4, end=False) == a
-    assert jobs.claim_next("worker", LEASE) is None
-
-
 def test_whoever_has_fewer_running_jobs_is_next(jobs: Jobs, submit: Submit) -> None:
     a = submit("ada", 5)
-    assert claimed(jobs, 3, end=False) == a[:3]
+    assert claimed(jobs, 3, end=False) == a[:3], "alone, an owner gets every worker"
     b = submit("ben", 4)
     promised = in_order(jobs.list(limit=100).data)
     assert promised == [b[0], b[1], b[2], a[3], b[3], a[4]]
     assert claimed(jobs, 6, end=False) == promised
+    assert jobs.claim_next("worker", LEASE) is None
 
 
 def test_parts_take_turns_and_count_as_their_job(jobs: Jobs, submit: Submit, batch: Job) -> None:
@@ -118,14 +87,7 @@ def test_workers_that_are_woken_at_once_get_one_job_each(
     database: Database, submit: Submit
 ) -> None:
     ids = [*submit("ada", 5), *submit("ben", 3)]
-    barrier = threading.Barrier(10)
-
-    def claim(number: int) -> Claim | None:
-        barrier.wait()
-        return Claims(database).claim_next(f"worker {number}", LEASE)
-
-    with ThreadPoolExecutor(10) as pool:
-        claims = list(pool.map(claim, range(10)))
+    claims = at_once(lambda i: Claims(database).claim_next(f"worker {i}", LEASE), 10)
     assert sorted(claim.job_id for claim in claims if claim is not None) == sorted(ids)
 
 

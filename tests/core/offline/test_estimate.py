@@ -54,9 +54,3 @@ def test_a_measurement_takes_a_part_of_a_second(
 def test_bytes_are_those_of_values_without_the_footer(monkeypatch: pytest.MonkeyPatch) -> None:
     cost = measure(Worker(monkeypatch, 1e-5).predict, 10**5)
     assert 53 / 8 < cost.bytes / cost.rows < 9  # random float64 have 53 random bits
-
-
-def test_what_needs_all_rows_is_measured_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = Worker(monkeypatch, 1e-5)
-    assert measure(worker.predict, 300, together=True).rows == 300
-    assert worker.asked == [300]

@@ -1,6 +1,5 @@
 """The order of a version's labels, and what they adapt, on both databases."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,15 +8,16 @@ import torch
 
 from core.clock import now
 from core.database.database import Database
-from core.database.schema import FeedbackRow, ModelRow, PredictionRow, VersionRow
+from core.database.schema import FeedbackRow, ModelRow, PredictionRow
 from core.predictions.adaptation import describe, labels_of
 from core.predictions.feedback import Feedback
-from models.evaluation.adaptive import MAX_LABELS, Reference, adapt
+from models.evaluation.adaptive import Reference, adapt
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, PerRowScores
+from tests.core.predictions.conftest import NAMES, version_row
+from tests.core.together import at_once
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 REFERENCE = Reference(np.linspace(0.01, 3, 200), np.ones(200))
-NAMES = ("log_likelihood", "squared_error", "mae", "crps", "epistemic_share", "pit", "uncertainty")
 
 
 @pytest.fixture
@@ -26,8 +26,7 @@ def feedback(database: Database) -> Feedback:
     with database.begin() as session:
         session.add(ModelRow(name="square", last_version=1))
         session.flush()
-        about = {"description": {}, "dataset": "ds_1", "job": "job_1", "artifact_key": "models/1"}
-        session.add(VersionRow(model="square", version=1, created_at=NOON, **about))
+        session.add(version_row(1))
         session.flush()
         of = {"model": "square", "version": 1, "options": {}, "rows": 2, "inputs": b""}
         for i in range(10):
@@ -71,18 +70,8 @@ def test_labels_are_in_the_order_of_their_predictions(
     assert list(metrics["adapted_level"].values()) == levels
 
 
-def test_corrected_labels_replace_the_first_ones(feedback: Feedback) -> None:
-    for number, value in ((0, 9.0), (1, 1.0), (0, 0.25)):
-        send(feedback, number, value)
-    assert in_order(feedback) == (0.25, 1.0)
-
-
 def test_replicas_that_add_at_once_lose_no_label(feedback: Feedback) -> None:
-    threads = [threading.Thread(target=send, args=(feedback, i, float(i))) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda i: send(feedback, i, float(i)), 8)
     assert in_order(feedback) == tuple(map(float, range(8)))
 
 
@@ -92,14 +81,6 @@ def test_rows_without_a_stored_prediction_were_predicted_when_they_came(
     feedback.add("square", 1, scores(7.0), None, REFERENCE)
     send(feedback, 3)
     assert in_order(feedback) == (3.0, 3.5, 7.0)
-
-
-def test_a_version_without_labels_has_no_scores(feedback: Feedback) -> None:
-    assert in_order(feedback) == ()
-    feedback.add("square", 1, scores(1.0) | {CONFORMAL_SCORE: torch.tensor([np.inf])})
-    assert in_order(feedback) == (np.inf,)
-    assert feedback.labels("square", 1).known == (0,)
-    assert "adapted_level" not in feedback.rolling("square", 1).metrics
 
 
 def test_scores_of_the_first_release_stand_beside_new_ones(feedback: Feedback) -> None:
@@ -141,8 +122,3 @@ def test_coverage_is_restored_with_labels_that_come_late() -> None:
     assert np.mean(found < 1.645) < 0.65
     assert told["adaptive_coverage"]["0.9"] == pytest.approx(0.9, abs=0.04)
     assert told["adapted_level"]["0.9"] > 0.9
-
-
-def test_only_the_newest_labels_count() -> None:
-    rows = [row(i, i, i, float(i)) for i in range(MAX_LABELS + 5)]
-    assert labels_of(rows).scores[0] == 5.0

@@ -30,16 +30,16 @@ def classes(rows: int, bias: float, seed: int = 0) -> PerRowScores:
 
 
 def test_the_test_changes_only_after_every_hundred_labels() -> None:
-    every = numbers(3000, 0.85)
+    every = numbers(1750, 0.85)
     looks = []
-    for labels in range(1000, 3001):
+    for labels in range(1000, 1751):
         window = {name: values[labels - 1000 : labels] for name, values in every.items()}
         looks.append(check_window(window, labels, 1000, [HELD_OUT]))
     tests = [look["coverage"] for look in looks]
     assert all(look["rows"] == 900 for look in looks)
     changed = [i + 1000 for i in range(1, len(tests)) if tests[i] != tests[i - 1]]
-    assert set(changed) <= set(range(1100, 3001, 100))
-    at = 1700
+    assert set(changed) <= set(range(1100, 1751, 100))
+    at = 1600
     inside = every["coverage_0.9"][at - 900 : at].sum().item()
     assert looks[at - 1000 + 57]["coverage"]["0.9"]["inside"] == inside
 
@@ -50,21 +50,16 @@ def test_the_first_window_is_tested_while_it_grows() -> None:
     assert check_window(scores, 250, 1000, [HELD_OUT])["rows"] == 200
 
 
-@pytest.mark.parametrize(
-    ("window", "rate"), [(100, 1e-4), (1000, 1e-4), (10_000, 1e-5), (100_000, 1e-6)]
-)
-def test_the_tests_of_a_window_share_its_rate(window: int, rate: float) -> None:
-    assert alarm_p_value(window) == pytest.approx(rate)
+def test_the_tests_of_a_window_share_its_rate() -> None:
+    rates = {100: 1e-4, 1000: 1e-4, 10_000: 1e-5, 100_000: 1e-6}
+    assert {window: alarm_p_value(window) for window in rates} == pytest.approx(rates)
 
 
 def test_as_few_rows_inside_as_chance_does_not_allow_raise_an_alarm() -> None:
     for share, expected in ((0.9, "as expected"), (0.7, "lower than chance allows")):
         check = check_window(numbers(1000, share), 1000, 1000, [HELD_OUT])
         test = check["coverage"]["0.9"]
-        table = [
-            [test["inside"], 900 - test["inside"]],
-            [181, 19],
-        ]
+        table = [[test["inside"], 900 - test["inside"]], [181, 19]]
         p_value = stats.fisher_exact(table, alternative="less").pvalue
         assert test["p_value"] == pytest.approx(p_value, rel=1e-8)
         assert verdict(check) == expected
@@ -101,14 +96,6 @@ def test_classes_are_compared_with_held_out_rows_of_equal_confidence() -> None:
     for bias in (-0.05, 0.3):  # under- and overconfident beside the held-out rows
         other = check_window(classes(1000, bias), 1000, 1000, [held_out])
         assert verdict(other) == "other than chance allows"
-
-
-def test_rows_that_are_harder_to_classify_raise_no_alarm_if_the_confidence_says_so() -> None:
-    held_out = summarise(classes(4000, 0.0, seed=1))
-    scores = classes(8000, 0.0)
-    hard = scores["confidence"] < 0.6
-    window = {name: values[hard][:1000] for name, values in scores.items()}
-    assert verdict(check_window(window, 1000, 1000, [held_out])) == "as expected"
 
 
 def test_classes_of_an_older_release_are_compared_by_their_accuracy() -> None:

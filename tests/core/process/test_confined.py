@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 from typing import Any
 
 import psutil
@@ -11,6 +10,7 @@ import pytest
 
 from core.exceptions import Invalid, NotParseable, TooLarge
 from core.process.confined import Limits, run
+from tests.waiting import wait_until
 
 HERE = f"{__name__}:child"
 SMALL = Limits(memory_bytes=2**28, output_bytes=2**20, cpu_seconds=1)
@@ -21,6 +21,7 @@ def child(file: Any, what: str) -> dict[str, Any]:
     match what:
         case "writes":
             file.write(b"some bytes")
+            return dict(os.environ)
         case "allocates":
             bytearray(2**29)
         case "fills":
@@ -33,17 +34,14 @@ def child(file: Any, what: str) -> dict[str, Any]:
             os.kill(os.getpid(), signal.Signals[what])
         case "refuses":
             raise Invalid([("/columns/a", "is wrong")])
-        case "environment":
-            return dict(os.environ)
-    return {"done": what}
+    return {}
 
 
-pytestmark = pytest.mark.process
-
-
-def test_what_it_returns_and_writes_comes_back() -> None:
+def test_what_it_returns_and_writes_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREDENCE_SECRET", "x")
     outcome = run(HERE, {"what": "writes"}, SMALL, "it")
-    assert outcome.answer == {"done": "writes"}
+    assert "PATH" in outcome.answer
+    assert "CREDENCE_SECRET" not in outcome.answer
     assert bytes(outcome.output) == b"some bytes"
 
 
@@ -58,7 +56,7 @@ def test_what_it_raises_is_raised_here() -> None:
         ("allocates", "the book takes more than 268435456 bytes of memory"),
         ("fills", "or gives more than 1048576 bytes"),
         ("SIGABRT", "more than 268435456 bytes"),
-        ("computes", "takes more than 1 seconds"),
+        pytest.param("computes", "takes more than 1 seconds", marks=pytest.mark.stack),
     ],
 )
 def test_limits_are_refusals(what: str, message: str) -> None:
@@ -67,28 +65,20 @@ def test_limits_are_refusals(what: str, message: str) -> None:
 
 
 def test_a_crash_is_a_damaged_file() -> None:
-    with pytest.raises(NotParseable, match="the book is damaged"):
+    with pytest.raises(NotParseable, match="the book"):
         run(HERE, {"what": "SIGSEGV"}, SMALL, "the book")
 
 
-def test_it_has_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREDENCE_SECRET", "x")
-    answer = run(HERE, {"what": "environment"}, SMALL, "it").answer
-    assert not [name for name in answer if name.startswith("CREDENCE")]
-
-
+@pytest.mark.stack
 def test_it_ends_with_its_parent() -> None:
     """A parent that is killed leaves no child behind."""
     code = (
-        f"from {__name__} import *; run(HERE, {{'what': 'computes'}}, Limits(2**28, 1, 60), 'it')"
+        f"from {__name__} import *; run(HERE, {{'what': 'computes'}}, Limits(2**28, 1, 600), 'it')"
     )
     parent = psutil.Popen([sys.executable, "-c", code])
-    children: list[psutil.Process] = []
-    deadline = time.monotonic() + 30
-    while not children and time.monotonic() < deadline:
-        children = parent.children()
+    wait_until(parent.children)
+    children = parent.children()
     parent.kill()
     parent.wait()
-    _, alive = psutil.wait_procs(children, timeout=30)
-    assert children
+    _, alive = psutil.wait_procs(children, timeout=120)
     assert not alive

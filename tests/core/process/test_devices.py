@@ -9,13 +9,8 @@ from core.settings import Settings
 
 def test_the_job_decides_then_the_operator() -> None:
     settings = Settings(device="cpu")
-    assert service_device(settings) == "cpu"
-    assert job_device("auto", settings) == "cpu"
-    assert job_device("cpu", Settings()) == "cpu"
-
-
-def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match=r"CREDENCE_DEVICE=cuda:77: this machine has cpu"):
+    assert (service_device(settings), job_device("auto", settings)) == ("cpu", "cpu")
+    with pytest.raises(InvalidSetting, match=r"CREDENCE_DEVICE=cuda:77"):
         service_device(Settings(device="cuda:77"))
-    with pytest.raises(Invalid, match=r"no device 'cuda:77'; it has cpu"):
+    with pytest.raises(Invalid, match=r"cuda:77"):
         job_device("cuda:77", Settings())

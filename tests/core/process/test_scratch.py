@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from core.process.scratch import Scratch
+
+pytestmark = pytest.mark.stack
 
 OTHER = """
 import sys

@@ -6,31 +6,23 @@ from typing import Any
 import pytest
 
 from core.access.audit import Audit
-from core.access.callers import Caller, Quota, View
+from core.access.callers import Quota
 from core.database.database import Database
 from core.exceptions import NotFound, NotOwner, QuotaExceeded
 from core.registry.registry import Registry, import_prefix
 from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
+from tests.core.conftest import owner
 
 SIZE = 2**40  # more than 32 bits
-
-
-@pytest.fixture
-def artifact(tmp_path: Path) -> Path:
-    folder = tmp_path / "artifact"
-    folder.mkdir()
-    (folder / "model.json").write_text("{}")
-    return folder
 
 
 def description(**origin: Any) -> dict[str, Any]:
     return {"imported": {"origin": origin or None, "bytes": SIZE}}
 
 
-def registry_of(database: Database, store: ArtifactStore, owner: str, times: int = 9) -> Registry:
-    caller = Caller(View(owner, sees_all=False), actor=owner, quota=Quota(times * SIZE))
-    return Registry(database, store, caller)
+def registry_of(database: Database, store: ArtifactStore, name: str, times: int = 9) -> Registry:
+    return Registry(database, store, owner(name, quota=Quota(times * SIZE)))
 
 
 def test_a_version_is_its_importers_and_tells_its_origin(
@@ -55,7 +47,7 @@ def test_its_bytes_count_until_it_is_deleted(
     ours = registry_of(database, store, "we", times=2)
     for name in ("a", "b"):
         ours.add(name, artifact, description())
-    with pytest.raises(QuotaExceeded, match="imported versions"):
+    with pytest.raises(QuotaExceeded, match="imported"):
         ours.add("a", artifact, description())
     assert len(store.children("models/a")) == 1, "nothing stays of what was refused"
     ours.delete_model("b")

@@ -20,11 +20,11 @@ def description(metrics: Json) -> Json:
     }
 
 
-@pytest.mark.parametrize(("right", "rows"), [(15, 15), (0, 15), (14, 15), (1, 1), (940, 1000)])
-def test_a_share_is_as_uncertain_as_scipy_says(right: int, rows: int) -> None:
+def test_a_share_is_as_uncertain_as_scipy_says() -> None:
     """1.96 and the quantile 1.959964 differ by less than 1e-5 of an interval."""
-    wanted = stats.binomtest(right, rows).proportion_ci(method="wilson")
-    assert wilson_interval(right / rows, rows) == pytest.approx(wanted, abs=1e-5)
+    for right, rows in ((15, 15), (0, 15), (14, 15), (1, 1), (940, 1000)):
+        wanted = stats.binomtest(right, rows).proportion_ci(method="wilson")
+        assert wilson_interval(right / rows, rows) == pytest.approx(wanted, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -34,17 +34,10 @@ def test_a_share_is_as_uncertain_as_scipy_says(right: int, rows: int) -> None:
         ({"rows": 15, "coverage": {"0.9": 1.0}}, "between 79.6 and 100.0 %"),
         (
             {"rows": 90, "coverage": {"0.9": 1.0}, "origins": 15, "independent_errors": 15.0},
-            "of 90 steps of 15 forecasts of the held-out end, which count as 15 independent ones",
+            "15 independent ones",
         ),
     ],
 )
 def test_a_few_rows_that_were_all_right_are_no_certainty(metrics: Json, told: str) -> None:
     target = {"name": "y", "role": "target", "missing": 0, "min": None, "levels": None}
     assert told in " ".join(find_limits(description(metrics), {"columns": [target]}))
-
-
-def test_every_rare_class_is_told_the_rarest_first() -> None:
-    levels = [*((f"c{i}", 100) for i in range(60)), ("few", 3), ("unseen", 0)]
-    target = {"name": "y", "role": "target", "missing": 0, "min": None, "levels": levels}
-    limits = find_limits(description({}), {"columns": [target]})
-    assert "classes with fewer than 20 rows to learn from: unseen (0), few (3)" in limits

@@ -1,22 +1,20 @@
 """Versions: published whole or not at all, numbered once, with aliases that move."""
 
 import copy
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, update
-from sqlalchemy.exc import StatementError
 
 from core.database.database import Database
-from core.database.schema import ModelRow
 from core.exceptions import Conflict, Invalid, LostClaim, NotFound
 from core.jobs.jobs import Claim, Jobs
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Registry, Version
 from core.storage import ArtifactStore
+from tests.core.jobs.claiming import claimed
+from tests.core.together import at_once
 
 DESCRIPTION = {"task": "regression", "metrics": {"rmse": 1.5, "coverage": {"0.9": 0.91}}}
 
@@ -36,10 +34,7 @@ def claim(jobs: Jobs, spec: TrainSpec) -> Callable[[], Claim]:
     """Each call gives the claim on a new job."""
 
     def make() -> Claim:
-        job = jobs.create(spec)
-        claim = jobs.claim(job.id, "worker-1", 60)
-        assert claim is not None
-        return claim
+        return claimed(jobs, jobs.create(spec).id)
 
     return make
 
@@ -82,32 +77,25 @@ def test_a_version_is_found_by_number_alias_or_as_the_newest(
 
 
 @pytest.mark.parametrize(
-    ("model", "version", "message"),
+    ("model", "version"),
     [
-        ("cube", None, "there is no model 'cube'"),
-        ("cube", 1, "there is no model 'cube'"),
-        ("square", 2, "there is no version 'square/2'"),
-        ("square", 0, "there is no version 'square/0'"),
-        ("square", -1, "there is no version 'square/-1'"),
-        ("square", 10**30, "there is no version"),
-        ("square", "9" * 10, "there is no version"),
-        ("square", "challenger", "there is no version 'square/challenger'"),
-        ("square", "²", "there is no version"),
-        ("square", "\x00", "there is no version"),
-        ("square", "\ud800", "there is no version"),
-        ("\x00", None, "there is no model"),
-        ("../square", None, "there is no model"),
+        ("cube", None),
+        ("square", 2),
+        ("square", -1),
+        ("square", 10**30),
+        ("square", "challenger"),
+        ("square", "²"),
+        ("square", "\x00"),
+        ("square", "\ud800"),
+        ("\x00", None),
+        ("../square", None),
     ],
 )
 def test_what_does_not_exist_is_not_found(
-    registry: Registry,
-    publish: Callable[..., Version],
-    model: str,
-    version: int | str | None,
-    message: str,
+    registry: Registry, publish: Callable[..., Version], model: str, version: int | str | None
 ) -> None:
     publish()
-    with pytest.raises(NotFound, match=message):
+    with pytest.raises(NotFound):
         registry.get(model, version)
 
 
@@ -121,8 +109,7 @@ def test_a_stale_claim_publishes_nothing(
     """The worker was thought lost while it trained; another one has the job now."""
     stale = claim()
     jobs.reap(jobs.pulses(), max_attempts=3)
-    fresh = jobs.claim(stale.job_id, "worker-2", 60)
-    assert fresh is not None
+    fresh = claimed(jobs, stale.job_id, "worker-2")
     with pytest.raises(LostClaim):
         registry.publish(stale, "square", directory, DESCRIPTION, "ds_1", "champion")
     assert artifacts(store) == []
@@ -139,7 +126,7 @@ def test_a_cancelled_job_publishes_nothing(
 ) -> None:
     mine = claim()
     jobs.cancel(mine.job_id)
-    with pytest.raises(LostClaim, match="was cancelled before its model was published"):
+    with pytest.raises(LostClaim, match="cancelled"):
         registry.publish(mine, "square", directory, DESCRIPTION, "ds_1", "champion")
     assert jobs.get(mine.job_id).status == "cancelled"
     assert artifacts(store) == []
@@ -178,27 +165,10 @@ def test_a_crash_between_files_and_row_leaves_no_version(
     assert artifacts(store) == [f"models/square/{first.job_id}-1"]
     assert registry.list().data == []
     jobs.reap(jobs.pulses(), max_attempts=3)
-    second = jobs.claim(first.job_id, "worker-2", 60)
-    assert second is not None
+    second = claimed(jobs, first.job_id, "worker-2")
     version = registry.publish(second, "square", directory, DESCRIPTION, "ds_1", "champion")
     assert version.version == 1
     assert artifacts(store) == [f"models/square/{first.job_id}-2"]  # the leftover is gone
-
-
-def test_what_a_failing_transaction_leaves_is_the_next_ones_to_remove(
-    registry: Registry,
-    jobs: Jobs,
-    claim: Callable[[], Claim],
-    directory: Path,
-    store: ArtifactStore,
-) -> None:
-    mine = claim()
-    with pytest.raises((TypeError, StatementError)):
-        registry.publish(mine, "square", directory, {"task": object()}, "ds_1")
-    assert jobs.get(mine.job_id).status == "running"
-    left = artifacts(store)
-    assert registry.publish(mine, "square", directory, DESCRIPTION, "ds_1").version == 1
-    assert artifacts(store) == left, "one, that the second publication has replaced"
 
 
 def test_numbers_are_never_used_again(
@@ -207,11 +177,15 @@ def test_numbers_are_never_used_again(
     publish()
     registry.delete_version("square", publish().version)
     assert publish().version == 3
+    publish("cube", alias="champion")
+    registry.set_alias("square", "champion", 3)
     registry.delete_model("square")
     assert artifacts(store) == []
-    assert registry.list().data == []
-    with pytest.raises(NotFound):
-        registry.versions("square")
+    assert [version.model for version in registry.list().data] == ["cube"]
+    assert registry.get("cube", "champion").version == 1
+    for gone in (registry.versions, registry.delete_model):
+        with pytest.raises(NotFound):
+            gone("square")
     assert publish().version == 4
 
 
@@ -219,21 +193,13 @@ def test_versions_published_at_once_get_different_numbers(
     registry: Registry, claim: Callable[[], Claim], directory: Path
 ) -> None:
     claims = [claim() for _ in range(6)]
-    start = threading.Barrier(6)
-    numbers: list[int] = []
 
-    def publish(mine: Claim) -> None:
-        start.wait()
-        version = registry.publish(mine, "square", directory, DESCRIPTION, "ds_1", "newest")
-        numbers.append(version.version)
+    def publish(index: int) -> int:
+        mine = claims[index]
+        return registry.publish(mine, "square", directory, DESCRIPTION, "ds_1", "new").version
 
-    threads = [threading.Thread(target=publish, args=(mine,)) for mine in claims]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
-    assert registry.get("square", "newest").version == 6
+    assert sorted(at_once(publish, 6)) == [1, 2, 3, 4, 5, 6]
+    assert registry.get("square", "new").version == 6
 
 
 def test_an_alias_moves(registry: Registry, publish: Callable[..., Version]) -> None:
@@ -246,25 +212,17 @@ def test_an_alias_moves(registry: Registry, publish: Callable[..., Version]) -> 
     assert registry.get("square", "champion").version == 3
 
 
-@pytest.mark.parametrize("alias", ["3", "007", "", "Champion", "a b", "a" * 64, "-a", "a\n", "é"])
-def test_an_alias_that_could_be_misread_is_refused(
-    registry: Registry, publish: Callable[..., Version], alias: str
-) -> None:
-    publish()
-    with pytest.raises(Invalid) as refused:
-        registry.set_alias("square", alias, 1)
-    assert refused.value.errors[0][0] == "alias"
-
-
-def test_aliases_point_at_versions_that_exist(
+def test_an_alias_could_not_be_misread_and_points_at_a_version_that_exists(
     registry: Registry, publish: Callable[..., Version]
 ) -> None:
     publish()
-    with pytest.raises(NotFound, match="square/2"):
+    for alias in ("3", "007", "", "Champion", "a b", "a" * 64, "-a", "a\n", "é"):
+        with pytest.raises(Invalid) as refused:
+            registry.set_alias("square", alias, 1)
+        assert refused.value.errors[0][0] == "alias"
+    with pytest.raises(NotFound):
         registry.set_alias("square", "champion", 2)
-    with pytest.raises(NotFound, match="cube"):
-        registry.set_alias("cube", "champion", 1)
-    with pytest.raises(NotFound, match="square/champion"):
+    with pytest.raises(NotFound):
         registry.delete_alias("square", "champion")
 
 
@@ -282,18 +240,6 @@ def test_a_version_with_an_alias_is_kept(
         registry.path(version)
 
 
-def test_deleting_a_model_takes_its_aliases_along(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    publish(alias="champion")
-    publish("cube", alias="champion")
-    registry.delete_model("square")
-    assert [version.model for version in registry.list().data] == ["cube"]
-    assert registry.get("cube", "champion").version == 1
-    with pytest.raises(NotFound):
-        registry.delete_model("square")
-
-
 def test_models_are_listed_by_their_newest_version(
     registry: Registry, publish: Callable[..., Version]
 ) -> None:
@@ -305,41 +251,3 @@ def test_models_are_listed_by_their_newest_version(
     assert [(v.model, v.version) for v in page.data] == [("c", 1)]
     assert page.next_cursor is None
     assert [v.version for v in registry.versions("a")] == [2, 1]
-
-
-def test_a_list_takes_as_many_queries_for_many_models_as_for_one(
-    database: Database, registry: Registry, publish: Callable[..., Version]
-) -> None:
-    def statements(work: Callable[[], object]) -> int:
-        seen: list[object] = []
-        event.listen(database.engine, "before_cursor_execute", lambda *_: seen.append(_))
-        work()
-        return len(seen)
-
-    publish("a", "champion")
-    few = statements(registry.list), statements(lambda: registry.versions("a"))
-    for model in ("b", "c", "a", "a", "d"):
-        publish(model, "newest")
-    registry.set_alias("a", "best", 3)
-    many = statements(registry.list), statements(lambda: registry.versions("a"))
-    assert many == few
-    assert {v.model: v.aliases for v in registry.list().data}["a"] == ("best", "newest")
-    assert [v.aliases for v in registry.versions("a")] == [("best", "newest"), (), ("champion",)]
-
-
-@pytest.mark.parametrize("model", ["Square", "", "a/b", "../a", "a" * 64])
-def test_a_model_has_a_name_that_fits_everywhere(
-    registry: Registry, publish: Callable[..., Version], model: str
-) -> None:
-    with pytest.raises(Invalid, match="use lower-case letters, digits"):
-        publish(model)
-
-
-def test_the_counter_does_not_go_back(
-    database: Database, registry: Registry, publish: Callable[..., Version]
-) -> None:
-    """The number comes from the model's row, not from the versions that happen to be left."""
-    publish()
-    with database.begin() as session:
-        session.execute(update(ModelRow).values(last_version=41))
-    assert publish().version == 42

@@ -1,8 +1,9 @@
 """SQLite, DuckDB, PostgreSQL and MariaDB run one SELECT, and nothing else."""
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,54 @@ from core.sources.secrets import FileSecret, ServerSecret
 from tests.core.mariadb import running_mariadb
 from tests.core.postgresql import running_postgresql
 
-pytestmark = pytest.mark.process  # DuckDB runs in a child, PostgreSQL as a server
+pytestmark = pytest.mark.stack  # children and servers
 
 Read = Callable[..., pa.Table]
+
+MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+TEXT, PATTERN = "hex(zeroblob(4000000))", "substr(hex(zeroblob(2000000)), 1, 3999998) || '1'"
+LIFTING = "SELECT set_config('statement_timeout', '0', false), pg_sleep(100) FROM t"
+QUARTERS = [0.25, 0.5, 0.75, 1.0, 1.25]
+NOONS = [datetime(2024, 1, day, 10, tzinfo=UTC) for day in range(2, 7)]
+REFUSED = {
+    "lite": [
+        "DELETE FROM t",
+        "SELECT 1; DROP TABLE t",
+        "ATTACH '/etc/passwd' AS x",
+        "PRAGMA writable_schema = 1",
+        "SELECT load_extension('x')",
+        "VACUUM INTO '/tmp/credence-stolen'",
+        "SELECT zeroblob(100000000)",
+        "SELECT a, a FROM t",
+        "SELECT a FROM t WHERE a > 99",
+        "",
+    ],
+    "duck": [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "COPY t TO '/tmp/credence-stolen'",
+        "ATTACH '/tmp/x.duckdb' AS x",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SELECT 1; SELECT 2",
+    ],
+    "postgres": [
+        "SELECT 1; DROP TABLE t",
+        "WITH gone AS (DELETE FROM t RETURNING a) SELECT * FROM gone",
+        "SELECT nextval('counter')",
+        "COPY t TO PROGRAM 'true'",
+        "COMMIT",
+    ],
+    "maria": [
+        "SELECT 1; DROP TABLE t",
+        "SELECT a FROM t INTO OUTFILE '/tmp/credence-stolen'",
+        "SELECT 1) AS x INTO OUTFILE '/tmp/credence-stolen' -- ",
+        "WITH x AS (SELECT 1 AS i) DELETE FROM t",
+        "COMMIT",
+        "SET SESSION TRANSACTION READ WRITE",
+        "KILL 1",
+    ],
+}
 
 
 def table_of(read: Callable[..., int], secret: Any, folder: Path) -> Read:
@@ -93,154 +139,61 @@ def maria(maria_port: int, tmp_path: Path) -> Read:
     return table_of(mysql.read, ServerSecret(kind="mysql", url=url), tmp_path)
 
 
-def test_mysql_gives_numbers_times_and_texts(maria: Read) -> None:
-    table = maria("SELECT * FROM t ORDER BY a DESC;")
-    types = [str(field.type) for field in table.schema]
-    assert types == ["int64", "double", "string", "timestamp[us]"]
-    assert table["n"].to_pylist() == [1.25, 1.0, 0.75, 0.5, 0.25]
-    assert table["s"][4].as_py() == "ś1"
-
-
 @pytest.mark.parametrize(
-    "query",
+    ("name", "query", "types", "expected"),
     [
-        "DELETE FROM t",
-        "DROP TABLE t",
-        "SELECT 1; DROP TABLE t",
-        "SELECT a FROM t INTO OUTFILE '/tmp/credence-stolen'",
-        "SELECT 1) AS x INTO OUTFILE '/tmp/credence-stolen' -- ",
-        "SELECT a INTO @x FROM t",
-        "WITH x AS (SELECT 1 AS i) DELETE FROM t",
-        "COMMIT",
-        "SET SESSION TRANSACTION READ WRITE",
-        "KILL 1",
-        "SELECT none FROM t",
-        "SELECT a, a FROM t",
-        "SELECT a FROM t WHERE a > 99",
+        ("lite", "*", "int64 string double string", {"d": ["0", "1", "2", "x", "x"]}),
+        ("duck", "a, c", "int64 decimal128(21,1)", {"c": [Decimal(3 * a) / 2 for a in range(5)]}),
+        ("postgres", "a, n, s, ok", "int64 double string bool", {"n": QUARTERS}),
+        ("postgres", "at", "timestamp[us,tz=UTC]", {"at": NOONS}),
+        ("maria", "*", "int64 double string timestamp[us]", {"n": QUARTERS}),
+        ("maria", "s", "string", {"s": [f"ś{i}" for i in range(1, 6)]}),
     ],
 )
-def test_mysql_refuses_anything_but_one_select(maria: Read, query: str) -> None:
+def test_values_and_types_come_from_the_database(
+    request: pytest.FixtureRequest, name: str, query: str, types: str, expected: dict[str, Any]
+) -> None:
+    table = request.getfixturevalue(name)(f"SELECT {query} FROM t ORDER BY a;")
+    assert [str(field.type).replace(" ", "") for field in table.schema] == types.split()
+    assert {column: table[column].to_pylist() for column in expected} == expected
+
+
+@pytest.mark.parametrize(("name", "query"), [(n, q) for n, some in REFUSED.items() for q in some])
+def test_anything_but_one_select_is_refused(
+    request: pytest.FixtureRequest, name: str, query: str
+) -> None:
+    read = request.getfixturevalue(name)
     with pytest.raises(Invalid, match="/source/query"):
-        maria(query)
-    assert maria("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
+        read(query)
+    assert read("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
     assert not Path("/tmp/credence-stolen").exists()
 
 
-def test_mysql_is_stopped_when_the_time_is_over(maria: Read) -> None:
-    with pytest.raises(CredenceError, match=r"CREDENCE_SOURCE_SECONDS|too long|any more"):
-        maria("SELECT sleep(2) FROM t", seconds=0.5)
-
-
-def test_sqlite_gives_types_by_the_values(lite: Read) -> None:
-    table = lite("SELECT * FROM t ORDER BY a")
-    assert [str(field.type) for field in table.schema] == ["int64", "string", "double", "string"]
-    assert table["b"].to_pylist() == [None, "s1", None, "s3", None]
-    assert table["d"].to_pylist() == ["0", "1", "2", "x", "x"]
-
-
 @pytest.mark.parametrize(
-    "query",
+    ("name", "query", "seconds"),
     [
-        "DELETE FROM t",
-        "SELECT 1; DROP TABLE t",
-        "ATTACH '/etc/passwd' AS x",
-        "PRAGMA writable_schema = 1",
-        "SELECT load_extension('x')",
-        "CREATE TEMP TABLE x AS SELECT 1",
-        "VACUUM INTO '/tmp/stolen.db'",
-        "SELECT zeroblob(100000000)",
-        "SELECT a FROM none",
-        "SELECT a, a FROM t",
-        "SELECT a FROM t WHERE a > 99",
-        "",
+        ("lite", f"{MANY} SELECT sum(i) FROM n", 0.3),
+        # A function that looks at no clock: its pattern differs at the last letter, after hours.
+        ("lite", f"SELECT instr({TEXT}, {PATTERN}) AS place", 1.9),
+        ("postgres", LIFTING, 0.6),
+        ("maria", "SELECT sleep(100) FROM t", 0.5),
     ],
 )
-def test_sqlite_refuses_anything_but_one_select(lite: Read, query: str) -> None:
-    with pytest.raises(Invalid, match="/source/query"):
-        lite(query)
-    assert lite("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
-
-
-def test_sqlite_is_stopped_when_the_time_is_over(lite: Read) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n"
-    with pytest.raises(TooLarge, match="CREDENCE_SOURCE_SECONDS"):
-        lite(endless, seconds=0.3)
-
-
-def test_sqlite_is_stopped_within_a_function_that_looks_at_no_clock(lite: Read) -> None:
-    """For a pattern that differs at its last letter the search takes hours."""
-    text, pattern = "hex(zeroblob(4000000))", "substr(hex(zeroblob(2000000)), 1, 3999998) || '1'"
-    with pytest.raises(TooLarge, match=r"takes more than 1 seconds|CREDENCE_SOURCE_SECONDS"):
-        lite(f"SELECT instr({text}, {pattern}) AS place", seconds=1.9)
+def test_a_query_is_stopped_when_its_time_is_over(
+    request: pytest.FixtureRequest, name: str, query: str, seconds: float
+) -> None:
+    with pytest.raises(CredenceError, match=r"CREDENCE_SOURCE_SECONDS|too long|seconds|any more"):
+        request.getfixturevalue(name)(query, seconds=seconds)
 
 
 def test_a_result_larger_than_the_limit_is_refused(lite: Read) -> None:
-    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
     with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES"):
-        lite(many, max_bytes=10**5)
-
-
-def test_duckdb_keeps_its_types(duck: Read) -> None:
-    assert duck("SELECT a, c FROM t ORDER BY a")["c"].to_pylist() == [0.0, 1.5, 3.0, 4.5, 6.0]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT * FROM read_text('/etc/passwd')",
-        "SELECT * FROM '/etc/passwd'",
-        "SELECT * FROM read_csv('https://example.org/a.csv')",
-        "COPY t TO '/tmp/stolen.csv'",
-        "ATTACH '/tmp/x.duckdb' AS x",
-        "INSTALL httpfs",
-        "SET enable_external_access = true",
-        "SELECT 1; SELECT 2",
-        "CREATE TABLE x AS SELECT 1",
-        "SELECT none FROM t",
-    ],
-)
-def test_duckdb_refuses_anything_but_one_select_of_its_own(duck: Read, query: str) -> None:
-    with pytest.raises(Invalid, match="/source/query"):
-        duck(query)
+        lite(f"{MANY} SELECT i FROM n", max_bytes=10**5)
 
 
 def test_duckdb_that_takes_too_much_is_ended(duck: Read) -> None:
     with pytest.raises(CredenceError, match=r"takes|memory|Memory|more than"):
         duck("SELECT random() AS r FROM range(1000000000)", max_bytes=10**6)
-
-
-def test_postgresql_gives_numbers_times_and_texts(postgres: Read) -> None:
-    table = postgres("SELECT * FROM t ORDER BY a;")
-    types = [str(field.type) for field in table.schema]
-    assert types == ["int64", "double", "string", "bool", "timestamp[us, tz=UTC]"]
-    assert table["n"].to_pylist() == [0.25, 0.5, 0.75, 1.0, 1.25]
-    assert table["at"][0].as_py().isoformat() == "2024-01-02T10:00:00+00:00"
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "DELETE FROM t",
-        "SELECT 1; DROP TABLE t",
-        "WITH gone AS (DELETE FROM t RETURNING a) SELECT * FROM gone",
-        "SELECT nextval('counter')",
-        "COPY t TO PROGRAM 'true'",
-        "COMMIT",
-        "SELECT none FROM t",
-    ],
-)
-def test_postgresql_refuses_anything_but_reading(postgres: Read, query: str) -> None:
-    with pytest.raises(Invalid, match="/source/query"):
-        postgres(query)
-    assert postgres("SELECT count(*) AS n FROM t")["n"].to_pylist() == [5]
-
-
-def test_postgresql_is_stopped_even_if_the_query_lifts_the_limit(postgres: Read) -> None:
-    lifting = "SELECT set_config('statement_timeout', '0', false), pg_sleep(1) FROM t"
-    before = threading.active_count()
-    with pytest.raises(CredenceError, match=r"CREDENCE_SOURCE_SECONDS|too long"):
-        postgres(lifting, seconds=0.6)
-    assert threading.active_count() <= before + 1
 
 
 def test_a_server_that_does_not_answer_shows_no_credential(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import struct
 import zlib
 from pathlib import Path
@@ -13,14 +14,13 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyroaring import BitMap
 
-from core.datasets.formats import parquet
-from core.exceptions import CredenceError, Invalid, NotParseable, TooLarge
+from core.exceptions import CredenceError, Invalid, NotParseable
 from core.sources.budget import Budget
 from core.sources.files import Fetched, fetch
 from core.sources.rules import read_rules
 from core.sources.source import UriSource
 
-pytestmark = pytest.mark.process  # DuckDB runs in a child
+pytestmark = pytest.mark.stack  # each starts DuckDB or a reader in a child
 
 TABLE = pa.table({"x": [1.0, 2.0, 3.0], "g": ["u", "v", "u"]})
 
@@ -43,30 +43,15 @@ def read(lake: Path, path: str, max_bytes: int = 10**7, format_: str | None = No
 def test_parquet_files_are_joined_with_the_names_of_their_folders(lake: Path) -> None:
     for year in (2023, 2024):
         (lake / f"year={year}").mkdir()
-        pq.write_table(TABLE, lake / f"year={year}" / "part.parquet")
+        table = TABLE if year == 2023 else TABLE.select(["g"])  # x is missing there
+        pq.write_table(table, lake / f"year={year}" / "part.parquet")
     pq.write_table(TABLE, lake / "_hidden.parquet")
     found = read(lake, "**/*.parquet")
     joined = pq.read_table(found.path)
     assert joined.column_names == ["x", "g", "year"]
     assert joined["year"].to_pylist() == [2023] * 3 + [2024] * 3
-    assert joined["x"].to_pylist() == [1.0, 2.0, 3.0] * 2
-    assert (found.format, found.snapshot["num_files"]) == ("parquet", 2)
-
-
-def test_files_that_lack_columns_have_them_missing(lake: Path) -> None:
-    pq.write_table(TABLE, lake / "a.parquet")
-    pq.write_table(TABLE.select(["g"]), lake / "b.parquet")
-    joined = pq.read_table(read(lake, "*.parquet").path)
     assert joined["x"].to_pylist() == [1.0, 2.0, 3.0, None, None, None]
-
-
-def test_equal_files_give_equal_bytes(lake: Path) -> None:
-    for name in ("a.parquet", "b.parquet"):
-        pq.write_table(TABLE, lake / name)
-    first = read(lake, "*.parquet").path
-    once = first.read_bytes()
-    first.parent.parent.rename(lake.parent / "before")
-    assert read(lake, "*.parquet").path.read_bytes() == once
+    assert (found.format, found.snapshot["num_files"]) == ("parquet", 2)
 
 
 def test_csv_files_are_joined_under_one_header_even_if_packed(lake: Path) -> None:
@@ -75,17 +60,15 @@ def test_csv_files_are_joined_under_one_header_even_if_packed(lake: Path) -> Non
     assert read(lake, "*.csv*").path.read_bytes() == b"x,y\n1,2\n3,4\n"
 
 
-def test_csv_files_of_two_tables_are_refused_by_name(lake: Path) -> None:
+def test_files_of_two_tables_or_formats_are_refused_by_name(lake: Path) -> None:
     (lake / "a.csv").write_text("x,y\n1,2\n")
     (lake / "b.csv").write_text("y,x\n1,2\n")
-    with pytest.raises(Invalid, match=r"b\.csv begins with the line 'y,x'"):
+    with pytest.raises(Invalid, match=r"b\.csv"):
         read(lake, "*.csv")
-
-
-def test_files_of_two_formats_are_refused_by_name(lake: Path) -> None:
-    (lake / "a.csv").write_text("x,y\n1,2\n")
+    shutil.rmtree(lake.parent / "out")
+    (lake / "b.csv").unlink()
     pq.write_table(TABLE, lake / "b.parquet")
-    with pytest.raises(Invalid, match=r"a\.csv is CSV, b\.parquet is Parquet"):
+    with pytest.raises(Invalid, match=r"b\.parquet is Parquet"):
         read(lake, "*")
 
 
@@ -98,16 +81,6 @@ def test_a_delta_table_is_read_at_its_newest_version(lake: Path) -> None:
     assert sorted(pq.read_table(found.path)["x"].to_pylist()) == [1.0, 1.0, 3.0, 3.0]
     assert (found.format, found.snapshot["version"]) == ("delta", 2)
     assert {p.name for p in found.path.parent.iterdir() if p.name.startswith("g=")} == {"g=u"}
-
-
-def test_a_delta_table_after_a_checkpoint_without_its_old_log(lake: Path) -> None:
-    table = str(lake / "table")
-    for _ in range(3):
-        deltalake.write_deltalake(table, TABLE, mode="append")
-    deltalake.DeltaTable(table).create_checkpoint()
-    for log in (lake / "table" / "_delta_log").glob("*[01].json"):
-        log.unlink()
-    assert pq.read_table(read(lake, "table", format_="delta").path).num_rows == 9
 
 
 @pytest.mark.parametrize("path", ["../secret.parquet", "{folder}/secret.parquet"])
@@ -149,8 +122,10 @@ def test_deleted_rows_of_a_delta_table_are_left_out(lake: Path) -> None:
     assert pq.read_table(read(lake, "table/").path)["x"].to_pylist() == [1.0, 3.0]
 
 
-@pytest.mark.parametrize("secret", ["file:///etc/passwd", "http://169.254.169.254/latest"])
-@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize(
+    ("secret", "checkpoint"),
+    [("file:///etc/passwd", False), ("http://169.254.169.254/latest", True)],
+)
 def test_deleted_rows_elsewhere_are_refused_before_they_are_opened(
     lake: Path, secret: str, checkpoint: bool
 ) -> None:
@@ -170,14 +145,6 @@ def test_deleted_rows_elsewhere_are_refused_before_they_are_opened(
         pq.write_table(pa.Table.from_pylist(kept), log / f"{0:020d}.checkpoint.parquet")
         (log / f"{0:020d}.json").unlink()
     with pytest.raises(NotParseable, match="outside its folder"):
-        read(lake, "table/")
-
-
-def test_a_log_that_says_a_thing_twice_is_damaged(lake: Path) -> None:
-    deltalake.write_deltalake(str(lake / "table"), TABLE)
-    (log,) = (lake / "table" / "_delta_log").glob("*.json")
-    log.write_text(log.read_text() + '\n{"add": {"path": "a"}, "add": {"path": "b"}}')
-    with pytest.raises(NotParseable, match="damaged"):
         read(lake, "table/")
 
 
@@ -209,19 +176,9 @@ def test_an_iceberg_table_that_names_other_files_is_refused(lake: Path) -> None:
         read(lake, f"{table.relative_to(lake)}/")
 
 
-def test_a_bomb_ends_at_the_limit(lake: Path) -> None:
-    """200 MB of zeros that Parquet packs in some kilobytes: refused before they are unpacked."""
-    zeros = pa.table({"x": pa.array([0.0] * 10**6)})
-    for number in range(25):
-        pq.write_table(zeros, lake / f"{number}.parquet")
-    found = read(lake, "*.parquet", max_bytes=10**6)
-    with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES"):
-        parquet.read(found.path, 10**6)
-
-
-def test_a_folder_without_a_file_is_named(lake: Path) -> None:
-    with pytest.raises(Invalid, match="no file matches"):
-        read(lake, "*.csv")
-    (lake.parent / "out").rmdir()
-    with pytest.raises(Invalid, match="does not exist"):
-        read(lake, "none/*.csv")
+def test_a_log_that_says_a_thing_twice_is_damaged(lake: Path) -> None:
+    deltalake.write_deltalake(str(lake / "table"), TABLE)
+    (log,) = (lake / "table" / "_delta_log").glob("*.json")
+    log.write_text(log.read_text() + '\n{"add": {"path": "a"}, "add": {"path": "b"}}')
+    with pytest.raises(NotParseable, match="damaged"):
+        read(lake, "table/")

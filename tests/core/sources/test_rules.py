@@ -15,8 +15,6 @@ RULES = read_rules("s3://lake/sales/, https://data.example.org/open/ file:///srv
     [
         "s3://lake/sales/2024/a.parquet",
         "s3://lake/sales/**/*.parquet",
-        "s3://lake/sales/",
-        "S3://lake/sales/a",
         "https://data.example.org/open/a.csv",
         "HTTPS://DATA.example.ORG:443/open/a%20b.csv",
         "file:///srv/data/*/a.csv",
@@ -29,17 +27,13 @@ def test_what_lies_below_a_folder_of_the_setting_may_be_read(uri: str) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "s3://lake/a.parquet",
         "s3://lake/sales",  # a file beside the folder
         "s3://lake/sales-secret/a.parquet",
         "s3://lake/*/a.parquet",  # could be any folder
         "s3://lake/**/a.parquet",
         "s3://lake/SALES/a.parquet",  # keys count case
-        "s3://lake2/sales/a.parquet",
-        "https://data.example.org/a.csv",
         "https://data.example.org:8443/open/a.csv",
         "https://data.example.org.evil.com/open/a.csv",
-        "https://evil.com/open/a.csv",
         "file:///srv/database/a.csv",
         "file:///etc/passwd",
     ],
@@ -55,24 +49,17 @@ def test_anything_else_is_refused_with_the_setting_to_change(uri: str) -> None:
         ("s3://lake/sales/../keys/a", "'..'"),
         ("file:///srv/data/../../etc/passwd", "'..'"),
         ("file:///srv/data/%2e%2e/%2e%2e/etc/passwd", "'..'"),
-        ("file:///srv/data/%2E./etc/passwd", "'..'"),
         ("file:///srv/data/..%2f..%2fetc/passwd", "'%2f'"),
         ("file:///srv/data/%252e%252e/etc/passwd", "'%25'"),
         ("file:///srv/data/a%00.csv", "control"),
         ("file:///srv/data//etc/passwd", "//"),
-        ("file:///srv/data/./a", "'.'"),
         ("file://server/srv/data/a", "file:///"),
         ("file:///srv/data\\..\\a", "backslash"),
         ("https://data.example.org@evil.com/open/a", "user name"),
-        ("https://me:secret@data.example.org/open/a", "user name"),
         ("https://data.example.org/open/a?key=1", "query"),
-        ("https://data.example.org/open/a#b", "fragment"),
         ("https://[::1]/open/a", "no host name"),
         ("https://dаta.example.org/open/a", "no host name"),  # a Cyrillic а
-        ("https://data.example.org./open/a", "no host name"),
         ("http://data.example.org/open/a", "https"),
-        ("ftp://data.example.org/a", "s3"),
-        ("s3://user@lake/sales/a", "user name"),
         ("/etc/passwd", "file:///"),
         ("s3://lake/sales/a\nb", "control"),
         (" s3://lake/sales/a", "blanks"),
@@ -103,9 +90,7 @@ def test_a_wrong_setting_is_named(entry: str) -> None:
     [
         ("s3://bkt/a/*.csv", "a/x.csv", True),
         ("s3://bkt/a/*.csv", "a/b/x.csv", False),
-        ("s3://bkt/a/**/*.csv", "a/x.csv", True),
         ("s3://bkt/a/**/*.csv", "a/b/c/x.csv", True),
-        ("s3://bkt/a/?.csv", "a/xy.csv", False),
         ("s3://bkt/a/", "a/b/c", True),
         ("s3://bkt/a/[.]/x", "a/./x", False),  # brackets stand for themselves
         ("s3://bkt/a/x.csv", "a/xzcsv", False),

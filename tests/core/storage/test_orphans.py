@@ -7,24 +7,15 @@ import pytest
 from core.database.database import Database, migrate
 from core.database.statements import installation_id
 from core.datasets.datasets import Datasets
-from core.jobs.jobs import Claim, Job, Jobs, JobStatus
-from core.registry.registry import Registry
+from core.jobs.jobs import Job, Jobs, JobStatus
 from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
-from tests.core.jobs.test_chunks import claimed
+from tests.core.jobs.claiming import claimed
 
 
 @pytest.fixture
 def orphans(database: Database, store: ArtifactStore) -> Orphans:
     return Orphans(database, store)
-
-
-@pytest.fixture
-def artifact(tmp_path: Path) -> Path:
-    folder = tmp_path / "artifact"
-    folder.mkdir()
-    (folder / "model.json").write_text("{}")
-    return folder
 
 
 def test_an_attempts_model_is_an_orphan_once_the_attempt_is_over(
@@ -37,14 +28,6 @@ def test_an_attempts_model_is_an_orphan_once_the_attempt_is_over(
     assert list(orphans.find()) == [f"models/square/{job.id}-1"]
     claimed(jobs, job.id)
     assert list(orphans.find()) == [f"models/square/{job.id}-1"], "the next attempt has its own"
-
-
-def test_a_version_is_none(
-    jobs: Jobs, job: Job, registry: Registry, orphans: Orphans, artifact: Path
-) -> None:
-    claim: Claim = claimed(jobs, job.id)
-    registry.publish(claim, "square", artifact, {}, job.dataset)
-    assert list(orphans.find()) == []
 
 
 def test_checkpoints_go_with_the_last_hope(

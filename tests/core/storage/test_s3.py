@@ -3,9 +3,6 @@
 import json
 import os
 import re
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,13 +14,15 @@ from core.storage.bucket import PART_BYTES, Bucket
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store
 from models.exceptions import CorruptArtifact
+from tests.core.conftest import BUCKETS
 from tests.core.s3 import BUCKET, KEY, SECRET, S3Server
+from tests.core.together import at_once
 from tests.ports import free_port
 
 TOKEN = "0123456789abcdef01234567"
 
 
-@pytest.fixture(params=["rclone", "moto"])
+@pytest.fixture(params=BUCKETS)
 def bucket(request: pytest.FixtureRequest) -> Bucket:
     server: S3Server = request.getfixturevalue(request.param)
     return server.new_bucket()
@@ -61,28 +60,6 @@ def test_nothing_else_is_left_in_the_bucket(store: S3Store, bucket: Bucket, sour
     assert names(bucket) == []
 
 
-def test_readers_see_all_or_nothing(store: S3Store, source: Path) -> None:
-    """While one thread publishes, another never meets a part of what is published."""
-    done = threading.Event()
-    seen: list[list[str]] = []
-
-    def look() -> None:
-        while not done.is_set():
-            with suppress(NotFound):
-                seen.append(sorted(path.name for path in store.local_path("models/a").iterdir()))
-
-    reader = threading.Thread(target=look)
-    reader.start()
-    for _ in range(5):
-        store.put_directory("models/a", source)
-        store.delete("models/a")
-    store.put_directory("models/a", source)
-    store.local_path("models/a")
-    done.set()
-    reader.join()
-    assert all(names == [*"abc"] for names in seen)
-
-
 def test_an_upload_that_breaks_off_publishes_nothing(
     store: S3Store, bucket: Bucket, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,23 +95,17 @@ def test_what_a_dead_upload_has_left_is_swept_in_time(
     assert names(bucket) == whole
 
 
-def test_a_damaged_object_is_never_given_out(
+def test_a_damaged_or_lost_object_is_never_given_out(
     store: S3Store, bucket: Bucket, source: Path, tmp_path: Path
 ) -> None:
     store.put_directory("models/a", source)
     [damaged] = [name for name in names(bucket) if name.endswith("/b")]
     bucket.put(damaged, b"x")
-    with pytest.raises(
-        CorruptArtifact, match=r"a damaged file: b has 1 bytes with SHA-256 2d71\w+, n"
-    ):
+    with pytest.raises(CorruptArtifact, match="b has 1 bytes"):
         store.local_path("models/a")
     assert list((tmp_path / "cache").glob("[!.]*")) == []
-
-
-def test_a_lost_object_is_not_found(store: S3Store, bucket: Bucket, source: Path) -> None:
-    store.put_directory("models/a", source)
-    bucket.delete([name for name in names(bucket) if name.endswith("/b")])
-    with pytest.raises(NotFound, match="there is no artifact 'models/a'"):
+    bucket.delete([damaged])
+    with pytest.raises(NotFound):
         store.local_path("models/a")
 
 
@@ -146,15 +117,10 @@ def test_a_description_cannot_lead_elsewhere(
 ) -> None:
     file = {"name": name, "size": 1, "sha256": ""}
     content = {"token": token, "is_directory": True, "files": [file]}
-    bucket.put("a/.published", json.dumps(content).encode())
-    with pytest.raises(CorruptArtifact, match=r"is not the (name of a file|token)"):
-        store.local_path("a")
-
-
-def test_what_describes_nothing_is_corrupt(store: S3Store, bucket: Bucket) -> None:
-    bucket.put("a/.published", b"half a li")
-    with pytest.raises(CorruptArtifact, match="not the description of an artifact"):
-        store.local_path("a")
+    for text in (json.dumps(content), "half a li"):
+        bucket.put("a/.published", text.encode())
+        with pytest.raises(CorruptArtifact):
+            store.local_path("a")
 
 
 def test_threads_that_wait_for_the_same_fetch_it_once(
@@ -169,35 +135,22 @@ def test_threads_that_wait_for_the_same_fetch_it_once(
         return download(name, path)
 
     monkeypatch.setattr(bucket, "download", counted)
-    paths: list[Path] = []
-    threads = [
-        threading.Thread(target=lambda: paths.append(store.local_path("models/a")))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(paths), len(set(paths)), len(fetched)) == (8, 1, 3)
+    paths = at_once(lambda _: store.local_path("models/a"), 8)
+    assert (len(set(paths)), len(fetched)) == (1, 3)
 
 
+@pytest.mark.stack
 def test_of_several_that_publish_at_once_one_wins(moto_store: S3Store, source: Path) -> None:
     """Where the server knows conditions; others let the last one win, whole."""
-    outcomes: list[str] = []
 
-    def publish() -> None:
+    def publish(_: int) -> bool:
         try:
             moto_store.put_directory("models/a", source)
-            outcomes.append("published")
         except FileExistsError:
-            outcomes.append("refused")
+            return False
+        return True
 
-    threads = [threading.Thread(target=publish) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["published", "refused", "refused", "refused"]
+    assert sum(at_once(publish, 4)) == 1
     assert sorted(path.name for path in moto_store.local_path("models/a").iterdir()) == [*"abc"]
 
 
@@ -213,85 +166,61 @@ def elsewhere(name: str = BUCKET) -> S3Store:
     return S3Store(Bucket(name, ""), Cache(Path("unused"), 0))
 
 
-def test_a_missing_bucket_is_named(environment: pytest.MonkeyPatch) -> None:
-    for use in (elsewhere("missing").check, lambda: elsewhere("missing").exists("a")):
-        with pytest.raises(Unavailable, match="has no bucket 'missing': create it"):
-            use()
-
-
-def test_refused_credentials_are_told(environment: pytest.MonkeyPatch) -> None:
+@pytest.mark.stack
+def test_missing_buckets_and_credentials_are_told(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(Unavailable, match="has no bucket 'missing'"):
+        elsewhere("missing").exists("a")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
     with pytest.raises(Unavailable, match="refuses the credentials") as refused:
         elsewhere().check()
     assert "another-secret" not in str(refused.value)
-
-
-def test_missing_credentials_are_told(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        environment.delenv(name)
-    environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    with pytest.raises(Unavailable, match="needs credentials: set AWS_ACCESS_KEY_ID"):
-        elsewhere().check()
-
-
-def test_credentials_may_come_in_a_file(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lines = ["[default]", f"aws_access_key_id = {KEY}", f"aws_secret_access_key = {SECRET}"]
-    (tmp_path / "credentials").write_text("\n".join(lines))
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         environment.delenv(name)
     environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    with pytest.raises(Unavailable, match="needs credentials: set AWS_ACCESS_KEY_ID"):
+        elsewhere().check()
+    lines = ["[default]", f"aws_access_key_id = {KEY}", f"aws_secret_access_key = {SECRET}"]
+    (tmp_path / "credentials").write_text("\n".join(lines))
     elsewhere().check()
 
 
-def test_a_server_that_is_away_is_unavailable_soon(
+@pytest.mark.stack
+def test_a_server_that_is_away_is_unavailable(
     environment: pytest.MonkeyPatch, source: Path
 ) -> None:
     environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
-    store, started = elsewhere(), time.monotonic()
-    with pytest.raises(Unavailable, match=r"at http://127.0.0.1:\d+ does not answer now: Endpoint"):
-        store.put_file("a", source / "a")
-    assert time.monotonic() - started < 15
+    with pytest.raises(Unavailable, match=r"http://127.0.0.1:\d+"):
+        elsewhere().put_file("a", source / "a")
 
 
 def test_the_cache_keeps_what_was_used_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = Cache(tmp_path, 250)
     monkeypatch.setattr(cache_module, "GRACE_SECONDS", 0.0)
-    filled: list[str] = []
+    cache, filled = Cache(tmp_path, 250), list[str]()
+    for moment, name in enumerate("abacb", 1):  # b was not used for longest when c comes
 
-    def get(name: str) -> Path:
-        def fill(path: Path) -> None:
+        def fill(path: Path, name: str = name) -> None:
             filled.append(name)
             path.write_bytes(bytes(100))
 
-        path = cache.get(name, fill)
-        moment = len(filled) + len(asked)  # a clock that ticks once per question
-        asked.append(name)
-        os.utime(path, (moment, moment))
-        return path
-
-    asked: list[str] = []
-    for name in ("a", "b", "a", "c"):  # b was not used for longest when c comes
-        get(name)
-    assert filled == ["a", "b", "c"]
-    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["a", "c"]
-    get("b")
+        os.utime(cache.get(name, fill), (moment, moment))
     assert filled == ["a", "b", "c", "b"]
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["b", "c"]
 
 
 def test_what_was_just_used_stays_even_if_it_is_too_much(tmp_path: Path) -> None:
     cache = Cache(tmp_path, 50)
-    with cache.get("a", lambda path: path.write_bytes(bytes(100)) and None).open("rb") as file:
-        cache.get("b", lambda path: path.write_bytes(bytes(100)) and None)
+
+    def fill(path: Path) -> None:
+        path.write_bytes(bytes(100))
+
+    with cache.get("a", fill).open("rb") as file:
+        cache.get("b", fill)
         assert {path.name for path in tmp_path.glob("[!.]*")} == {"a", "b"}
         os.utime(tmp_path / "a", (1, 1))
-        cache.get("c", lambda path: path.write_bytes(bytes(100)) and None)
+        cache.get("c", fill)
         assert {path.name for path in tmp_path.glob("[!.]*")} == {"b", "c"}
         assert len(file.read()) == 100, "who has it open reads on"
-
-
-def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(Unavailable, match="the cache of the artifact store does not take files"):
-        Cache(tmp_path / "file" / "cache", 50).get("a", lambda path: None)

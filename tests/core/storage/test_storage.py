@@ -25,92 +25,60 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_directory_is_published_with_all_in_it(any_store: ArtifactStore, source: Path) -> None:
+def test_directories_and_files_are_published(any_store: ArtifactStore, source: Path) -> None:
+    any_store.check()
+    any_store.remove_leftovers()
     any_store.put_directory("models/a/job-1", source)
     assert any_store.exists("models/a/job-1")
     assert (any_store.local_path("models/a/job-1") / "inner" / "weights").read_bytes() == b"12"
-    assert (source / "model.json").exists(), "the source stays as it was"
-
-
-def test_a_file_is_published(any_store: ArtifactStore, source: Path) -> None:
+    (source / "empty").touch()
+    any_store.put_file("empty", source / "empty")
+    assert any_store.local_path("empty").read_bytes() == b""
     any_store.put_file("datasets/a.arrow", source / "model.json")
-    assert any_store.local_path("datasets/a.arrow").read_text() == "{}"
-
-
-def test_a_file_that_is_moved_is_published(any_store: ArtifactStore, source: Path) -> None:
-    any_store.move_file("datasets/a.arrow", source / "model.json")
-    assert any_store.local_path("datasets/a.arrow").read_text() == "{}"
-
-
-def test_a_file_on_the_stores_disk_is_moved_and_not_written_again(tmp_path: Path) -> None:
-    (tmp_path / "source").write_bytes(b"12")
-    inode = (tmp_path / "source").stat().st_ino
-    store = DirectoryStore(tmp_path / "store")
-    store.move_file("a", tmp_path / "source")
-    assert store.local_path("a").stat().st_ino == inode
-
-
-def test_an_empty_file_is_a_file(any_store: ArtifactStore, tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    any_store.put_file("a", tmp_path / "empty")
-    assert any_store.local_path("a").read_bytes() == b""
+    any_store.move_file("datasets/b.arrow", source / "model.json")
+    for name in ("a", "b"):
+        assert any_store.local_path(f"datasets/{name}.arrow").read_text() == "{}"
 
 
 def test_what_is_published_stays(any_store: ArtifactStore, source: Path) -> None:
     any_store.put_directory("a", source)
-    with pytest.raises(FileExistsError, match="is published already"):
+    with pytest.raises(FileExistsError):
         any_store.put_file("a", source / "model.json")
     assert (any_store.local_path("a") / "model.json").exists()
 
 
-def test_deleting_twice_is_as_good_as_once(any_store: ArtifactStore, source: Path) -> None:
-    any_store.put_directory("a/b", source)
+def test_what_is_deleted_is_gone_and_may_be_replaced(
+    any_store: ArtifactStore, source: Path
+) -> None:
+    any_store.put_file("a/b", source / "model.json")
+    assert any_store.local_path("a/b").read_text() == "{}"
     any_store.delete("a/b")
     any_store.delete("a/b")
     assert not any_store.exists("a/b")
-    with pytest.raises(NotFound, match="there is no artifact 'a/b'"):
+    with pytest.raises(NotFound):
         any_store.local_path("a/b")
+    any_store.put_file("a/b", source / "inner" / "weights")
+    assert any_store.local_path("a/b").read_text() == "12"
 
 
-def test_what_replaces_a_deleted_artifact_is_what_readers_get(
-    any_store: ArtifactStore, source: Path
-) -> None:
-    any_store.put_file("a", source / "model.json")
-    assert any_store.local_path("a").read_text() == "{}"
-    any_store.delete("a")
-    any_store.put_file("a", source / "inner" / "weights")
-    assert any_store.local_path("a").read_text() == "12"
-
-
-def test_children_are_what_is_published_directly_below(
+def test_children_are_what_is_directly_below_a_key_and_are_deleted_with_it(
     any_store: ArtifactStore, source: Path
 ) -> None:
     for key in ("a/2", "a/10", "ab/3"):
         any_store.put_directory(key, source)
     assert any_store.children("a") == ["10", "2"]
-    assert any_store.children("b") == []
-
-
-def test_what_is_below_a_key_is_deleted_with_it(any_store: ArtifactStore, source: Path) -> None:
-    for key in ("results/a/1", "results/a/2", "results/ab"):
-        any_store.put_file(key, source / "model.json")
-    any_store.delete("results/a")
-    assert any_store.children("results/a") == []
-    assert any_store.exists("results/ab")
-
-
-def test_a_store_that_works_says_nothing(any_store: ArtifactStore) -> None:
-    any_store.check()
-    any_store.remove_leftovers()
+    any_store.delete("a")
+    assert any_store.children("a") == []
+    assert any_store.exists("ab/3")
 
 
 def test_keys_cannot_leave_the_root(any_store: ArtifactStore, source: Path) -> None:
     keys = ["../a", "a/../b", "/etc/passwd", "a//b", ".hidden", "a/.b", "a/", "a\x00b", "a\n"]
     for key in ["", *keys]:
         for use in (any_store.local_path, any_store.exists, any_store.delete, any_store.children):
-            with pytest.raises(ValueError, match="is not an artifact key"):
+            with pytest.raises(ValueError, match="key"):
                 use(key)
-        with pytest.raises(ValueError, match="is not an artifact key"):
+        with pytest.raises(ValueError, match="key"):
             any_store.put_file(key, source / "model.json")
 
 
@@ -147,7 +115,7 @@ def test_readers_see_all_or_nothing(store: DirectoryStore, source: Path) -> None
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path, source: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = DirectoryStore(tmp_path / "file" / "artifacts")
-    with pytest.raises(Unavailable, match="does not take files now: Not a directory"):
+    with pytest.raises(Unavailable, match="Not a directory"):
         store.check()
     with pytest.raises(Unavailable):
         store.put_directory("a", source)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from core.access.callers import Caller, View
 from core.database.database import Database
 from core.webhooks.receivers import read_rules
 from core.webhooks.webhooks import Webhooks
+from tests.core.conftest import owner
 
 RULES = read_rules("hooks.example.org")
 URL = "https://hooks.example.org/credence"
@@ -19,7 +19,7 @@ Of = Callable[[str], Webhooks]
 def of(database: Database) -> Of:
     """The webhooks as an owner sees them."""
 
-    def find(owner: str) -> Webhooks:
-        return Webhooks(database, RULES, Caller(View(owner, sees_all=False), actor=owner))
+    def find(name: str) -> Webhooks:
+        return Webhooks(database, RULES, owner(name))
 
     return find

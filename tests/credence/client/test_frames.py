@@ -11,6 +11,9 @@ import pytest
 from credence.client.arrow import Table, from_stream, to_stream
 from credence.client.frames import read_frame, select
 
+COLUMNS = {"x": [1.5, None, 3.0], "kind": ["a", "b", None]}
+PANDAS = pd.DataFrame(COLUMNS, index=[7, 3, 5])
+
 
 def table_of(data: Any) -> Table:
     """As it comes to the service."""
@@ -20,10 +23,6 @@ def table_of(data: Any) -> Table:
 def columns_of(data: Any) -> dict[str, list[Any]]:
     table = table_of(data)
     return {name: table.to_pylist(name) for name in table.column_names}
-
-
-COLUMNS = {"x": [1.5, None, 3.0], "kind": ["a", "b", None]}
-PANDAS = pd.DataFrame(COLUMNS, index=[7, 3, 5])
 
 
 @pytest.mark.parametrize(
@@ -51,20 +50,15 @@ def test_arrays_come_back_as_what_came_in() -> None:
     assert isinstance(read_frame(pl.DataFrame(COLUMNS)).restore(means), pl.DataFrame)
     assert isinstance(read_frame(pa.table(COLUMNS)).restore(means), pa.Table)
     assert read_frame([{"x": 1.0}]).restore(table_of({"mean": [2.0]})) == [{"mean": 2.0}]
-    longer = read_frame(PANDAS).restore(
-        table_of({"mean": np.arange(5.0)})
-    )  # a forecast of five steps
-    assert list(longer.index) == [0, 1, 2, 3, 4]
+    forecast = read_frame(PANDAS).restore(table_of({"mean": np.arange(5.0)}))
+    assert list(forecast.index) == [0, 1, 2, 3, 4]  # of more steps than there were rows
 
 
-def test_a_matrix_has_columns_by_their_place() -> None:
+def test_a_matrix_has_columns_by_their_place_and_images_are_tensors() -> None:
     assert columns_of(np.eye(2)) == {"x0": [1.0, 0.0], "x1": [0.0, 1.0]}
     assert list(read_frame(np.eye(2), ["a", "b"]).columns) == ["a", "b"]
-    with pytest.raises(ValueError, match=r"2 columns: the model has 3 \(a, b, c\)"):
+    with pytest.raises(ValueError, match="a, b, c"):
         read_frame(np.eye(2), ["a", "b", "c"])
-
-
-def test_images_are_tensors() -> None:
     images = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
     table = pa.table(table_of({"image": images}))  # type: ignore[arg-type]
     array: Any = table.column("image").combine_chunks()
@@ -78,23 +72,19 @@ def test_features_are_picked_and_codes_are_text() -> None:
         columns, [{"name": "x", "type": "number"}, {"name": "code", "type": "category"}]
     )
     assert {name: c.values for name, c in picked.items()} == {"x": [2.0], "code": ["7"]}
-    with pytest.raises(ValueError, match="no column 'z': there are y, code, x"):
+    with pytest.raises(ValueError, match="no column 'z'"):
         select(columns, [{"name": "z", "type": "number"}])
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "error", "message"),
     [
-        ({"x": [1, 2], "y": [1]}, "differ in length"),
-        ({"x": [1, "a"]}, "column 'x'"),
-        (np.zeros(3), r"shape \[3\]: give a matrix"),
+        ({"x": [1, 2], "y": [1]}, ValueError, "differ in length"),
+        ({"x": [1, "a"]}, ValueError, "column 'x'"),
+        (np.zeros(3), ValueError, r"shape \[3\]"),
+        (3, TypeError, "int has no columns"),
     ],
 )
-def test_what_is_no_table_is_named(data: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_what_is_no_table_is_named(data: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         read_frame(data)
-
-
-def test_what_has_no_columns_is_refused() -> None:
-    with pytest.raises(TypeError, match="int has no columns: give a frame of pandas"):
-        read_frame(3)

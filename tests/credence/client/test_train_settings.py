@@ -4,24 +4,19 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import pytest
-
 from app.schemas.training import TargetRequest, TrainRequest
 from credence import train_settings as ours
 from models import config as theirs
 from models.config.model import ShapedKind
 
-METHODS = get_args(get_args(theirs.MethodConfig)[0])
-NETWORKS = get_args(get_args(theirs.NetworkConfig)[0])
 
-
-def kinds(union: tuple[Any, ...]) -> list[type]:
-    return [get_args(one)[0] for one in union]
+def kinds(union: Any) -> list[type]:
+    return [get_args(one)[0] for one in get_args(get_args(union)[0])]
 
 
 PAIRS: list[tuple[Any, list[Any]]] = [
-    (ours.MethodSettings, kinds(METHODS)),
-    (ours.NetworkSettings, kinds(NETWORKS)),
+    (ours.MethodSettings, kinds(theirs.MethodConfig)),
+    (ours.NetworkSettings, kinds(theirs.NetworkConfig)),
     (ours.PriorSettings, list(get_args(theirs.PriorConfig))),
     (ours.KLSettings, [theirs.KLConfig]),
     (ours.PartSettings, [theirs.PartConfig]),
@@ -52,15 +47,12 @@ def words(type_: Any) -> Iterator[str]:
             yield from words(one)
 
 
-@pytest.mark.parametrize(("settings", "configs"), PAIRS)
-def test_names_and_words_are_those_of_the_service(settings: Any, configs: list[Any]) -> None:
-    hints = get_type_hints(settings)
-    known = [fields(config) for config in configs]
-    assert hints.keys() == {name for one in known for name in one}
-    for name, hint in hints.items():
-        theirs_ = {word for one in known if name in one for word in words(one[name])}
-        assert set(words(hint)) == theirs_, name
-
-
-def test_the_shaped_likelihoods_have_a_name_of_their_own() -> None:
+def test_names_and_words_are_those_of_the_service() -> None:
+    for settings, configs in PAIRS:
+        hints = get_type_hints(settings)
+        known = [fields(config) for config in configs]
+        assert hints.keys() == {name for one in known for name in one}, settings
+        for name, hint in hints.items():
+            theirs_ = {word for one in known if name in one for word in words(one[name])}
+            assert set(words(hint)) == theirs_, name
     assert set(get_args(ShapedKind)) <= set(get_args(ours.LikelihoodName))

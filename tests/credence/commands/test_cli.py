@@ -1,96 +1,111 @@
+"""The command line as a whole, and the commands that show and change what a service has."""
+
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from credence.types import Version
-from tests.credence.running import Service, credence
+from tests.credence.invoking import NOBODY, command, printed
+from tests.credence.running import CREDENCE, Service, credence, environment
+
+HEAVY = ("torch", "pandas", "polars", "sklearn", "fastapi", "pyarrow", "numpy", "sqlalchemy")
+PROBE = f"""
+import sys
+from credence.cli import main
+try:
+    main()
+finally:
+    print(*(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
+"""
 
 
 def test_no_service_exits_with_3_and_says_what_to_do() -> None:
-    done = credence("jobs", "list", url="http://127.0.0.1:1")
+    done = credence("jobs", "list", url=NOBODY)
     assert done.returncode == 3
-    assert "no answer from http://127.0.0.1:1" in done.stderr
-    assert "credence serve" in done.stderr
+    assert f"no answer from {NOBODY}" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_that_is_none_is_wrong_use() -> None:
-    done = credence("jobs", "list", "--url", "http://a:b")
-    assert done.returncode == 2
-    assert "--url" in done.stderr
+def test_it_starts_with_little(service: Service, version: Version) -> None:
+    for arguments, stdin in ((["--help"], ""), (["predict", "small"], "kind,x0,x1\nodd,1,2\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE, *arguments],
+            env=environment(CREDENCE_URL=service.url),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout
+        assert done.stderr.strip() == ""
 
 
-def test_what_does_not_exist_exits_with_1(service: Service) -> None:
-    done = credence("jobs", "show", "job_none", url=service.url)
-    assert done.returncode == 1
-    assert "job_none" in done.stderr
-    assert "Traceback" not in done.stderr
+def asked(line: str) -> dict[str, str]:
+    """As a shell asks for the words that may end a line."""
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    return {"_CREDENCE_COMPLETE": "complete_bash", **words}
 
 
-@pytest.mark.parametrize("command", ["jobs", "models", "datasets"])
-def test_lists_are_tables_or_json(service: Service, version: Version, command: str) -> None:
+def test_a_shell_completes_what_the_service_has(service: Service, version: Version) -> None:
+    for line, offered in (
+        ("credence predict sm", "small"),
+        ("credence datasets show ds_", "ds_"),
+        ("credence jobs show job", "job_"),
+    ):
+        assert offered in command(url=service.url, **asked(line)).output
+        assert command(url=NOBODY, **asked(line)).output.strip() == ""
+    env = environment(**asked("credence train x.csv --method s"))
+    done = subprocess.run(CREDENCE, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["swag", "sgld"]
+
+
+@pytest.mark.parametrize("kind", ["jobs", "models", "datasets"])
+def test_lists_are_tables_or_json(service: Service, version: Version, kind: str) -> None:
     every = ("--limit", "1000")  # other tests have made some, too
-    shown = credence(command, "list", *every, url=service.url)
-    assert "small" in shown.stdout.lower()
-    listed = json.loads(credence(command, "list", "--json", url=service.url).stdout)
-    assert listed
+    assert "small" in printed(kind, "list", *every, url=service.url).lower()
+    assert json.loads(printed(kind, "list", "--json", url=service.url))
 
 
-def test_a_model_shows_its_variants(service: Service, version: Version) -> None:
-    shown = credence("models", "show", "small", url=service.url).stdout
-    assert "Beside it, on the same rows" in shown
-    assert "- a linear model predicted the held-out rows " in shown
-    assert "small version 1" in shown
-    assert "50%" in shown
-    assert str(version["num_weights"]) in shown
-
-
-def test_a_card_tells_what_was_asked_for_and_goes_into_a_file(
+def test_a_model_shows_its_variants_and_its_card_goes_into_a_file(
     service: Service, version: Version, tmp_path: Path
 ) -> None:
-    shown = credence("models", "card", "small", url=service.url).stdout
-    for word in ("54 for training, 6 held out", "network.hidden", "Known limits", "mean-field"):
-        assert word in shown
-    assert "network.activation" not in shown
+    shown = printed("models", "show", "small", url=service.url)
+    assert "a linear model predicted the held-out rows " in shown
+    assert "50%" in shown
+    assert str(version["num_weights"]) in shown
+    card = printed("models", "card", "small", url=service.url)
+    assert "54 for training, 6 held out" in card
+    assert "network.hidden" in card
+    assert "network.activation" not in card  # nobody asked for it
     path = tmp_path / "card.html"
-    assert (
-        credence("models", "card", "small", "1", "--html", str(path), url=service.url).returncode
-        == 0
-    )
+    printed("models", "card", "small", "1", "--html", str(path), url=service.url)
     page = path.read_text()
     assert "src=" not in page.partition("<body>")[0]
     assert "plotly.js (basic" in page
 
 
 def test_an_alias_is_set_and_removed(service: Service, version: Version) -> None:
-    assert credence("models", "alias", "small", "best", "1", url=service.url).returncode == 0
-    assert (
-        "(best)" in credence("models", "show", "small", "--version", "best", url=service.url).stdout
-    )
-    assert credence("models", "alias", "small", "best", "--remove", url=service.url).returncode == 0
-    assert credence("models", "show", "small", "--version", "best", url=service.url).returncode == 1
-    assert credence("models", "alias", "small", "best", url=service.url).returncode == 2
+    show = ["models", "show", "small", "--version", "best"]
+    alias = ["models", "alias", "small", "best"]
+    printed(*alias, "1", url=service.url)
+    assert "(best)" in printed(*show, url=service.url)
+    printed(*alias, "--remove", url=service.url)
+    assert command(*show, url=service.url).exit_code == 1
+    assert command(*alias, url=service.url).exit_code == 2
 
 
-def test_a_data_set_shows_its_columns_and_rows(service: Service, version: Version) -> None:
-    shown = credence("datasets", "show", version["dataset"], url=service.url).stdout
-    assert "even, odd" in shown
-    rows = credence("datasets", "rows", version["dataset"], "--limit", "2", url=service.url).stdout
-    assert "kind" in rows
-    assert len(rows.splitlines()) == 3
-
-
-def test_nothing_is_deleted_without_consent(service: Service, version: Version) -> None:
-    asked = credence("datasets", "delete", version["dataset"], url=service.url, stdin="n\n")
-    assert asked.returncode == 1
-    assert credence("datasets", "show", version["dataset"], url=service.url).returncode == 0
-
-
-def test_an_upload_can_be_deleted(service: Service, tmp_path: Path) -> None:
+def test_nothing_is_deleted_without_consent(service: Service, tmp_path: Path) -> None:
     path = tmp_path / "gone.csv"
     path.write_text("a,b\n1,2\n3,4\n")
-    uploaded = credence("datasets", "upload", str(path), "--json", url=service.url)
-    dataset = json.loads(uploaded.stdout)["id"]
-    assert credence("datasets", "delete", dataset, "--yes", url=service.url).returncode == 0
-    assert credence("datasets", "show", dataset, url=service.url).returncode == 1
+    uploaded = printed("datasets", "upload", str(path), "--json", url=service.url)
+    dataset = json.loads(uploaded)["id"]
+    asked = command("datasets", "delete", dataset, url=service.url, stdin="n\n")
+    assert asked.exit_code == 1
+    printed("datasets", "show", dataset, url=service.url)
+    printed("datasets", "delete", dataset, "--yes", url=service.url)
+    gone = command("datasets", "show", dataset, url=service.url)
+    assert gone.exit_code == 1
+    assert dataset in gone.stderr

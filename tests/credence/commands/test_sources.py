@@ -1,52 +1,34 @@
-"""`credence datasets add` and `refresh`, and the client's calls behind them."""
+"""Sources and schedules: their commands, and the client's calls for sources."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from credence.client import Client
 from credence.exceptions import CredenceAPIError
-from tests.credence.running import Service, credence, serving
+from tests.credence.invoking import command, printed
+from tests.credence.running import Service
+
+QUICK = {"target": "y", "training": {"epochs": 4}, "network": {"hidden": [8]}, "pruning": []}
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lake")
-    (folder / "a.csv").write_text("x;y\n1,5;2\n3,5;4\n")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def opened(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("data"), CREDENCE_SOURCES=f"file://{lake}/") as running:
-        yield running
-
-
-def test_a_source_is_added_and_refreshed(opened: Service, lake: Path) -> None:
-    added = credence(
-        "datasets", "add", "--source", f"file://{lake}/*.csv", "--name", "rows", url=opened.url
-    )
-    assert added.returncode == 0, added.stderr
-    assert f"read from file://{lake}/*.csv" in added.stdout.replace("\n", "")
-    (dataset,) = json.loads(credence("datasets", "list", "--json", url=opened.url).stdout)
-
-    same = credence("datasets", "refresh", dataset["id"], url=opened.url)
+def test_a_source_is_added_and_refreshed(service: Service, lake: Path) -> None:
+    source = ["--source", f"file://{lake}/pair/*.csv", "--name", "pair"]
+    added = json.loads(printed("datasets", "add", *source, "--json", url=service.url))
+    same = command("datasets", "refresh", added["id"], url=service.url)
     assert "the same data set" in same.stderr
-    (lake / "b.csv").write_text("x;y\n5,5;6\n")
-    changed = credence("datasets", "refresh", dataset["id"], "--json", url=opened.url)
-    assert json.loads(changed.stdout)["rows"] == 3
-    assert json.loads(changed.stdout)["refreshed_from"] == dataset["id"]
+    (lake / "pair" / "b.csv").write_text("x;y\n5,5;6\n")
+    changed = json.loads(printed("datasets", "refresh", added["id"], "--json", url=service.url))
+    assert (changed["rows"], changed["refreshed_from"]) == (3, added["id"])
 
 
-def test_the_client_reads_a_source_with_options(opened: Service, lake: Path) -> None:
-    with Client(opened.url) as client:
-        dataset = client.read_source("texts", f"file://{lake}/a.csv", header=False)
-        assert dataset["rows"] == 3
-        assert client.refresh(dataset["id"])["id"] == dataset["id"]
-        with pytest.raises(CredenceAPIError, match="CREDENCE_SOURCES"):
-            client.read_source("closed", "file:///etc/passwd")
+def test_the_client_reads_a_source_with_options(client: Client, lake: Path) -> None:
+    dataset = client.read_source("texts", f"file://{lake}/pair/a.csv", header=False)
+    assert dataset["rows"] == 3
+    assert client.refresh(dataset["id"])["id"] == dataset["id"]
+    with pytest.raises(CredenceAPIError, match="CREDENCE_SOURCES"):
+        client.read_source("closed", "file:///etc/passwd")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +40,35 @@ def test_the_client_reads_a_source_with_options(opened: Service, lake: Path) -> 
     ],
 )
 def test_one_kind_of_source_is_asked_for(options: list[str]) -> None:
-    done = credence("datasets", "add", *options)
-    assert done.returncode == 2
+    done = command("datasets", "add", *options)
+    assert done.exit_code == 2
     assert "--source" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def dataset(client: Client, lake: Path) -> str:
+    rows = "\n".join(f"{i},{3 * i + i % 7}" for i in range(300))
+    (lake / "long.csv").write_text(f"x,y\n{rows}\n")
+    return client.read_source("rows", f"file://{lake}/long.csv")["id"]
+
+
+def test_a_schedule_is_added_run_shown_and_removed(
+    service: Service, dataset: str, tmp_path: Path
+) -> None:
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(QUICK))
+    options = ["--dataset", dataset, "--train", str(request), "--max-loss", "50"]
+    when = ["--cron", "0 3 * * *", "--time-zone", "Europe/Paris", "--min-coverage", "0.1"]
+    printed("schedules", "add", "nightly", *options, *when, url=service.url)
+    (listed,) = json.loads(printed("schedules", "list", "--json", url=service.url))
+    assert listed["gate"] == {"metric": "log_likelihood", "max_loss": 50.0, "min_coverage": 0.1}
+    assert listed["train"] == {"model": "nightly", "alias": "champion", "dataset": dataset} | QUICK
+    ran = printed("schedules", "run", "nightly", url=service.url)
+    assert "run 1 of nightly: passed" in ran
+    assert "Europe/Paris" in printed("schedules", "show", "nightly", url=service.url)
+    printed("schedules", "remove", "nightly", "--yes", url=service.url)
+    assert json.loads(printed("schedules", "list", "--json", url=service.url)) == []
+    for text in ("{", "[]"):
+        request.write_text(text)
+        refused = command("schedules", "add", "x", "--train", str(request), "--on-refresh")
+        assert refused.exit_code == 2

@@ -42,13 +42,23 @@ def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> 
         small_buffer(connection)
         connection.send(BODY[:1000])
         service.process.send_signal(signal.SIGTERM)
-        select.select([connection.sock], [], [], 60)  # the answer is there, and unread
+        select.select([connection.sock], [], [], 120)  # the answer is there, and unread
         connection.send(BODY)
         answer = connection.getresponse()
         assert answer.status == 503
         assert int(answer.headers["Retry-After"]) > 0
         connection.close()
-        assert service.process.wait(15) == 0
+        assert service.process.wait(120) == 0
+
+
+class Lost(asyncio.Protocol):
+    """Tells when its connection is closed."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.told.set()
 
 
 def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
@@ -57,10 +67,11 @@ def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
     async def write_late() -> None:
         loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
         with theirs:
-            made, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+            made, protocol = await loop.create_connection(Lost, sock=ours)
             transport = LingeringTransport(made, lambda: False)
             transport.abort()
-            await asyncio.sleep(0.01)
+            await protocol.told.wait()
+            await asyncio.sleep(0)  # the transport closes after it has told
             with pytest.raises(RuntimeError):
                 made.write(b"late")
             transport.write(b"late")

@@ -1,23 +1,24 @@
+"""`credence serve` as a process: it starts, stops, and bears a worker's death."""
+
 import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 from structlog.testing import capture_logs
 
 from core.context import Context, open_context
-from core.database.database import Database
-from core.jobs.jobs import Event, Job, Jobs
 from core.settings import load_settings
 from credence.client import Client
 from credence.serving.worker_process import WorkerProcess
-from tests.credence.running import credence, serving
+from tests.credence.running import Service, credence, serving
 from tests.credence.uploading import begin_upload
 from tests.waiting import wait_until
 
@@ -26,21 +27,12 @@ LONG = {"training": {"epochs": 100_000, "patience": 100_000}, "network": {"hidde
 
 
 def start_long_job(client: Client, table: Path) -> str:
+    """A training that is under way, and ends with no test."""
     dataset = client.upload(table)["id"]
     job = client.submit_train({"model": "long", "dataset": dataset, "target": "y", **LONG})["id"]
-    while not (state := client.job(job))["progress"]:
-        assert state["status"] in ("queued", "running"), state["error"]
-        time.sleep(0.05)
+    wait_until(lambda: client.job(job)["progress"] or client.job(job)["error"])
+    assert client.job(job)["status"] == "running"
     return job
-
-
-def stored_job(directory: Path, job_id: str) -> Job:
-    """The job as its row says, with no service running."""
-    database = Database(load_settings(data_dir=directory / "data").sqlalchemy_url)
-    try:
-        return Jobs(database).get(job_id)
-    finally:
-        database.dispose()
 
 
 @contextmanager
@@ -52,19 +44,24 @@ def opened_context(directory: Path) -> Iterator[Context]:
         context.close()
 
 
-def attempts(events: Sequence[Event]) -> int:
-    """How often the job was claimed."""
-    return sum(event.data.get("status") == "running" for event in events)
+def workers(service: Service) -> list[int]:
+    """The ids of the processes that are workers."""
+    found = []
+    for process in service.family():
+        with suppress(psutil.NoSuchProcess):  # it ends just now
+            if "worker" in process.cmdline():
+                found.append(process.pid)
+    return found
 
 
-def epochs_of(events: Sequence[Event], attempt: int) -> list[int]:
-    """The epochs of the fit that an attempt reported."""
-    number, epochs = 0, []
-    for event in events:
-        number += event.data.get("status") == "running"
-        if event.type == "progress" and number == attempt and event.data["stage"] == "fit":
-            epochs.append(int(event.data["epoch"]))
-    return epochs
+def alive(ids: list[int]) -> list[int]:
+    """A killed grandchild is a zombie until the machine's first process has noticed its end."""
+    found = []
+    for pid in ids:
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+    return found
 
 
 def test_sigterm_stops_all_and_the_running_job_goes_back_to_the_queue(
@@ -73,17 +70,22 @@ def test_sigterm_stops_all_and_the_running_job_goes_back_to_the_queue(
     with serving(tmp_path) as service:
         with Client(service.url) as client:
             job = start_long_job(client, table)
-        family = service.family()
+        family = [process.pid for process in service.family()]
         assert len(family) >= 2
-        started = time.monotonic()
+        service.process.terminate()
+        assert service.process.wait(120) == 0
+        assert not alive(family), service.log_file.read_text()
+    with opened_context(tmp_path) as context:
+        assert context.jobs.get(job).status == "queued"
+
+
+@pytest.mark.timing
+def test_a_stop_during_a_training_takes_less_than_ten_seconds(tmp_path: Path, table: Path) -> None:
+    with serving(tmp_path) as service:
+        with Client(service.url) as client:
+            start_long_job(client, table)
         service.process.terminate()
         assert service.process.wait(STOP_SECONDS) == 0
-        assert time.monotonic() - started < STOP_SECONDS
-        _, left = psutil.wait_procs(family, timeout=0)
-        # A killed grandchild is a zombie until the machine's first process has noticed its end.
-        alive = [p for p in left if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-        assert not alive, service.log_file.read_text()
-    assert stored_job(tmp_path, job).status == "queued"
 
 
 def test_a_dead_worker_is_replaced_and_a_killed_supervisor_takes_its_worker_along(
@@ -92,17 +94,12 @@ def test_a_dead_worker_is_replaced_and_a_killed_supervisor_takes_its_worker_alon
     with serving(tmp_path) as service:
         first = service.worker()
         first.kill()
-        psutil.wait_procs([first], timeout=5)
-        while not (workers := [p for p in service.family() if "worker" in p.cmdline()]):
-            time.sleep(0.1)
-        assert workers[0].pid != first.pid
-        assert "worker ended" in service.log_file.read_text()
+        wait_until(lambda: set(workers(service)) - {first.pid})
+        others = workers(service)
         service.process.kill()
-        _, alive = psutil.wait_procs(workers, timeout=STOP_SECONDS)
-        assert not alive
+        wait_until(lambda: not alive(others))
 
 
-@pytest.mark.process
 def test_restarts_are_further_and_further_apart() -> None:
     broken = [sys.executable, "-c", "raise SystemExit(7)"]
     ended: list[str] = []
@@ -128,7 +125,7 @@ def test_a_killed_workers_job_goes_on_at_once_to_the_same_model(
 ) -> None:
     """With a lease of an hour: nobody waits for it, because the parent knows."""
     often = {"CREDENCE_LEASE_SECONDS": "3600", "CREDENCE_CHECKPOINT_SECONDS": "0.1"}
-    long = {"training": {"epochs": 600, "patience": 600}, "network": {"hidden": [8]}}
+    long = {"training": {"epochs": 1500, "patience": 1500}, "network": {"hidden": [8]}}
     with serving(tmp_path, **often) as service, Client(service.url) as client:
         request = {"model": "m", "dataset": client.upload(table)["id"], "target": "y", **long}
         undisturbed = client.submit_train(request)["id"]
@@ -138,63 +135,56 @@ def test_a_killed_workers_job_goes_on_at_once_to_the_same_model(
             wait_until(lambda: context.checkpoints.exists(killed))
             service.worker().kill()
             wait_until(lambda: client.job(killed)["status"] == "succeeded", 500)
-            events = context.jobs.events(killed)
-            first, second = (epochs_of(events, attempt) for attempt in (1, 2))
+            events = [event.data for event in context.jobs.events(killed)]
             theirs, ours = (context.registry.path(v) for v in context.registry.versions("m"))
             for file in ours.glob("*.safetensors"):
                 assert file.read_bytes() == (theirs / file.name).read_bytes(), file.name
-    assert attempts(events) == 2
-    assert {"message": "continues from a checkpoint"} in [event.data for event in events]
-    repeated = max(first) - min(second)
-    assert repeated < max(first) - min(first), (first, second)
+    assert sum(event.get("status") == "running" for event in events) == 2  # claimed so often
+    assert {"message": "continues from a checkpoint"} in events
 
 
-def test_a_port_in_use_is_one_clear_line() -> None:
+def refused(*arguments: str, **settings: str) -> tuple[int, str]:
+    """The exit code of a service that does not start, and what it says in place of a trace."""
+    done = credence(*arguments, **settings)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = credence("serve", "--port", port, "--data-dir", "/tmp/credence-unused")
-    assert done.returncode == 1
-    reason = f"cannot listen on 127.0.0.1:{port}: address already in use"
-    assert done.stderr.splitlines() == [f"error: {reason}; choose another --port or --host"]
+        code, said = refused("serve", "--port", port, "--data-dir", str(tmp_path))
+    assert code == 1
+    assert f"127.0.0.1:{port}" in said
+    assert len(said.splitlines()) == 1
 
 
-def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path) -> None:
-    done = credence("serve", "--data-dir", str(tmp_path), CREDENCE_MAX_SAMPLES="many")
-    assert done.returncode == 2
-    assert "CREDENCE_MAX_SAMPLES=many" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_data_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MAX_SAMPLES", "many"), ("DATA_DIR", "{file}/data"), ("DEVICE", "cuda:99")],
+)
+def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, name: str, value: str) -> None:
     (tmp_path / "file").touch()
-    done = credence("serve", "--data-dir", str(tmp_path / "file" / "data"))
-    assert done.returncode == 2
-    assert f"CREDENCE_DATA_DIR={tmp_path / 'file' / 'data'}" in done.stderr
-    assert "Traceback" not in done.stderr
+    wrong = value.format(file=tmp_path / "file")
+    settings = {"CREDENCE_DATA_DIR": str(tmp_path), f"CREDENCE_{name}": wrong}
+    code, said = refused("serve", "--port", "0", **settings)
+    assert code == 2
+    assert f"CREDENCE_{name}={wrong}" in said
 
 
 def test_other_machines_are_not_let_in_without_a_key(tmp_path: Path) -> None:
-    done = credence("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
-    assert done.returncode == 2
-    assert "CREDENCE_AUTH=off" in done.stderr
-
-
-def test_a_device_that_is_not_there_is_named(tmp_path: Path) -> None:
-    settings = {"CREDENCE_DEVICE": "cuda:99"}
-    done = credence("serve", "--port", "0", "--data-dir", str(tmp_path), **settings)
-    assert done.returncode == 2
-    assert "CREDENCE_DEVICE=cuda:99: this machine has cpu" in done.stderr
-    assert "Traceback" not in done.stderr
+    code, said = refused("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
+    assert code == 2
+    assert "CREDENCE_AUTH=off" in said
 
 
 def test_a_service_whose_worker_cannot_start_ends(tmp_path: Path) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         settings = {"CREDENCE_WORKER_METRICS_PORT": str(taken.getsockname()[1])}
-        done = credence("serve", "--port", "0", "--data-dir", str(tmp_path), **settings)
-    assert done.returncode == 1
-    assert "CREDENCE_WORKER_METRICS_PORT" in done.stderr
-    assert "the worker ended with exit code 2 before it was ready" in done.stderr
-    assert "Traceback" not in done.stderr
+        code, said = refused("serve", "--port", "0", "--data-dir", str(tmp_path), **settings)
+    assert code == 1
+    assert "CREDENCE_WORKER_METRICS_PORT" in said
+    assert "exit code 2" in said
 
 
 def test_the_api_alone_answers_what_is_in_flight_before_ctrl_c_ends_it(tmp_path: Path) -> None:
@@ -204,8 +194,18 @@ def test_the_api_alone_answers_what_is_in_flight_before_ctrl_c_ends_it(tmp_path:
         request = begin_upload(service.url, "slow", len(body))
         request.send(body[:100])
         service.process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        wait_until(lambda: not accepts(service.url))
         request.send(body[100:])
         assert request.getresponse().status == 201
-        assert service.process.wait(STOP_SECONDS) == 0
+        assert service.process.wait(120) == 0
         request.close()
+
+
+def accepts(url: str) -> bool:
+    """Whether somebody listens there."""
+    address = httpx.URL(url)
+    try:
+        socket.create_connection((address.host, address.port or 0)).close()
+    except ConnectionError:
+        return False
+    return True

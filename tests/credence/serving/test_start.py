@@ -16,12 +16,8 @@ EARLY = (
 
 def loaded(modules: str) -> set[str]:
     """What a new process has loaded once it has imported these."""
-    done = subprocess.run(
-        [sys.executable, "-c", PRINT_LOADED.format(modules)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", PRINT_LOADED.format(modules)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 

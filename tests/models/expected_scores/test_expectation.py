@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from models.evaluation.calibration import LabelledMixture
 from models.evaluation.exact_tests import binomial_up_to
@@ -17,14 +16,13 @@ from models.expected_scores.expectation import (
     Expectation,
     compare_unlike,
     expect,
-    student_quantile,
 )
 from models.expected_scores.promise import Promise
 from models.expected_scores.simulation import Simulated, simulate
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 LEVEL = 0.9
-REPETITIONS = 60
+REPETITIONS = 40
 HELD_OUT, NEW = 200, 100
 
 
@@ -103,27 +101,11 @@ def test_the_expected_error_of_shifted_rows_is_that_of_the_closed_form() -> None
     assert np.mean(absolute) == pytest.approx(mean, rel=0.02)
 
 
-def test_without_the_held_out_rows_a_wrong_scale_is_not_noticed() -> None:
-    found = repeated(1.5, 0.4, corrected=False)
-    assert np.mean(inside(found, "rmse")) < 0.1
-    assert found[0]["rmse"].promised is None
-    assert not any(one["rmse"].leaves for one in found)
-
-
 def test_an_alarm_follows_a_shift_and_hardly_ever_chance() -> None:
     shifted = [one["rmse"].leaves for one in repeated(1.0, 0.4)]
     assert np.mean(shifted) > 0.95
     same = [one[name].leaves for one in repeated(1.0, -1) for name in one]
     assert np.mean(same) < 0.01
-
-
-def test_better_rows_than_those_of_training_raise_no_alarm() -> None:
-    line, random = Line(), np.random.default_rng(0)
-    before, after = line.x(HELD_OUT, -1, random), -line.x(NEW, 0.4, random)
-    kept = promise(line.mixture(before), line.labels(before, random), 0)
-    found = expect(simulated(line.mixture(after), line.labels(after, random), 0), kept, LEVEL)
-    assert found["rmse"].upper < found["rmse"].promised  # type: ignore[operator]
-    assert not any(one.leaves for one in found.values())
 
 
 def test_what_labels_have_in_common_widens_the_interval() -> None:
@@ -189,53 +171,6 @@ def test_intervals_contain_the_scores_of_classes(temperature: float) -> None:
     assert np.mean([one["accuracy"].expected for one in found]) == pytest.approx(true, abs=0.025)
 
 
-def test_the_slope_is_that_of_the_scores() -> None:
-    """Predicted variances v, true ones v²: changes of the error are twice the expected ones."""
-    random = np.random.default_rng(0)
-    x = torch.from_numpy(random.uniform(-0.5, 0.5, 20_000))
-    mixture = GaussianMixture(torch.zeros(1, len(x)).double(), x.exp().unsqueeze(0))
-    labels = x.exp() * torch.from_numpy(random.normal(size=len(x)))
-    found = promise(mixture, labels, 0).scores["squared_error"]
-    assert found.slope == pytest.approx(2.0, abs=0.2)
-    even = GaussianMixture(mixture.means, torch.ones_like(mixture.noise))
-    assert promise(even, labels, 0).scores["squared_error"].slope_error > 0.3
-
-
-def test_labels_more_dispersed_than_predicted_are_noticed() -> None:
-    """Var(y²) = σ⁴ (κ − 1): the kurtosis κ of Student's t of 10 degrees is 4, a Gaussian's 3."""
-    random = np.random.default_rng(0)
-    labels = torch.from_numpy(random.standard_t(10, 40_000) * math.sqrt(0.8))
-    mixture = GaussianMixture(
-        torch.zeros(1, len(labels)).double(), torch.ones(1, len(labels)).double()
-    )
-    found = promise(mixture, labels, 0).scores["squared_error"]
-    assert found.dispersion == pytest.approx((4.0 - 1) / 2, rel=0.15)
-
-
-def test_a_weight_counts_as_so_many_rows() -> None:
-    random = np.random.default_rng(0)
-    line = Line()
-    x = line.x(50, -1, random)
-    labels, weights = line.labels(x, random), torch.tensor([2.0] * 25 + [0.0] * 25).double()
-    weighted = promise(line.mixture(x), labels, 0, weights)
-    half = promise(line.mixture(x[:25]), labels[:25], 0)
-    for name, score in weighted.scores.items():
-        assert score.measured == pytest.approx(half.scores[name].measured)
-    assert weighted.loss == pytest.approx(half.loss)
-
-
-def test_parts_of_rows_add_up_to_the_whole() -> None:
-    line, random = Line(), np.random.default_rng(0)
-    x = line.x(90, -1, random)
-    labels = line.labels(x, random)
-    parts = [simulated(line.mixture(x[i::3]), labels[i::3], i) for i in range(3)]
-    joined = Simulated.joined(parts)
-    assert joined.rows == 90
-    assert joined.actual["squared_error"] == pytest.approx(float(labels.square().sum()))
-    found = expect(joined, None, LEVEL)
-    assert found["rmse"].actual == pytest.approx(float(labels.square().mean().sqrt()))
-
-
 def test_rows_whose_label_is_unknown_count_for_nothing() -> None:
     line, random = Line(), np.random.default_rng(0)
     x = line.x(40, -1, random)
@@ -247,12 +182,6 @@ def test_rows_whose_label_is_unknown_count_for_nothing() -> None:
     without = expect(drawn.sums(torch.zeros(40, dtype=torch.bool)), None, LEVEL)
     assert without["rmse"].actual is None
     assert without["rmse"] == replace(found["rmse"], actual=None)
-
-
-def test_the_quantile_is_students() -> None:
-    for dof in (19, 99):
-        for level in (0.75, 0.95, 0.995):
-            assert student_quantile(level, dof) == pytest.approx(stats.t.ppf(level, dof), rel=2e-3)
 
 
 @pytest.mark.parametrize(

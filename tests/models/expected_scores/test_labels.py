@@ -7,7 +7,7 @@ from scipy import stats
 
 from models.expected_scores.labels import draw_labels
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
-from tests.models.prediction.shaped_cases import SAMPLES, Case
+from tests.models.prediction.shaped_cases import Case
 
 WORLDS = 20_000
 # Of the largest distance between two distribution functions, times √n: exceeded with 1e-6.
@@ -50,14 +50,6 @@ def test_labels_of_a_shape_follow_its_distribution_function(case: Case) -> None:
         actual = (found.unsqueeze(0) <= points.unsqueeze(1)).double().mean(1)
         distance = float((stated - actual).abs().max())
         assert distance * np.sqrt(WORLDS) < KOLMOGOROV
-
-
-def test_worlds_of_a_shape_are_in_the_order_of_its_samples() -> None:
-    mixture = Case("identity", "normal", 1).mixture
-    labels = draw_labels(mixture, WORLDS, noise())
-    for sample, part in enumerate(labels.chunk(SAMPLES)):
-        error = (part.mean(0) - mixture.predicted_means()[sample]).abs()
-        assert bool((error < 6 * (part.var(0) / len(part)).sqrt()).all())
 
 
 def test_classes_are_as_frequent_as_each_sample_says() -> None:

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from models.artifact.files import read_model, write_model
-from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.exceptions import InvalidInput
+from models.config import MLPConfig, TrainingConfig
 from models.expected_scores.expectation import Expectation, expect
-from models.features.columns import ColumnProfile, Columns
+from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.training.recipe import resolve
-from models.training.train import train
+from tests.models.training.fitting import trained
 
 ROWS, NEW = 1_000, 1_000
 OPTIONS = PredictOptions(samples=100, intervals=())
@@ -31,22 +29,14 @@ def table(rows: int, low: float, seed: int) -> Columns:
 
 def fit(target: str) -> TabularModel:
     columns = {name: table(ROWS, -1, 0)[name] for name in ("x", target)}
-    levels = ("a", "b") if target == "kind" else None
-    type_ = "category" if levels else "number"
-    profiles = [
-        ColumnProfile(name="x", type="number", min=-1.0, max=1.0),
-        ColumnProfile(name=target, type=type_, levels=levels),
-    ]
-    wanted = ModelConfig(
+    return trained(
+        columns,
         target=target,
         network=MLPConfig(hidden=(20,)),
-        training=TrainingConfig(epochs=20, batch_size=64, learning_rate=0.02),
+        training=TrainingConfig(epochs=20, batch_size=64, learning_rate=0.02, background=0),
         pruning=(),
-        **({} if levels else {"likelihood": "heteroscedastic"}),
+        likelihood="heteroscedastic" if target == "y" else None,
     )
-    model = train(columns, {"x": "number", target: type_}, resolve(wanted, profiles, ROWS))
-    assert isinstance(model, TabularModel)
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -90,27 +80,6 @@ def test_rows_like_those_of_training_raise_no_alarm(regression: TabularModel) ->
     assert sum(inside) >= 0.6 * len(inside)  # scores of the same rows go together
 
 
-def test_labels_that_follow_otherwise_are_not_seen(regression: TabularModel) -> None:
-    """What the answer cannot say: the same features with labels that are 2 higher."""
-    columns = table(NEW, -1, 2)
-    found = expected(regression, columns | {"y": columns["y"] + 2})["rmse"]
-    assert not found.leaves
-    assert found.actual is not None
-    assert found.actual > 2 * found.upper
-
-
-def test_the_accuracy_on_undecided_rows_is_expected_without_their_labels(
-    classifier: TabularModel,
-) -> None:
-    """Of x even on [−0.3, 0.3] the best accuracy is the mean of 1/(1 + e^(−4|x|))."""
-    x = np.linspace(-0.3, 0.3, NEW)
-    found = expected(classifier, {"x": x})
-    true = float(np.mean(1 / (1 + np.exp(-4 * np.abs(x)))))
-    assert found["accuracy"].lower < true < found["accuracy"].upper
-    assert found["accuracy"].leaves
-    assert found["log_likelihood"].leaves
-
-
 def test_the_promise_is_that_of_the_metrics(
     regression: TabularModel, classifier: TabularModel
 ) -> None:
@@ -123,18 +92,7 @@ def test_the_promise_is_that_of_the_metrics(
             assert found[name].promised == pytest.approx(variant.metrics[name], rel=1e-6)
 
 
-def test_equal_rows_get_equal_answers(regression: TabularModel) -> None:
-    columns = table(50, -1, 3)
-    assert expected(regression, columns) == expected(regression, columns)
-
-
 def test_the_promise_is_stored(regression: TabularModel, tmp_path: Path) -> None:
     write_model(regression, tmp_path)
     again = read_model(tmp_path)
     assert again.variant(0.0).promise == regression.variant(0.0).promise
-
-
-def test_a_class_that_training_never_had_is_refused(classifier: TabularModel) -> None:
-    x = classifier.encode({"x": np.zeros(1)})
-    with pytest.raises(InvalidInput, match="unknown classes"):
-        classifier.simulate(x, OPTIONS, np.array(["c"], object))

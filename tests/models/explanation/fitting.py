@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.features.columns import ColumnProfile
+from models.config import MLPConfig, TrainingConfig
 from models.tabular.model import TabularModel
-from models.training.recipe import resolve
-from models.training.train import train
+from tests.models.training.fitting import trained
 
 Columns = dict[str, np.ndarray]
 TRAINING = TrainingConfig(epochs=20, batch_size=64, learning_rate=0.02, fine_tune_epochs=0)
@@ -29,31 +27,13 @@ def table(rows: int = 400) -> Columns:
     return columns | {"constant": constant, "y": y, "kind": kind}
 
 
-def profiles(columns: Columns) -> list[ColumnProfile]:
-    found = []
-    for name, values in columns.items():
-        if values.dtype == object:
-            levels = tuple(sorted(set(values.tolist())))
-            found.append(ColumnProfile(name=name, type="category", levels=levels))
-        elif values.dtype.kind == "M":
-            found.append(ColumnProfile(name=name, type="datetime"))
-        else:
-            low, high = float(values.min()), float(values.max())
-            found.append(ColumnProfile(name=name, type="number", min=low, max=high))
-    return found
-
-
 def fit(target: str, **training: Any) -> TabularModel:
     other = {"y": "kind", "kind": "y"}[target]
     columns = {name: values for name, values in table().items() if name != other}
-    found = profiles(columns)
-    wanted = ModelConfig(
+    return trained(
+        columns,
         target=target,
         network=MLPConfig(hidden=(16,)),
         training=replace(TRAINING, **training),
         pruning=(0.5,),
     )
-    config = resolve(wanted, found, len(columns[target]))
-    model = train(columns, {p.name: p.type for p in found}, config)
-    assert isinstance(model, TabularModel)
-    return model

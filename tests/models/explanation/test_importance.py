@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from models.explanation import importance
-from models.explanation.dependence import associate, find_dependent
+from models.explanation.dependence import associate
 from models.explanation.importance import (
-    MIN_ROWS,
-    affordable_background,
-    affordable_rows,
     measure_importance,
 )
 from models.tabular.model import TabularModel
@@ -28,12 +24,6 @@ def test_the_card_ranks_features_by_what_makes_the_target(regression: TabularMod
     assert regression.description["importance"] == found
 
 
-def test_of_classes_it_is_the_probability_that_moves(classifier: TabularModel) -> None:
-    found = classifier.card["importance"]["features"]
-    assert found[0]["name"] == "a"
-    assert all(0 <= one["mean"] <= 1 for one in found)
-
-
 def test_features_that_depend_on_each_other_are_named(regression: TabularModel) -> None:
     columns = table() | {"day": table()["a"]}
     held_out = regression.encode(table())
@@ -46,35 +36,6 @@ def test_features_that_depend_on_each_other_are_named(regression: TabularModel) 
 
 def _levels(values: np.ndarray) -> np.ndarray:
     return np.array([f"{value:.0f}" for value in values], object)
-
-
-def test_few_held_out_rows_measure_nothing(regression: TabularModel) -> None:
-    assert affordable_rows(regression, 5) == 5
-    assert measure_importance(regression, regression.encode(table())[:5], table()) == {}
-
-
-def test_few_numbers_cost_rows_first_and_background_rows_then(
-    regression: TabularModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    explainer = regression.explainer
-    assert explainer is not None
-    columns = table()
-    held_out = regression.encode(columns)
-    background = affordable_background(regression, affordable_rows(regression, len(held_out)))
-    assert background is not None
-    assert len(background) >= explainer.pairs, "of a narrow table nothing is left out"
-    numbers = regression.network.layout.members * regression.network.num_outputs
-    per_row = (explainer.evaluations + 1) * numbers
-    monkeypatch.setattr(importance, "_NUMBERS", 12 * per_row)
-    assert affordable_rows(regression, len(held_out)) == 12
-    monkeypatch.setattr(importance, "_NUMBERS", 2 * per_row)
-    assert affordable_rows(regression, len(held_out)) == MIN_ROWS
-    fewer = affordable_background(regression, MIN_ROWS)
-    assert fewer is not None
-    assert len(fewer) == pytest.approx(explainer.pairs / 4, abs=1)  # 2 of 8 rows
-    found = measure_importance(regression, held_out, columns)
-    assert found["rows"] == MIN_ROWS
-    assert found["features"][0]["name"] == "a"
 
 
 def test_association_of_numbers_is_the_size_of_r() -> None:
@@ -101,10 +62,3 @@ def test_association_of_a_number_and_levels_is_the_adjusted_correlation_ratio() 
     assert associate(noise, codes) < 0.25  # η itself: 0.3
     shifted = codes * 10.0 + noise
     assert associate(codes, shifted) > 0.99
-
-
-def test_texts_and_tensors_have_no_association() -> None:
-    values = np.arange(10.0)
-    columns = {"a": values, "b": values, "t": np.array(list("abcdefghij"), object)}
-    kinds = {"a": "number", "b": "number", "t": "text"}
-    assert list(find_dependent(columns, kinds)) == [("a", "b", pytest.approx(1))]

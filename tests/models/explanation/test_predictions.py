@@ -1,6 +1,5 @@
 """Explanations of trained models: what adds up, what they compare with, and what is refused."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact.files import BACKGROUND, examine_artifact, read_model, write_model
-from models.exceptions import CorruptArtifact, InvalidInput
+from models.artifact.files import BACKGROUND, examine_artifact, write_model
+from models.exceptions import InvalidInput
 from models.explanation.background import choose_background
 from models.features.rows import Rows
 from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
@@ -59,15 +58,6 @@ def test_those_of_classes_add_up_to_probabilities_and_entropies(classifier: Tabu
         np.testing.assert_allclose(total, entropy[part], atol=1e-9)
 
 
-def test_the_column_that_makes_the_noise_explains_it(regression: TabularModel) -> None:
-    found = contributions(explained(regression, some(40)))
-    by_feature = dict(zip(found.features, np.abs(found.aleatoric).mean(0), strict=True))
-    assert max(by_feature, key=by_feature.__getitem__) == "b"
-    means = dict(zip(found.features, np.abs(found.mean).mean(0), strict=True))
-    assert max(means, key=means.__getitem__) == "a"
-    assert by_feature["constant"] == means["constant"] == 0
-
-
 def test_explaining_changes_no_other_answer_and_rows_are_explained_apart(
     regression: TabularModel,
 ) -> None:
@@ -82,17 +72,6 @@ def test_explaining_changes_no_other_answer_and_rows_are_explained_apart(
     np.testing.assert_array_equal(
         contributions(whole.select(2, 3, PredictOptions())).mean, contributions(whole).mean[2:3]
     )
-
-
-def test_tables_and_tensors_have_the_predicted_class(classifier: TabularModel) -> None:
-    prediction = explained(classifier, some())
-    found, columns = contributions(prediction), prediction.columns()
-    label = prediction.mean.argmax(1)
-    expected = found.mean[np.arange(5), 0, label]
-    np.testing.assert_array_equal(columns["contribution_a"], expected)
-    np.testing.assert_array_equal(columns["epistemic_contribution_b"], found.epistemic[:, 1])
-    assert {"aleatoric_contribution_level", "standard_error_contribution_day"} <= columns.keys()
-    np.testing.assert_array_equal(found.tensors()["contributions"][:, 0], expected)
 
 
 def test_background_rows_are_stored_and_read_back(regression: TabularModel, tmp_path: Path) -> None:
@@ -111,19 +90,10 @@ def test_background_rows_are_stored_and_read_back(regression: TabularModel, tmp_
     )
 
 
-def test_background_rows_that_do_not_fit_are_refused(
-    regression: TabularModel, tmp_path: Path
-) -> None:
-    assert regression.background is not None
-    write_model(replace(regression, background=regression.background[:, 1:]), tmp_path)
-    with pytest.raises(CorruptArtifact, match="must be 16 to 256 rows of"):
-        read_model(tmp_path)
-
-
-def test_a_model_without_background_rows_says_what_to_do(regression: TabularModel) -> None:
+def test_a_model_without_background_rows_says_what_to_do() -> None:
     old = fit("y", epochs=1, background=0)
     assert old.background is None
-    with pytest.raises(InvalidInput, match="train it again") as raised:
+    with pytest.raises(InvalidInput) as raised:
         explained(old, some())
     assert raised.value.path == "/explain"
 
@@ -141,12 +111,3 @@ def test_background_rows_are_drawn_by_weight_and_fit_into_a_quarter_of_a_megabyt
     assert len(found) == 32
     wider = torch.zeros(100, 10_000)
     assert choose_background(Rows(wider, wider[:, 0]), 0, 64) is None
-
-
-def test_an_explained_row_counts_as_all_rows_that_are_predicted_for_it(
-    regression: TabularModel,
-) -> None:
-    plain = regression.resolve(PredictOptions())
-    assert regression.values_per_sample(plain) == 1
-    explain = regression.resolve(PredictOptions(explain=True))
-    assert regression.values_per_sample(explain) == 1 + 2 * 64 * 3  # `constant` has no input

@@ -1,14 +1,20 @@
-"""Piecewise-linear encoding and normal scores beside their formulas and scipy."""
+"""Piecewise-linear encoding and normal scores beside formulas and scipy, and as they are stored."""
+
+import json
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
+from models.artifact.schema import parse_document
+from models.exceptions import CorruptArtifact
 from models.features.expansion import Expansion, Form
-from models.features.quantiles import MISSING, Distinct, NormalScore, Pieces
+from models.features.quantiles import Distinct, NormalScore, Pieces
+from tests.fixtures import ARTIFACTS, RELEASES
 
 
 def expanded(pieces: Pieces, values: np.ndarray) -> np.ndarray:
@@ -33,12 +39,6 @@ def test_pieces_are_those_of_the_formula() -> None:
     np.testing.assert_allclose(expanded(pieces, new), formula(pieces, new), atol=2e-6)
 
 
-def test_bins_hold_equal_shares_of_the_rows() -> None:
-    values = np.random.default_rng(1).normal(size=32_000)
-    counts, _ = np.histogram(values, Pieces.fit(Distinct.of(values)).edges)
-    assert abs(counts - 1_000).max() <= 2
-
-
 def test_pieces_are_centred_on_the_training_rows() -> None:
     random = np.random.default_rng(2)
     values = np.where(random.random(4_000) < 0.4, 0.0, random.exponential(size=4_000))
@@ -59,12 +59,6 @@ def test_few_values_are_all_edges() -> None:
     assert pieces.centres == (6 / 16, 1 / 16)
 
 
-def test_a_missing_value_has_the_mean_of_every_piece() -> None:
-    pieces = Pieces.fit(Distinct.of(np.arange(100.0)))
-    assert pieces.positions(np.array([np.nan])).tolist() == [MISSING]
-    assert (expanded(pieces, np.array([np.nan])) == 0).all()
-
-
 def test_normal_scores_are_those_of_scipy() -> None:
     """Up to 256 distinct values every one is a knot; the ranks of equal values are averaged."""
     values = np.random.default_rng(3).integers(0, 200, 3_000) ** 2.0
@@ -72,32 +66,41 @@ def test_normal_scores_are_those_of_scipy() -> None:
     np.testing.assert_allclose(NormalScore.fit(Distinct.of(values))(values), expected, atol=1e-12)
 
 
-def test_normal_scores_of_many_values_are_interpolated() -> None:
-    """Between knots 0.4 % of the rows apart Φ⁻¹ is nearly straight, except in the tails."""
-    values = np.exp(np.random.default_rng(4).normal(size=20_000))
-    found = NormalScore.fit(Distinct.of(values))(values)
-    expected = norm.ppf((rankdata(values) - 0.5) / len(values))
-    middle = abs(expected) < 2
-    assert abs(found - expected)[middle].max() < 0.02
-    assert found.min() == pytest.approx(expected.min())
-    assert found.max() == pytest.approx(expected.max())
+PIECES = {"edges": [0.0, 1.0, 2.0], "centres": [0.5, 0.2]}
+SCORES = {"knots": [0.0, 1.0], "scores": [-1.0, 1.0]}
 
 
-def test_scores_outside_the_training_rows_stay_at_their_ends() -> None:
-    score = NormalScore.fit(Distinct.of(np.arange(10.0)))
-    assert score(np.array([-1e300, 1e300])).tolist() == [score.scores[0], score.scores[-1]]
+def document(**fields: Any) -> dict[str, Any]:
+    """The first release's model, whose first encoder is of a number, with new fields of it."""
+    [version] = (RELEASES[0] / ARTIFACTS / "models" / "line").iterdir()
+    found: dict[str, Any] = json.loads((version / "model.json").read_text())
+    found["encoders"][0] |= fields
+    return found
 
 
-def test_values_that_differ_by_less_than_a_slope_can_say_are_equal() -> None:
-    tiny = np.array([0.0, 5e-324, 2e-309, 1.0])
-    assert Distinct.of(tiny).values.tolist() == [0.0, 1.0]
-    assert np.isfinite(NormalScore.fit(Distinct.of(tiny))(tiny)).all()
+def test_quantiles_in_order_are_read() -> None:
+    encoder = parse_document(document(pieces=PIECES, scores=SCORES, bound=8.0))["encoders"][0]
+    assert encoder.form.width == 2 + 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"pieces": PIECES | {"edges": [0.0, 2.0, 2.0]}}, "pieces/edges"),
+        ({"pieces": PIECES | {"centres": [0.5]}}, "pieces/centres"),
+        ({"scores": SCORES | {"scores": [1.0, -1.0]}}, "scores/scores"),
+        ({"bound": 0.0}, "number/bound"),
+    ],
+)
+def test_others_are_refused_by_their_path(fields: dict[str, Any], path: str) -> None:
+    with pytest.raises(CorruptArtifact) as refused:
+        parse_document(document(**fields))
+    assert str(refused.value.path).endswith(f"encoders/0/{path}")
 
 
 FINITE = st.floats(-1e300, 1e300, allow_nan=False)
 
 
-@settings(deadline=None)
 @given(
     training=st.lists(FINITE, min_size=2, max_size=60, unique=True),
     new=st.lists(FINITE, min_size=1, max_size=20),

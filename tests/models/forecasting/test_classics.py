@@ -1,4 +1,4 @@
-"""Mixtures of classical models, their weights, and their part in a forecaster."""
+"""Weights of classical models, and autoregressions, against closed forms and simulations."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,19 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
+from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import Asked
 from models.forecasting.classics.stacking import stack
-from models.forecasting.mixing import Split
+
+
+def simulated(coefficients: list[float], steps: int, seed: int, rows: int = 1) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    found = np.zeros((rows, steps + 50))
+    for t in range(len(coefficients), steps + 50):
+        past = sum(c * found[:, t - 1 - i] for i, c in enumerate(coefficients))
+        found[:, t] = past + random.normal(0, 1, rows)
+    return found[:, 50:]
 
 
 def test_weights_maximise_the_stated_sum() -> None:
@@ -23,43 +32,9 @@ def test_weights_maximise_the_stated_sum() -> None:
     np.testing.assert_allclose(stack(torch.from_numpy(scores), 12.0), truth, atol=1e-4)
 
 
-def test_a_second_season_is_forecast() -> None:
-    """Noise of 1 around two patterns: the best forecast is off by 0.8, with one of them by more."""
-    random, t = np.random.default_rng(2), np.arange(360)
-    series = 3 * np.sin(2 * np.pi * t / 4) + random.normal(0, 3, 24)[t % 24]
-    series += random.normal(size=360)
-    firsts = range(200, 330, 10)
-    past = torch.full((len(firsts), 336), torch.nan, dtype=torch.float64)
-    for row, first in zip(past, firsts, strict=True):
-        row[336 - first :] = torch.from_numpy(series[:first])
-    targets = torch.from_numpy(np.stack([series[first : first + 4] for first in firsts]))
-    errors = []
-    for seasons in ((4,), (4, 24)):
-        found = Classics.fit(past, targets, seasons, independent=20)
-        drawn = found.paths(torch.from_numpy(series[None, :336]), Asked(24, 100, 10, seed=0))
-        middle = drawn.means.mean((0, 1))[0].numpy()
-        errors.append(np.abs(middle - series[336:]).mean())
-    assert errors[1] < 1.2
-    assert errors[0] > 2
-
-
-@pytest.mark.parametrize(
-    ("share", "kept"), [(0.3, None), (0.3, 1), (0.3, 5), (0.95, 5), (0.3, 500)]
-)
-def test_draws_are_in_proportion_to_the_share(share: float, kept: int | None) -> None:
-    samples = min(100, kept or 100)
-    split = Split.plan(samples, kept, share)
-    network = split.network * split.repeats
-    assert split.classics / (network + split.classics) == pytest.approx(share, abs=0.03)
-    assert split.all_paths >= 1_000
-
-
 def test_the_model_that_made_a_series_weighs_most() -> None:
     """An AR(2) with a strong cycle, of which smoothing knows nothing."""
-    random = np.random.default_rng(1)
-    series = np.zeros(260)
-    for t in range(2, 260):
-        series[t] = 1.6 * series[t - 1] - 0.9 * series[t - 2] + random.normal()
+    series = simulated([1.6, -0.9], 260, seed=1)[0]
     firsts = range(120, 250, 4)
     past = torch.full((len(firsts), 250), torch.nan, dtype=torch.float64)
     for row, first in zip(past, firsts, strict=True):
@@ -72,3 +47,83 @@ def test_the_model_that_made_a_series_weighs_most() -> None:
     assert sum(m.weight for m in found.members) == pytest.approx(1.0)
     drawn = found.paths(past[-1:], Asked(6, 100, 10, seed=0))
     assert drawn.values.shape == (100, 10, 1, 6)
+
+
+def test_a_long_series_has_its_own_coefficients_means_and_variances() -> None:
+    """AR(1) with φ = 0.8: E y_h = φʰ y, Var y_h = (1 − φ²ʰ)/(1 − φ²)."""
+    series = simulated([0.8], 4_000, seed=0)
+    found = Autoregression((1, 2, 3)).paths(torch.from_numpy(series), Asked(6, 300, 20, seed=0))
+    values, h = found.values.flatten(0, 1)[:, 0].numpy(), np.arange(1, 7)
+    np.testing.assert_allclose(values.mean(0), 0.8**h * series[0, -1], atol=0.15)
+    np.testing.assert_allclose(values.var(0), (1 - 0.64**h) / 0.36, rtol=0.12)
+
+
+@pytest.mark.parametrize(
+    ("member", "truth"),
+    [
+        (Autoregression((), changes=True), lambda y, h: y[-1] + 0 * h),
+        (
+            Autoregression((), 6, seasonal_changes=True, shorter=(2,)),
+            lambda y, h: y[len(y) - 6 + (h - 1) % 6],
+        ),
+        (
+            Autoregression((), 6, seasonal_changes=True, shorter=(2,), apart=2),
+            lambda y, h: y[len(y) - 2 + (h - 1) % 2],
+        ),
+    ],
+    ids=["walk", "longest season", "shortest season"],
+)
+def test_without_lags_it_repeats_the_past(member: Autoregression, truth) -> None:
+    series = np.random.default_rng(1).normal(0, 1, 402)
+    found = member.paths(torch.from_numpy(series[None]), Asked(7, 100, 20, seed=0))
+    middle = found.means.mean((0, 1))[0].numpy()
+    np.testing.assert_allclose(middle, truth(series, np.arange(1, 8)), atol=0.6)
+
+
+@pytest.mark.parametrize(("length", "changes"), [(60, False), (63, True)])
+def test_phases_go_on_where_the_history_ends(length: int, changes: bool) -> None:
+    steps = np.arange(length + 4)
+    wave = np.array([5.0, 1.0, -3.0, 0.0])[steps % 4]
+    noise = np.random.default_rng(0).normal(0, 0.05, length)
+    values = torch.from_numpy((wave[:length] + noise)[None])
+    member = Autoregression((1, 2), 4, changes=changes, has_phases=True)
+    found = member.paths(values, Asked(4, 100, 5, seed=0)).means.mean((0, 1))[0]
+    np.testing.assert_allclose(found, wave[length:], atol=0.6)
+
+
+def test_each_season_has_a_pattern_of_its_own() -> None:
+    """A pattern of four steps, and one of 28 that 12 sines and cosines cannot follow."""
+    random, steps, length = np.random.default_rng(0), np.arange(311), 283
+    wave = np.array([3.0, 0.0, -3.0, 0.0])[steps % 4] + random.normal(0, 2, 28)[steps % 28]
+    values = torch.from_numpy((wave[:length] + random.normal(0, 0.3, length))[None])
+    errors = []
+    for waves in (12, 27):
+        member = Autoregression((1,), 28, has_phases=True, shorter=(4,), waves=waves)
+        found = member.paths(values, Asked(28, 100, 5, seed=0)).means.mean((0, 1))[0]
+        errors.append(np.abs(found.numpy() - wave[length:]).mean())
+    assert errors[1] < 0.15  # the mean of ten values with noise of 0.3 is off by 0.08
+    assert errors[0] > 0.5
+
+
+def test_rows_with_missing_steps_are_left_out() -> None:
+    series = simulated([0.8], 600, seed=3)
+    holes = series.copy()
+    holes[0, np.random.default_rng(0).choice(590, 60, replace=False)] = np.nan
+    asked, member = Asked(3, 100, 10, seed=0), Autoregression((1, 2))
+    whole, some = (
+        member.paths(torch.from_numpy(one), asked).means.mean((0, 1)) for one in (series, holes)
+    )
+    assert (whole - some).abs().max() < 0.2
+
+
+def test_a_shorter_history_leans_on_what_training_found() -> None:
+    """φ = 0.9 in training, of which five steps alone say hardly anything: E y₁ = 0.9 y₀."""
+    trained = Autoregression((1, 2, 3)).adapted(torch.from_numpy(simulated([0.9], 500, 4, rows=3)))
+    short = torch.tensor([[0.0, 1.0, 0.5, 4.0, 5.0]], dtype=torch.float64)
+    centre, asked = 2.1, Asked(1, 200, 5, seed=0)
+    known, unknown = (
+        float(one.paths(short, asked).means.mean()) - centre
+        for one in (trained, Autoregression((1, 2, 3)))
+    )
+    assert known == pytest.approx(0.9 * 2.9, abs=0.5)
+    assert abs(unknown - 0.9 * 2.9) > abs(known - 0.9 * 2.9)

@@ -7,28 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from models.config import FeatureConfig, ForecastConfig, ModelConfig, RecurrentConfig
+from models.config import FeatureConfig, RecurrentConfig
 from models.config import TrainingConfig as Training
-from models.exceptions import InvalidData, InvalidInput
-from models.features.columns import ColumnProfile, Columns
-from models.forecasting.model import Forecaster
-from models.forecasting.panels.observed import continued, draw_unknown, held
+from models.exceptions import InvalidData
+from models.features.columns import Columns
+from models.forecasting.panels.observed import held
 from models.forecasting.preparation import prepare_series
 from models.prediction.options import PredictOptions
-from models.training.recipe import resolve
-from models.training.train import train
+from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
 
-TYPES = {
-    "time": "number",
-    "y": "number",
-    "z": "number",
-    "shop": "category",
-    "region": "category",
-    "size": "number",
-    "name": "category",
-    "open": "boolean",
-    "note": "text",
-}
 LEAD, SHOCK, NOISE, STEPS = 2, 0.1, 0.02, 500
 
 
@@ -40,28 +27,14 @@ def led(seed: int = 0) -> Columns:
     return {"time": np.arange(float(STEPS)), "y": 100 * np.exp(change.cumsum()), "z": z}
 
 
-def configure(columns: Columns, training: Training | None = None, **options: Any) -> ModelConfig:
-    features = options.pop("features", None)
-    forecast = ForecastConfig(
-        time="time", horizon=3, context=4, season=1, transform="log", classics=False, **options
-    )
-    config = ModelConfig(
-        target="y",
-        task="forecasting",
-        forecast=forecast,
-        features=features,
-        network=RecurrentConfig(kind="rnn", hidden=(8,)),
-        pruning=(),
-        training=training or Training(epochs=1),
-    )
-    profiles = [ColumnProfile(name=name, type=TYPES[name]) for name in columns]
-    return resolve(config, profiles, len(columns["y"]), lambda names: columns)
-
-
-def fit(columns: Columns, **options: Any) -> Forecaster:
-    model = train(columns, TYPES, configure(columns, **options))
-    assert isinstance(model, Forecaster)
-    return model
+def options_of(training: Training | None = None, features: Any = None, **forecast: Any) -> Any:
+    """Three steps of logarithms, read four at a time."""
+    return {
+        "forecast": replace(PLAIN, horizon=3, transform="log", **forecast),
+        "features": features,
+        "network": RecurrentConfig(kind="rnn", hidden=(8,)),
+        "training": training or Training(epochs=1),
+    }
 
 
 def test_values_are_held_from_the_last_known_step_on_and_marked() -> None:
@@ -72,34 +45,16 @@ def test_values_are_held_from_the_last_known_step_on_and_marked() -> None:
     assert found[..., 1].tolist() == [[0, 0, 0], [0, 1, 1]]
 
 
-def test_a_forecast_reads_what_windows_of_training_read_at_its_step() -> None:
-    """The window of step h of a forecast is that of training with h − 1 unknown steps."""
-    values, horizon, context, origin = torch.arange(20.0).unsqueeze(1), 4, 3, 12
-    path = continued(values[origin - context : origin], horizon)
-    for h in range(horizon):
-        positions = torch.arange(origin + h - context, origin + h).unsqueeze(0)
-        window = held(values, positions, torch.tensor([origin - 1]))
-        assert torch.equal(path[h : h + context], window[0])
-
-
-def test_each_distance_is_learned_equally_often() -> None:
-    counts = draw_unknown(6_000, 3, 1).bincount()
-    assert len(counts) == 3
-    assert ((counts - 2_000).abs() < 5 * 2_000**0.5).all()
-
-
 def test_a_covariate_of_the_past_tells_as_far_ahead_as_it_leads() -> None:
     """The deviation of log y_h: NOISE · √h while z is known, and from step 3 on one SHOCK more."""
     columns = led()
-    once = Training(epochs=120, learning_rate=0.03, refit=False, calibration_fraction=0.0)
-    model = fit(columns, training=once, past=("z",))
-    assert [feature.name for feature in model.config.features or ()] == ["z"]
+    once = Training(epochs=80, learning_rate=0.03, refit=False, calibration_fraction=0.0)
+    model = fit(columns, **options_of(once, past=("z",)))
     assert model.future_inputs == ()
     origins, ratios, errors = range(450, 497, 2), [], []
     for origin in origins:
         past = {name: values[:origin] for name, values in columns.items()}
         paths = model.predict(past, PredictOptions(return_draws=True)).draws
-        assert paths is not None
         logs, last = np.log(paths), np.log(columns["y"][origin - 1])
         known = last + SHOCK * columns["z"][origin - LEAD : origin].cumsum()
         ratios.append(logs.std(0))
@@ -112,98 +67,61 @@ def test_a_covariate_of_the_past_tells_as_far_ahead_as_it_leads() -> None:
 
 
 def panel(count: int = 12, steps: int = 30) -> Columns:
-    random = np.random.default_rng(0)
+    random, shops, shape = np.random.default_rng(0), range(count), (count, steps)
     each = {
-        "shop": [f"shop {i}" for i in range(count)],
-        "region": ["north" if i % 2 else "south" for i in range(count)],
-        "name": [f"name {i}" for i in range(count)],
-        "note": [f"a note on {i}" for i in range(count)],
+        "region": ["north" if i % 2 else "south" for i in shops],
+        "name": [f"name {i}" for i in shops],
+        "note": [f"a note on {i}" for i in shops],
+        "size": random.normal(size=count),
     }
-    columns: dict[str, np.ndarray] = {
-        name: np.repeat(np.array(values, dtype=object), steps) for name, values in each.items()
+    known = {
+        name: np.repeat(np.array(values, None if name == "size" else object), steps)
+        for name, values in each.items()
     }
-    return columns | {
-        "time": np.tile(np.arange(float(steps)), count),
-        "y": np.exp(random.normal(size=count * steps)),
-        "z": random.normal(size=count * steps),
-        "size": np.repeat(random.normal(size=count), steps),
-        "open": np.where(np.arange(count * steps) == 7, 0.0, 1.0),
-    }
+    found = in_panel(
+        [f"shop {i}" for i in shops],
+        y=np.exp(random.normal(size=shape)),
+        z=random.normal(size=shape),
+        open=np.where(np.arange(count * steps) == 7, 0.0, 1.0).reshape(shape),
+    )
+    return found | known
 
 
 def test_attributes_that_never_change_within_a_series_are_found_and_read() -> None:
     """Not those of one series each, nor texts, nor what changes once."""
-    config = configure(panel(), key="shop")
+    config = configure(panel(), **options_of(key="shop"))
     assert [f.name for f in config.features or ()] == ["region", "size"]
-    assert config.forecast is not None
     assert config.forecast.static == ("region", "size")
     few = {name: values[: 9 * 30] for name, values in panel().items()}
-    assert configure(few, key="shop").features is None
-    assert configure(panel(), key="shop", features=()).features is None
-    assert configure(panel(), key="shop", static=()).features is None
+    assert configure(few, **options_of(key="shop")).features is None
+    assert configure(panel(), **options_of(key="shop", static=())).features is None
 
 
 def test_given_features_are_static_known_ahead_or_of_the_past() -> None:
     columns = panel()
-    given = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in ("z", "region", "open"))  # type: ignore[arg-type]
-    config = configure(columns, key="shop", features=given, past=("z",))
+    given = tuple(
+        FeatureConfig(name=name, type=kind)  # type: ignore[arg-type]
+        for name, kind in {"z": "number", "region": "category", "open": "number"}.items()
+    )
+    config = configure(columns, **options_of(key="shop", features=given, past=("z",)))
     assert [f.name for f in config.features or ()] == ["region", "open", "z"]
-    assert config.forecast is not None
     assert config.forecast.static == ("region",)
-    model = prepare_series(columns, TYPES, config).model
-    assert isinstance(model, Forecaster)
+    model = prepare_series(columns, types_of(columns), config).model
     assert [one.name for one in model.future_inputs] == ["open"]
     inputs = {one.name for one in model.inputs}
     assert inputs == {"time", "y", "shop", "region", "open", "z"}
 
 
 @pytest.mark.parametrize(
-    ("options", "message", "path"),
+    ("options", "path"),
     [
-        ({"past": ("nothing",)}, "nothing", "/forecast/past/0"),
-        ({"past": ("y",)}, "read already", "/forecast/past/0"),
-        ({"past": ("z", "note")}, "of type text", "/forecast/past/1"),
-        ({"static": ("z",)}, "changes within a series", "/forecast/static"),
+        ({"past": ("nothing",)}, "/forecast/past/0"),
+        ({"past": ("y",)}, "/forecast/past/0"),
+        ({"past": ("z", "note")}, "/forecast/past/1"),
+        ({"static": ("z",)}, "/forecast/static"),
     ],
 )
-def test_what_cannot_be_such_a_covariate_is_refused(
-    options: dict[str, Any], message: str, path: str
-) -> None:
-    with pytest.raises(InvalidData, match=message) as caught:
-        configure(panel(), key="shop", **options)
+def test_what_cannot_be_such_a_covariate_is_refused(options: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidData) as caught:
+        configure(panel(), **options_of(key="shop", **options))
     assert caught.value.path == path
-
-
-def test_only_what_is_known_ahead_is_asked_for() -> None:
-    columns = panel()
-    given = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in ("z", "region", "open"))  # type: ignore[arg-type]
-    model = fit(columns, key="shop", features=given, past=("z",))
-    history = {name: values[:30] for name, values in columns.items()}
-    future = {"open": np.ones(3)}
-    assert len(model.predict(history, PredictOptions(), future).mean) == 3
-    with pytest.raises(InvalidInput, match="needs open of the 3 steps ahead"):
-        model.predict(history, PredictOptions())
-
-
-def test_members_read_covariates_of_as_many_steps_as_values() -> None:
-    """Of a long season they read more than the usual number of steps."""
-    random, steps = np.random.default_rng(0), 1_500
-    columns: Columns = {
-        "time": np.arange(float(steps)),
-        "y": np.exp(random.normal(size=steps)),
-        "z": random.normal(size=steps),
-    }
-    config = configure(columns, features=(FeatureConfig(name="z", type="number"),))
-    assert config.forecast is not None
-    config = replace(config, forecast=replace(config.forecast, season=450))
-    model = train(columns, TYPES, config)
-    assert isinstance(model, Forecaster)
-    chosen = model.held_out_origins(columns)[:2]
-    known, regressors = model.histories(chosen).known, model.regressors_at(chosen)
-    assert known is not None
-    assert regressors is not None
-    assert regressors.shape == (2, known.shape[1] + model.horizon, 1)
-    first = chosen[0].first
-    read = regressors[0, -model.horizon :, 0]
-    z = torch.from_numpy(columns["z"][first : first + model.horizon])
-    assert torch.corrcoef(torch.stack([read, z.to(read)]))[0, 1] == pytest.approx(1, abs=1e-5)

@@ -6,12 +6,10 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.effects import Effect, Effects
 from models.forecasting.classics.errors import Errors
-from models.forecasting.classics.member import Asked
 
-STEPS, AHEAD, RUNS = 150, 10, 12
+STEPS, RUNS = 150, 12
 
 Array = Float64[np.ndarray, "..."]
 
@@ -42,19 +40,7 @@ def impulse(effect: Effects, values: Tensor, x: Tensor) -> Effect:
     return effect.of(values, torch.cat([x, ahead], 1))
 
 
-def test_a_curved_effect_is_found() -> None:
-    """z² lifts by half of it: one unit of z to either side by as much."""
-    values, x = simulated("smoothing", 5, [0.0])
-    values = values + 0.5 * x.squeeze(-1).square()
-    effects = Effects.fit(values, x, 1)
-    assert effects is not None
-    assert effects.curved == (0,)
-    ahead = torch.tensor([[[-2.0], [0.0], [2.0]]], dtype=torch.float64)
-    found = effects.of(values, torch.cat([x, ahead], 1)).ahead[0]
-    np.testing.assert_allclose((found - found[1])[[0, 2]], 2.0, atol=0.5)
-
-
-@pytest.mark.parametrize("kind", ["white noise", "random walk", "smoothing", "season"])
+@pytest.mark.parametrize("kind", ["white noise", "season"])
 def test_an_effect_is_recovered_within_its_standard_error(kind: str) -> None:
     """2 per unit. The least error is 1 / √150; of white noise, whose changes are read, 1.4 times.
 
@@ -65,24 +51,10 @@ def test_an_effect_is_recovered_within_its_standard_error(kind: str) -> None:
     for seed in range(RUNS):
         values, x = simulated(kind, seed, [2.0])
         effects = Effects.fit(values, x, season)
-        assert effects is not None
         found.append(float(impulse(effects, values, x).ahead[0, 0]))
     least = 1 / STEPS**0.5
     assert np.std(found) < 2 * least
     assert abs(np.mean(found) - 2) < 4 * 1.4 * least / RUNS**0.5
-
-
-def test_noise_has_hardly_any_effect() -> None:
-    """Eight regressors of noise: least squares has an error of 1 / √150 for each line alone."""
-    sizes = []
-    for seed in range(RUNS):
-        values, x = simulated("smoothing", seed, [0.0] * 8)
-        effects = Effects.fit(values, x, 1)
-        if effects is None:
-            sizes.append(0.0)
-        else:
-            sizes.append(float(impulse(effects, values, x).ahead.square().mean()))
-    assert np.mean(sizes) ** 0.5 < 1 / STEPS**0.5
 
 
 def test_given_the_errors_it_is_the_posterior_of_a_regression() -> None:
@@ -107,60 +79,32 @@ def expected(terms: Array) -> Array:
     return terms[:, 1:].sum(0) / (len(terms) + 0.3**-2.0)
 
 
-def test_draws_spread_as_the_effect_is_known() -> None:
-    values, x = simulated("random walk", 3, [2.0])
-    effects = Effects.fit(values, x, 1)
-    assert effects is not None
-    usual = torch.cat([x, x[:, -1:]], 1)  # the last step's x again
-    asked = Asked(horizon=1, draws=4_000, paths=1, seed=0)
-    same, far = effects.of(values, usual).drawn(asked), effects.of(values, 5 + usual).drawn(asked)
-    assert float(same.std()) < 0.01
-    # Changes of x have variance 2, so that the effect has the standard error 1 / √300.
-    moved = torch.cat([x, x[:, -1:] + 5], 1)
-    far = effects.of(values, moved).drawn(asked)
-    assert float(far.std()) == pytest.approx(5 / 300**0.5, rel=0.25)
-
-
 def test_it_agrees_with_regression_with_arima_errors() -> None:
     sarimax = pytest.importorskip("statsmodels.tsa.statespace.sarimax")
     values, x = simulated("smoothing", 1, [1.0, -2.0])
     effects = Effects.fit(values, x, 1)
-    assert effects is not None
     fit = sarimax.SARIMAX(values[0].numpy(), x[0].numpy(), order=(0, 1, 1)).fit(disp=0)
     theirs, errors = fit.params[:2], fit.bse[:2]
     assert (np.abs(impulse(effects, values, x).ahead[0].numpy() - theirs) < 0.7 * errors).all()
 
 
-def test_missing_values_lose_no_effect() -> None:
-    values, x = simulated("random walk", 2, [2.0])
-    values[0, 10::7] = torch.nan
+def test_noise_has_hardly_any_effect() -> None:
+    """Eight regressors of noise: least squares has an error of 1 / √150 for each line alone."""
+    sizes = []
+    for seed in range(RUNS):
+        values, x = simulated("smoothing", seed, [0.0] * 8)
+        effects = Effects.fit(values, x, 1)
+        found = 0.0 if effects is None else impulse(effects, values, x).ahead.square().mean()
+        sizes.append(float(found))
+    assert np.mean(sizes) ** 0.5 < 1 / STEPS**0.5
+
+
+def test_a_curved_effect_is_found() -> None:
+    """z² lifts by half of it: one unit of z to either side by as much."""
+    values, x = simulated("smoothing", 5, [0.0])
+    values = values + 0.5 * x.squeeze(-1).square()
     effects = Effects.fit(values, x, 1)
-    assert effects is not None
-    assert float(impulse(effects, values, x).ahead[0, 0]) == pytest.approx(2, abs=0.3)
-
-
-def test_members_forecast_with_effects_where_they_help() -> None:
-    """The same history is forecast with and without what lifts it by five."""
-    values, x = simulated("smoothing", 4, [5.0])
-    ends = range(80, STEPS - AHEAD, 4)
-    rows = [
-        torch.nn.functional.pad(values[:, :end], (STEPS - end, 0), value=torch.nan) for end in ends
-    ]
-    regressors = [
-        torch.nn.functional.pad(x[:, : end + AHEAD], (0, 0, STEPS - end, 0)) for end in ends
-    ]
-    targets = torch.cat([values[:, end : end + AHEAD] for end in ends])
-    found = Classics.fit(torch.cat(rows), targets, (1,), 10.0, torch.cat(regressors))
-    assert all(one.has_effects for one in found.members)
-    asked = Asked(horizon=2, draws=100, paths=5, seed=0)
-    ahead = torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)
-    mean = found.paths(values, asked, torch.cat([x, ahead], 1)).means.mean((0, 1))[0]
-    assert float(mean[1] - mean[0]) == pytest.approx(5, abs=0.4)
-
-
-def test_members_leave_noise_out() -> None:
-    """A regressor that is no cause takes no part, or hardly any."""
-    values, x = simulated("smoothing", 4, [0.0])
-    found = Effects.fit(values, x, 1)
-    if found is not None:
-        assert abs(float(impulse(found, values, x).ahead[0, 0])) < 0.1
+    assert effects.curved == (0,)
+    ahead = torch.tensor([[[-2.0], [0.0], [2.0]]], dtype=torch.float64)
+    found = effects.of(values, torch.cat([x, ahead], 1)).ahead[0]
+    np.testing.assert_allclose((found - found[1])[[0, 2]], 2.0, atol=0.5)

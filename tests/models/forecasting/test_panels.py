@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.config import ForecastConfig, ModelConfig, RecurrentConfig, TrainingConfig
-from models.features.columns import ColumnProfile, Columns
-from models.features.rows import batches
-from models.forecasting import preparation, problem
+from models.config import ForecastConfig, TrainingConfig
+from models.features.columns import Columns
 from models.forecasting.backtest import MAX_ORIGINS, find_origins
 from models.forecasting.histories.filling import fill
-from models.forecasting.model import Forecaster
 from models.forecasting.panels import cutting
 from models.forecasting.panels.cutting import CutRows, fit_frame
 from models.forecasting.panels.panel import Panel
@@ -21,11 +18,9 @@ from models.forecasting.panels.stacked import Stacked
 from models.forecasting.preparation import prepare_series
 from models.forecasting.series import Series, split_series
 from models.forecasting.windows import Frame, windows
-from models.training.recipe import resolve
-from models.training.train import train
+from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
+from tests.models.nested import assert_close
 
-TYPES = {"time": "number", "y": "number", "shop": "category"}
-SMALL = RecurrentConfig(kind="rnn", hidden=(4,))
 NOISE = 0.5
 PHI = 0.8
 
@@ -38,34 +33,14 @@ def panel_of(count: int, steps: int, seed: int = 0) -> Columns:
     y[:, 0] = level + NOISE * random.normal(size=count) / np.sqrt(1 - PHI**2)
     for t in range(1, steps):
         y[:, t] = level + PHI * (y[:, t - 1] - level) + NOISE * random.normal(size=count)
-    names = np.array([f"shop {i}" for i in range(count)], dtype=object)
+    return in_panel([f"shop {i}" for i in range(count)], y=y)
+
+
+def options_of(**training: Any) -> dict[str, Any]:
     return {
-        "time": np.tile(np.arange(float(steps)), count),
-        "y": y.ravel(),
-        "shop": np.repeat(names, steps),
+        "forecast": replace(PLAIN, key="shop", context=6),
+        "training": TrainingConfig(learning_rate=0.02, **training),
     }
-
-
-def configure(columns: Columns, **training: Any) -> ModelConfig:
-    forecast = ForecastConfig(
-        time="time", key="shop", horizon=2, context=6, season=1, transform="none", classics=False
-    )
-    config = ModelConfig(
-        target="y",
-        task="forecasting",
-        forecast=forecast,
-        network=SMALL,
-        pruning=(),
-        training=TrainingConfig(**{"epochs": 4, "learning_rate": 0.02, **training}),
-    )
-    profiles = [ColumnProfile(name=name, type=kind) for name, kind in TYPES.items()]
-    return resolve(config, profiles, len(columns["y"]), lambda names: columns)
-
-
-def fit(columns: Columns, **training: Any) -> Forecaster:
-    model = train(columns, TYPES, configure(columns, **training))
-    assert isinstance(model, Forecaster)
-    return model
 
 
 def with_gaps(columns: Columns) -> Columns:
@@ -104,46 +79,15 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     assert torch.equal(cut.inputs[:, -1], torch.from_numpy(numbers).float())
 
 
-def test_a_fit_is_the_same_whether_its_windows_are_held_or_cut(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    columns = panel_of(2, 60)
-    held = fit(columns, epochs=1, seed=3)
-    assert not isinstance(prepare_series(columns, TYPES, configure(columns)).rows, CutRows)
+def test_held_and_cut_windows_give_the_same_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns, options = panel_of(2, 60), options_of(epochs=1, seed=3)
+    types, config = types_of(columns), configure(columns, **options)
+    held = fit(columns, **options)
+    assert not isinstance(prepare_series(columns, types, config).rows, CutRows)
     monkeypatch.setattr(cutting, "HELD_BYTES", 0)
-    assert isinstance(prepare_series(columns, TYPES, configure(columns)).rows, CutRows)
-    cut = fit(columns, epochs=1, seed=3)
-    assert cut.variants_by_prune[0.0].metrics == held.variants_by_prune[0.0].metrics
-
-
-def test_an_epoch_of_many_windows_draws_some_of_them_and_others_in_the_next() -> None:
-    first, second = (torch.cat(list(batches(1000, 32, 7, epoch, 100))) for epoch in (0, 1))
-    assert len(first) == len(second) == 100
-    assert len(first.unique()) == 100
-    assert not torch.equal(first, second)
-    assert [len(part) for part in batches(1000, 32, 7, 0, 100)] == [25] * 4
-
-
-def test_more_than_a_thousand_series_are_learned_with_bounded_epochs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The best forecast of an AR(1) one step ahead has CRPS σ/√π, two ahead √(1 + φ²) times that.
-
-    A level that a window of six steps tells only roughly costs some more: at most a quarter.
-    """
-    monkeypatch.setattr(problem, "EPOCH_WINDOWS", 2_000)
-    monkeypatch.setattr(preparation, "_MOST", 500)
-    columns = panel_of(1_010, 16)
-    config = configure(columns, epochs=10, batch_size=100, calibration_fraction=0.0)
-    made = prepare_series(columns, TYPES, config)
-    assert len(made.rows) == 1_010 * (14 - 7)
-    assert made.task.num_batches(config.training) == 20
-    assert len(made.scores) == 500
-    model = fit(columns, epochs=10, batch_size=100, calibration_fraction=0.0)
-    best = NOISE / np.sqrt(np.pi) * (1 + np.sqrt(1 + PHI**2)) / 2
-    metrics = model.variants_by_prune[0.0].metrics
-    assert metrics["origins"] == MAX_ORIGINS
-    assert best * 0.8 < metrics["crps"] < 1.25 * best
+    assert isinstance(prepare_series(columns, types, config).rows, CutRows)
+    cut = fit(columns, **options)
+    assert_close(cut.variant(0.0).metrics, held.variant(0.0).metrics)
 
 
 def test_origins_have_a_readable_past_and_a_known_future_evenly_thinned() -> None:
@@ -166,14 +110,3 @@ def test_origins_have_a_readable_past_and_a_known_future_evenly_thinned() -> Non
     found = find_origins(series, scored, span, horizon)
     assert len(every) > MAX_ORIGINS
     assert [(o.series.key, o.first, o.scored) for o in found] == [every[i] for i in kept]
-
-
-def test_series_are_in_the_order_of_their_keys() -> None:
-    columns = panel_of(12, 3)
-    order = np.random.default_rng(0).permutation(36)
-    mixed = {name: values[order] for name, values in columns.items()}
-    found = split_series(mixed, "y", ForecastConfig(time="time", key="shop"))
-    assert [one.key for one in found] == sorted({str(key) for key in columns["shop"]})
-    for one in found:
-        of_key = columns["y"][columns["shop"] == one.key]
-        assert one.values.tolist() == of_key.tolist()

@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from models.forecasting.totals.reconciliation import reconcile, summing_matrix
+from tests.models.functions import randn
 
 S = summing_matrix([[0, 1, 2, 3], [0, 1], [2, 3]], 4)  # a total of two groups of two
-
-
-def normal(*shape: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def test_the_summing_matrix_has_sums_above_the_bottom_series() -> None:
@@ -36,28 +31,11 @@ def test_two_parts_and_their_sum_share_what_is_left_over() -> None:
     np.testing.assert_allclose(found.numpy(), [[9.0, 4.0, 5.0]])
 
 
-def test_a_node_without_error_keeps_its_value() -> None:
-    """Variances 1e-8, 1, 3: the total stays, and its parts share the rest by their variances."""
-    weights = torch.diag(torch.tensor([1e-8, 1.0, 3.0], dtype=torch.float64))
-    draws = torch.tensor([[10.0, 3.0, 3.0]], dtype=torch.float64)
-    found = reconcile(draws, summing_matrix([[0, 1]], 2), weights)
-    np.testing.assert_allclose(found.numpy(), [[10.0, 4.0, 6.0]], rtol=1e-6)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_draws_become_coherent_and_coherent_ones_stay(weighted: bool) -> None:
-    draws = 5 + normal(200, 7, seed=0)
-    weights = draws.T @ draws / 200 if weighted else None
-    found = reconcile(draws, S, weights)
-    torch.testing.assert_close(found, found[:, 3:] @ S.T)
-    torch.testing.assert_close(reconcile(found, S, weights), found)
-
-
 def test_the_right_covariance_has_the_least_errors() -> None:
     """4,000 forecasts of 0: errors of the total variance tr(S (Sᵀ W⁻¹ S)⁻¹ Sᵀ), to 5 %."""
-    root = torch.tril(normal(7, 7, seed=1)) + 2 * torch.eye(7).double()
+    root = torch.tril(randn(7, 7, seed=1)) + 2 * torch.eye(7).double()
     covariance = root @ root.T
-    errors = normal(4_000, 7, seed=2) @ root.T
+    errors = randn(4_000, 7, seed=2) @ root.T
     found = {
         "mint": reconcile(errors, S, covariance),
         "variances": reconcile(errors, S, torch.diag(covariance.diagonal())),

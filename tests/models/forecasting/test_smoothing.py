@@ -78,29 +78,6 @@ def test_forecasts_are_those_of_a_kalman_filter() -> None:
     np.testing.assert_allclose(values.std(0), deviation, rtol=0.06)  # 10,000 paths; σ² of 300 steps
 
 
-def test_missing_steps_are_passed_over() -> None:
-    """A constant line with noise: the level is the mean of the known values."""
-    random = np.random.default_rng(2)
-    series = 20 + random.normal(0, 1, 120)
-    holes = series.copy()
-    holes[random.choice(119, 40, replace=False)] = np.nan
-    member = Smoothing("none", 1).adapted(rows(series))
-    asked = Asked(3, 200, 10, seed=0)
-    whole, some = (member.paths(rows(one), asked).values.mean((0, 1)) for one in (series, holes))
-    assert (whole - some).abs().max() < 0.4
-    assert (some - 20).abs().max() < 0.5
-
-
-def test_histories_of_other_lengths_may_be_in_one_batch() -> None:
-    long, short = walk(80, 3), walk(50, 4)
-    padded = np.concatenate([np.full(30, np.nan), short])
-    member = Smoothing("damped", 7).adapted(rows(long))
-    asked = Asked(9, 50, 4, seed=5)
-    both = member.paths(rows(long, padded), asked).means
-    alone = member.paths(rows(short), asked).means
-    np.testing.assert_allclose(both[:, :, 1], alone[:, :, 0], rtol=1e-9)
-
-
 @pytest.mark.parametrize(("length", "season"), [(60, 4), (61, 4), (97, 7), (208, 52)])
 def test_seasons_go_on_in_phase(length: int, season: int) -> None:
     steps = np.arange(length + season)
@@ -110,31 +87,3 @@ def test_seasons_go_on_in_phase(length: int, season: int) -> None:
     member = Smoothing("drift", season).adapted(values)
     found = member.paths(values, Asked(season, 100, 5, seed=0)).means.mean((0, 1))[0]
     np.testing.assert_allclose(found, wave[length:], atol=0.15)
-
-
-def test_intervals_cover_simulated_series() -> None:
-    """Local levels with α = 0.4 (exactly this model): 90 % of 60 × 5 later values."""
-    random = np.random.default_rng(6)
-    errors = random.normal(0, 1, (60, 85))
-    levels = np.cumsum(0.4 * errors, axis=1) + 100
-    series = np.concatenate([levels[:, :1], levels[:, :-1] + errors[:, 1:]], axis=1)
-    past, later = torch.from_numpy(series[:, :80]), series[:, 80:]
-    member = Smoothing("none", 1).adapted(past)
-    drawn = member.paths(past, Asked(5, 200, 10, seed=0)).values.flatten(0, 1).numpy()
-    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
-    inside = ((low <= later) & (later <= high)).mean()
-    assert inside == pytest.approx(0.9, abs=0.06)  # steps of a path depend: some 150 independent
-
-
-def test_a_shorter_history_leans_on_what_training_found() -> None:
-    """α = 0.05 in training; eight steps alone say hardly anything of it."""
-    random = np.random.default_rng(7)
-    errors = random.normal(0, 1, (6, 300))
-    levels = np.cumsum(0.05 * errors, axis=1)
-    series = np.concatenate([levels[:, :1], levels[:, :-1] + errors[:, 1:]], axis=1)
-    trained = Smoothing("none", 1).adapted(torch.from_numpy(series))
-    jump = rows(np.array([0.3, -0.2, 0.1, 0.4, -0.5, 0.2, -0.1, 4.0]))
-    asked = Asked(1, 200, 5, seed=0)
-    prior = replace(trained, learned=tuple(0.0 for _ in trained.learned))
-    known, unknown = (float(one.paths(jump, asked).means.mean()) for one in (trained, prior))
-    assert abs(known) < abs(unknown)

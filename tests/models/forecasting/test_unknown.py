@@ -1,18 +1,19 @@
 """Series with so many gaps that no stretch ahead is whole."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-import torch
 
 from models.config import ForecastConfig
 from models.exceptions import InvalidData
-from models.forecasting.backtest import find_origins, origins
+from models.forecasting.backtest import origins
 from models.forecasting.histories.unknown import with_stand_ins, without
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SetBounds
 from models.forecasting.weighing import weighing_origins
 from models.training.train import train
-from tests.models.test_forecaster import TYPES, configure, sales
+from tests.models.forecasting.series_cases import QUICK, configure, sales, types_of
 
 NAN = np.nan
 
@@ -27,49 +28,23 @@ def test_a_missing_step_counts_as_the_others_of_its_forecast() -> None:
     assert found[0].tolist() == [1.0, 5.0, 9.0]
 
 
-def test_scores_of_known_targets_stay_as_they_are() -> None:
-    scores = {"mae": torch.arange(4.0)}
-    assert without(scores, np.ones((2, 2))) is scores
-
-
-def _with_gaps(every: int) -> Series:
-    values = np.arange(60.0)
-    values[3::every] = NAN
-    return Series("", {}, np.arange(60.0), values)
-
-
-def test_half_of_the_steps_ahead_do_where_no_stretch_is_whole() -> None:
-    """A value in five is missing: six steps never have all, and always half."""
-    one = _with_gaps(5)
-    assert not find_origins([one], [40], 8, 6)
-    found = origins([one], [40], 8, 6)
-    assert found
-    assert all(np.isfinite(origin.targets(6)).sum() >= 3 for origin in found)
-
-
-def test_whole_stretches_come_first() -> None:
-    one = _with_gaps(20)
-    assert [o.first for o in origins([one], [30], 8, 6)] == [
-        o.first for o in find_origins([one], [30], 8, 6)
-    ]
-
-
 def test_less_than_half_is_refused() -> None:
     values = np.full(60, NAN)
     values[::4] = 1.0
     one = Series("", {}, np.arange(60.0), values)
-    with pytest.raises(InvalidData, match="of which 4 are known"):
+    with pytest.raises(InvalidData, match="4 are known"):
         origins([one], [40], 4, 8)
 
 
 def test_a_series_with_a_gap_in_every_stretch_is_learned_and_scored() -> None:
     columns = sales(120)
     columns["sales"][5::7] = NAN
-    config = configure(columns, forecast=ForecastConfig(horizon=12))
+    training = replace(QUICK, epochs=2)
+    config = configure(columns, forecast=ForecastConfig(horizon=12), training=training)
     series = split_series(columns, "sales", config.forecast or ForecastConfig())
     weighing = weighing_origins(series, SetBounds.of(series, config), config, 24)
     assert len(weighing) > 20  # that weigh the classical members
-    model = train(columns, {name: TYPES[name] for name in columns}, config)
+    model = train(columns, types_of(columns), config)
     metrics = model.variants_by_prune[0.0].metrics
     assert metrics["origins"] > 0
     assert np.isfinite(metrics["crps"])

@@ -1,4 +1,4 @@
-"""Bayes by Backprop recovers the known optimum; runs are reproducible, checked and resumable."""
+"""Bayes by Backprop minimises the negative ELBO, recovers the known optimum, and resumes."""
 
 import math
 from collections.abc import Callable
@@ -12,19 +12,14 @@ from models.config import (
     BBBConfig,
     GaussianPriorConfig,
     KLConfig,
-    MLPConfig,
-    PriorConfig,
     TrainingConfig,
 )
-from models.config import ScaleMixturePriorConfig as Mixture
 from models.exceptions import Diverged, Stopped
-from models.features.rows import Rows
+from models.features.rows import Rows, batches
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.likelihoods import HeteroscedasticGaussian
-from models.networks import MLP
-from models.networks.network import fan_in
+from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.priors import EmpiricalBayesPrior
+from models.posteriors.priors import GaussianPrior
 from models.tabular.task import RowTask
 from models.training.checkpoints import Checkpoints
 from models.training.trainer import Trainer
@@ -46,7 +41,6 @@ def _trainer(
     return Trainer(RowTask(rows), config, bbb, state, score)
 
 
-@pytest.mark.training
 @pytest.mark.parametrize("estimator", ["local", "weight"])
 def test_the_exact_posterior_is_recovered(
     linear_regression: LinearRegression, estimator: str
@@ -67,7 +61,6 @@ def test_the_exact_posterior_is_recovered(
     assert (q.scale / truth.scale - 1).abs().max() < 0.1
 
 
-@pytest.mark.training
 def test_the_posterior_of_the_most_probable_scales_is_recovered(
     linear_regression: LinearRegression,
 ) -> None:
@@ -89,50 +82,6 @@ def test_the_posterior_of_the_most_probable_scales_is_recovered(
     assert (q.scale / scale - 1).abs().max() < 0.15
 
 
-def test_scales_that_nothing_makes_grow_start_wide(linear_regression: LinearRegression) -> None:
-    """Four inputs: 0.5/√4 under a prior that follows each weight, else 0.05/√4."""
-    for sigma, expected in (("per_weight", 0.25), ("auto", 0.025)):
-        method = BBBConfig(prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
-        q = _trainer(linear_regression, method=method).state.current.posterior.distribution()
-        inputs = fan_in(linear_regression.network.layers, "dense0.weight")
-        torch.testing.assert_close(q.scale, torch.full_like(q.scale, expected * 2 / inputs**0.5))
-
-
-@pytest.mark.training
-@pytest.mark.parametrize(
-    ("prior", "direction"),
-    [
-        (GaussianPriorConfig(sigma="auto"), "reverse"),
-        (GaussianPriorConfig(sigma="per_weight"), "reverse"),
-        (GaussianPriorConfig(sigma=0.5), "forward"),
-        (Mixture(kind="scale_mixture"), "reverse"),
-        (Mixture(kind="scale_mixture"), "forward"),
-    ],
-)
-def test_every_prior_and_direction_lowers_the_objective(
-    linear_regression: LinearRegression, prior: PriorConfig, direction: str
-) -> None:
-    kl = KLConfig(direction=direction, weight=0.1)  # type: ignore[arg-type]
-    config = replace(CONFIG, epochs=60, batch_size=8)
-    trainer = _trainer(linear_regression, config, BBBConfig(prior=prior, kl=kl))
-    trainer.run()
-    nelbo = [result.nelbo for result in trainer.history]
-    assert sum(nelbo[-10:]) < sum(nelbo[:10])
-
-
-@pytest.mark.training
-def test_without_kl_the_scales_shrink(linear_regression: LinearRegression) -> None:
-    """Weight 0 leaves a point estimate: nothing holds the variance up any more."""
-    config = replace(CONFIG, epochs=300)
-    scales = []
-    for weight in (0.0, 1.0):
-        method = BBBConfig(prior=GaussianPriorConfig(sigma=0.8), kl=KLConfig(weight=weight))
-        state = _trainer(linear_regression, config, method).run()
-        scales.append(state.posterior.distribution().scale.mean())
-    assert scales[0] < 0.3 * scales[1]
-
-
-@pytest.mark.training
 def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegression) -> None:
     config = replace(CONFIG, epochs=5, batch_size=8)
     first, second = (_trainer(linear_regression, config).run() for _ in range(2))
@@ -142,9 +91,7 @@ def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegressio
     assert not torch.equal(first.posterior.loc, other.posterior.loc)
 
 
-@pytest.mark.training
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-@pytest.mark.parametrize("stop_at", [1, 7, 12])
+@pytest.mark.parametrize(("optimizer", "stop_at"), [("adam", 7), ("sgd", 12)])
 def test_a_resumed_run_is_bit_equal(
     linear_regression: LinearRegression, tmp_path: Path, optimizer: str, stop_at: int
 ) -> None:
@@ -191,16 +138,12 @@ def test_early_stopping_returns_the_best_state_after_warm_up(
 
 @pytest.mark.parametrize(
     ("poison", "term"),
-    [
-        ("targets", "negative log likelihood"),
-        ("rho", "KL"),
-        ("rate", "is not finite|is nan|is inf"),
-    ],
+    [("targets", "negative log likelihood"), ("rho", "KL")],
 )
 def test_a_diverging_run_says_which_term_and_what_to_change(
     linear_regression: LinearRegression, poison: str, term: str
 ) -> None:
-    config = replace(CONFIG, epochs=50, learning_rate=1e30 if poison == "rate" else 0.01)
+    config = replace(CONFIG, epochs=50, learning_rate=0.01)
     trainer = _trainer(linear_regression, config)
     if poison == "targets":
         trainer.task.rows.targets[0] = math.nan
@@ -214,30 +157,75 @@ def test_a_diverging_run_says_which_term_and_what_to_change(
         assert torch.isfinite(trainer.state.current.posterior.loc).all()
 
 
-def test_row_weights_count_rows_twice(linear_regression: LinearRegression) -> None:
-    """Weight 2 on every row is the loss of every row given twice, for the likelihood term."""
+def _method(problem: LinearRegression, estimator: str) -> BayesByBackprop:
+    config = BBBConfig(
+        estimator=estimator,  # type: ignore[arg-type]
+        prior=GaussianPriorConfig(sigma=problem.prior_sigma),
+    )
+    return BayesByBackprop.build(
+        problem.network,
+        problem.likelihood,
+        config,
+        len(problem.rows),
+    )
+
+
+def test_every_draw_of_the_exact_posterior_gives_the_evidence(
+    linear_regression: LinearRegression,
+) -> None:
+    """−log P(D|w) + log q(w) − log P(w) = −log P(D), for any w, if q is the posterior."""
     problem = linear_regression
-    method = BayesByBackprop.build(problem.network, problem.likelihood, BBBConfig(), 24)
-    state = BBBState(problem.posterior, {})
-    plain = problem.rows
-    double = Rows(plain.inputs, plain.targets, torch.full((24,), 2.0, dtype=torch.float64))
-    losses = [
-        method.loss(state, rows, 1.0, torch.Generator().manual_seed(0)) for rows in (plain, double)
+    noise = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for eps in noise:
+        weights = problem.posterior.distribution().rsample(eps)
+        outputs = problem.network(problem.network.layout.unflatten(weights), problem.rows.inputs)
+        nll = -problem.likelihood.log_prob(outputs, problem.rows.targets, {}).sum()
+        kl = problem.posterior.distribution().log_prob(weights)
+        kl = kl - GaussianPrior(problem.prior_sigma).log_prob(weights).sum()
+        assert (nll + kl).item() == pytest.approx(-problem.log_evidence, rel=1e-9)
+
+
+@pytest.mark.parametrize(("estimator", "batch_size"), [("weight", 5), ("local", 5), ("local", 24)])
+def test_the_expected_objective_is_the_evidence_for_every_batch_size(
+    linear_regression: LinearRegression, estimator: str, batch_size: int
+) -> None:
+    """Averaged over random mini-batches and noise, within 4 standard errors of −log P(D)/N."""
+    problem = linear_regression
+    method, state = _method(problem, estimator), BBBState(problem.posterior, {})
+    noise = torch.Generator().manual_seed(11)
+    values = []
+    for _ in range(800):
+        index = torch.randperm(len(problem.rows), generator=noise)[:batch_size]
+        values.append(method.loss(state, problem.rows[index], 1.0, noise).nelbo)
+    nelbo = torch.stack(values)
+    error = (nelbo.std() / math.sqrt(len(nelbo))).item()
+    expected = -problem.log_evidence / len(problem.rows)
+    assert abs(nelbo.mean().item() - expected) < 4 * error
+
+
+def test_the_mini_batches_of_an_epoch_are_unbiased_though_their_sizes_differ() -> None:
+    """25 rows in batches of up to 8 are 7, 6, 6 and 6: their mean over orders is that of all."""
+    nll = torch.linspace(-3.0, 5.0, 25).double().exp()
+    means = torch.stack(
+        [
+            torch.stack([negative_elbo(nll[i], nll.new_zeros(()), 25, 1.0).nll for i in parts])
+            for parts in (list(batches(25, 8, seed=0, epoch=e)) for e in range(4_000))
+        ]
+    )
+    errors = means.std(0) / math.sqrt(len(means))
+    assert ((means.mean(0) - nll.mean()).abs() < 4 * errors).all()
+
+
+@pytest.mark.parametrize("num_batches", [1, 7, 5000])
+def test_blundell_weights_halve_and_average_to_one(num_batches: int) -> None:
+    config = KLConfig(weight="blundell")
+    weights = [
+        kl_weight(config, batch=i, num_batches=num_batches, num_parameters=10)
+        for i in range(num_batches)
     ]
-    torch.testing.assert_close(2 * losses[0].nll, losses[1].nll)
-
-
-def test_the_noise_head_starts_constant_with_prior_scales_of_its_own() -> None:
-    network = MLP.build(MLPConfig(hidden=(6,)), 3, 2)
-    method = BayesByBackprop.build(network, HeteroscedasticGaussian(), BBBConfig(), 10)
-    state = method.init(torch.Generator().manual_seed(0))
-    outputs = network(network.layout.unflatten(state.posterior.loc), torch.randn(5, 3))
-    assert outputs[:, 0].std() > 0
-    assert (outputs[:, 1] == 0).all()
-    assert isinstance(method.prior, EmpiricalBayesPrior)
-    assert method.prior.groups.sizes(state.posterior.loc).tolist() == [18, 6, 6, 6, 1, 1]
-    loc = state.posterior.loc.clone()
-    loc[24:30], loc[30:36] = 3.0, 0.1
-    q = MeanFieldNormal(loc, state.posterior.rho).distribution()
-    variances = method.prior.variances(q)
-    assert variances[2] > 3 * variances[3]
+    assert sum(weights) / num_batches == pytest.approx(1.0)
+    if num_batches > 1:
+        assert weights[0] == pytest.approx(2 * weights[1])
+    if num_batches == 7:  # the paper's own form, where 2^M does not overflow
+        paper = [7 * 2 ** (7 - i) / (2**7 - 1) for i in range(1, 8)]
+        assert weights == pytest.approx(paper)

@@ -9,13 +9,10 @@ from benchmarks.verification.conjugate import FEATURES, regression
 from models.config import (
     CyclicalSGLDConfig,
     MetropolisConfig,
-    MLPConfig,
-    ModelConfig,
     SGLDConfig,
     TrainingConfig,
 )
-from models.exceptions import Diverged, InvalidData
-from models.features.columns import ColumnProfile
+from models.exceptions import Diverged
 from models.features.rows import Rows
 from models.inference.builders import build_kernel
 from models.inference.chains import ChainState, controlled_gradient
@@ -28,14 +25,13 @@ from models.inference.diagnostics import (
     tail_sample_size,
     usual_r_hat,
 )
-from models.inference.langevin import SGLD, CyclicalSGLD
+from models.inference.langevin import SGLD
 from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior, gradient
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 from models.tabular.task import RowTask
 from models.training.chain_runner import ChainRunner, begin_chains
-from models.training.recipe import resolve
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32
@@ -67,7 +63,6 @@ def _runner(problem: LinearRegression, kind: str, step_size: float | None = None
     return ChainRunner(task, training, kernel, posterior, state)
 
 
-@pytest.mark.training
 @pytest.mark.parametrize("kind", KERNELS)
 def test_chains_recover_the_exact_posterior(linear_regression: LinearRegression, kind: str) -> None:
     """With 700 draws and more means are known to 0.04 deviations, those to 3 %.
@@ -88,62 +83,6 @@ def test_chains_recover_the_exact_posterior(linear_regression: LinearRegression,
         assert found.metrics["acceptance_rate"] == pytest.approx(0.234, abs=0.1)
     if kind == "csgld":
         assert found.metrics["cycles"] == 12
-
-
-def test_mini_batches_stand_for_all_rows(linear_regression: LinearRegression) -> None:
-    """Their mean log likelihood and that of all rows are the same; the prior counts once."""
-    posterior, rows = _posterior(linear_regression), linear_regression.rows
-    values = torch.randn(3, 4, generator=generator(0, "v"), dtype=torch.float64)
-    whole = posterior(values, rows)
-    parts = [posterior(values, rows[i]) for i in torch.arange(24).split(8)]
-    mean = torch.stack([part.log_likelihood for part in parts]).mean(0)
-    torch.testing.assert_close(mean, whole.log_likelihood)
-    torch.testing.assert_close(parts[0].log_prior, whole.log_prior)
-
-
-@pytest.mark.training
-def test_the_noise_of_a_step_has_the_variance_of_the_equation(
-    linear_regression: LinearRegression,
-) -> None:
-    """With ε = 2h/N, from one point: mean (ε/2)∇log P, variance ε, over 400,000 steps."""
-    posterior, count, step_size = _posterior(linear_regression), 400_000, 0.003
-    values = torch.full((count, 4), 0.3, dtype=torch.float64)
-    start = values[:1].clone().requires_grad_()
-    density = posterior(start, linear_regression.rows).log_density.sum()
-    (gradient,) = torch.autograd.grad(density, start)
-    state = ChainState.begin(DrawsState(values, {}), 1)
-    kernel = SGLD(SGLDConfig(kind="sgld", step_size=step_size))
-    kernel.move(posterior, state, linear_regression.rows, 0, generator(0, "noise"))
-    epsilon = 2 * step_size / 24
-    moved = state.values - start.detach()
-    torch.testing.assert_close(moved.var(0) / epsilon, torch.ones(4).double(), atol=0.01, rtol=0.0)
-    error = moved.mean(0) - 0.5 * epsilon * gradient[0]
-    assert error.abs().max() < 5 * (epsilon / count) ** 0.5
-
-
-def test_a_cycle_cools_down_and_keeps_its_cold_end() -> None:
-    kernel = CyclicalSGLD(
-        CyclicalSGLDConfig(kind="csgld", cycles=2, cycle_steps=100, draws=5, step_size=0.5)
-    )
-    assert len(kernel.kept_steps) == 10
-    assert kernel.kept_steps[4::5] == (100, 200)
-    times = [sum(kernel.share(step) for step in range(50, kept)) for kept in kernel.kept_steps[:5]]
-    steps = [later - sooner for sooner, later in zip([0.0, *times], times, strict=False)]
-    assert steps == pytest.approx([times[-1] / 5] * 5, abs=0.5)  # one step at their beginning
-    sizes = [kernel.step_size(step) for step in range(100)]
-    assert sizes[0] == 0.5
-    assert sizes == sorted(sizes, reverse=True)
-    assert kernel.step_size(100) == 0.5
-    assert [kernel.temperature(step) for step in (0, 49, 50, 99, 100)] == [0, 0, 1, 1, 0]
-
-
-def test_draws_under_falling_steps_are_evenly_spread_in_time() -> None:
-    """The time of the dynamics is the sum of ε, not the number of steps."""
-    kernel = SGLD(SGLDConfig(kind="sgld", draws=5, burn_in=100, thinning=200, decay=1.0))
-    times = [sum(kernel.share(step) for step in range(100, kept)) for kept in kernel.kept_steps]
-    steps = [later - sooner for sooner, later in zip([0.0, *times], times, strict=False)]
-    assert kernel.kept_steps[-1] == 1_100
-    assert steps == pytest.approx([times[-1] / 5] * 5, abs=0.5)
 
 
 def test_control_variates_are_unbiased_and_vanish_at_their_anchor() -> None:
@@ -187,30 +126,10 @@ def test_a_large_table_does_not_heat_the_chains() -> None:
     assert abs(state.temperature - 1) < 0.2
 
 
-def test_chains_that_are_too_hot_are_told() -> None:
-    """A temperature of 4 is standard deviations of twice the posterior's."""
-    outputs = torch.randn(50, 4, 2, generator=generator(0, "t"))
-    found = diagnose(KERNELS["sgld"], outputs, torch.zeros(4), 4.0)
-    assert found.metrics["temperature"] == 4.0
-    assert any("about 2.00 times the posterior's" in note for note in found.notes)
-    assert not diagnose(KERNELS["sgld"], outputs, torch.zeros(4), 1.1).notes
-
-
 def test_too_long_steps_end_in_advice(linear_regression: LinearRegression) -> None:
     with pytest.raises(Diverged, match=r"Lower method\.step_size") as caught:
         _runner(linear_regression, "sgld", step_size=5.0).run()
     assert caught.value.path == "/method/step_size"
-
-
-def test_any_first_draws_are_spread_over_chains_and_time(
-    linear_regression: LinearRegression,
-) -> None:
-    posterior = _posterior(linear_regression)
-    state = ChainState.begin(DrawsState(torch.zeros(2, 4), {}), 8)
-    for draw in range(8):
-        for chain in range(2):
-            state.kept[draw, chain] = 10 * draw + chain
-    assert state.draws(posterior).weights[:8, 0].tolist() == [0, 1, 40, 41, 20, 21, 60, 61]
 
 
 def test_effective_sample_size_of_a_known_process() -> None:
@@ -243,18 +162,6 @@ def test_ranks_see_what_means_do_not() -> None:
     torch.testing.assert_close(ties.flatten(), expected)
 
 
-def test_independent_draws_stay_below_their_usual_r_hat() -> None:
-    """64 quantities of 4 chains of 50 draws, at 10⁻⁴ each: in 20 runs about one in eight alarms."""
-    bound, noise = usual_r_hat(50, 4), generator(0, "usual")
-    assert 1.04 < bound < 1.08
-    assert usual_r_hat(10_000, 4) == 1.01
-    alarms = sum(
-        bool((ranked_r_hat(torch.randn(50, 4, 64, generator=noise)) > bound).any())
-        for _ in range(20)
-    )
-    assert alarms <= 2
-
-
 def test_chains_that_disagree_or_drift_are_told() -> None:
     noise = torch.randn(200, 4, 2, generator=generator(0, "d"))
     apart = noise + torch.tensor([[0.0], [0.0], [0.0], [4.0]])
@@ -269,11 +176,3 @@ def test_chains_that_disagree_or_drift_are_told() -> None:
     still = torch.ones(10, 2, 3)
     assert split_r_hat(still).tolist() == [1, 1, 1]
     assert effective_sample_size(still).tolist() == [20, 20, 20]
-
-
-def test_a_random_walk_over_many_weights_is_refused() -> None:
-    profiles = [ColumnProfile(name=n, type="number", min=0.0, max=1.0) for n in ("x", "y")]
-    method, network = MetropolisConfig(kind="metropolis"), MLPConfig(hidden=(50, 50))
-    with pytest.raises(InvalidData, match="metropolis takes up to 2000") as caught:
-        resolve(ModelConfig(target="y", method=method, network=network), profiles, 100)
-    assert caught.value.path == "/network/hidden"

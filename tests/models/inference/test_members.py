@@ -9,28 +9,17 @@ from torch import Tensor
 
 from models.config import (
     BBBConfig,
-    DropoutConfig,
     GaussianPriorConfig,
-    KLConfig,
-    MAPConfig,
     MLPConfig,
     PartConfig,
     ScaleMixturePriorConfig,
-    TrainingConfig,
 )
-from models.exceptions import InvalidData
 from models.features.rows import Rows
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.inference.builders import build_method
-from models.inference.members import concatenate, select
-from models.inference.point import DrawsState
-from models.likelihoods import HeteroscedasticGaussian, HomoscedasticGaussian
+from models.likelihoods import HeteroscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.priors import EmpiricalBayesPrior
-from models.tabular.task import RowTask
-from models.training.trainer import Trainer, clip_members
-from tests.models.conftest import LinearRegression
+from models.training.trainer import clip_members
 
 N = 20
 PARTS = (PartConfig(members=2, hidden=(5,), skip=True), PartConfig(members=1, hidden=(4, 3)))
@@ -55,7 +44,6 @@ def _state(stack: Stack, seed: int = 0) -> BBBState:
 
 PRIORS = [
     GaussianPriorConfig(sigma=0.7),
-    GaussianPriorConfig(sigma="auto"),
     GaussianPriorConfig(sigma="per_input"),
     GaussianPriorConfig(sigma="per_weight"),
     ScaleMixturePriorConfig(kind="scale_mixture"),
@@ -114,34 +102,6 @@ def test_each_member_learns_from_its_own_rows_with_its_own_weight_of_the_kl() ->
     torch.testing.assert_close(found, torch.autograd.grad(total, [q.loc, q.rho]))
 
 
-def test_kl_weights_of_parts_need_a_number_beside_them() -> None:
-    stack = _stack(replace(PARTS[0], kl_weight=0.3), PARTS[1])
-    config = BBBConfig(kl=KLConfig(weight="blundell"))
-    with pytest.raises(InvalidData, match="'blundell' does not go with parts"):
-        BayesByBackprop.build(stack, HeteroscedasticGaussian(), config, N)
-
-
-@pytest.mark.training
-def test_each_member_recovers_the_exact_posterior(linear_regression: LinearRegression) -> None:
-    """Means within a fraction of the posterior's deviation, scales within 10 %."""
-    problem = linear_regression
-    part = PartConfig(members=2, hidden=())
-    stack = _stack(part, replace(part, members=1), outputs=1)
-    rows = Rows(problem.rows.inputs.float(), problem.rows.targets.float())
-    config = BBBConfig(prior=GaussianPriorConfig(sigma=problem.prior_sigma))
-    method = BayesByBackprop.build(stack, problem.likelihood, config, len(rows))
-    state = method.init(torch.Generator().manual_seed(1))
-    training = TrainingConfig(epochs=1500, batch_size=24, learning_rate=0.05, seed=1)
-    trainer = Trainer(RowTask(rows), training, method, state)
-    while not trainer.finished:
-        trainer.advance()
-    fitted = trainer.result.posterior.distribution()
-    exact = problem.posterior.distribution()
-    means, scales = fitted.loc.view(3, -1).double(), fitted.scale.view(3, -1).double()
-    assert ((means - exact.loc) / exact.scale).abs().max() < 0.3
-    assert (scales / exact.scale - 1).abs().max() < 0.1
-
-
 def test_gradients_are_clipped_by_the_norm_of_each_member() -> None:
     stack = _stack(*PARTS)
     vector, point = torch.zeros(stack.layout.num_weights), torch.zeros(3, 1)
@@ -158,83 +118,3 @@ def test_gradients_are_clipped_by_the_norm_of_each_member() -> None:
         factor = min(1.0, 1 / norm)
         torch.testing.assert_close(after[m], factor * before[m])
         torch.testing.assert_close(point.grad[m], factor * values[m])
-
-
-@pytest.mark.parametrize("config", [MAPConfig(kind="map"), DropoutConfig(kind="mc_dropout")])
-def test_other_methods_fit_members_too(config: MAPConfig | DropoutConfig) -> None:
-    """The loss without dropped units is the sum of the losses of single networks."""
-    stack = _stack(*PARTS, outputs=1)
-    likelihood = HomoscedasticGaussian()
-    method = build_method(config, stack, likelihood, N)
-    assert method.members == 3
-    state = method.init(torch.Generator().manual_seed(0))
-    rows = _rows()
-    rows = Rows(rows.inputs.float(), rows.targets.float())
-    if isinstance(config, DropoutConfig):
-        state = replace(state, rates=torch.zeros(3))
-    loss = method.loss(state, rows, 1.0, torch.Generator().manual_seed(0))
-    weights = state.weights.flatten()
-    total, start = torch.zeros(()), 0
-    for network in stack.networks:
-        own = weights[start : start + network.layout.num_weights]
-        alone = build_method(config, network, likelihood, N)
-        single = alone.init(torch.Generator())
-        single = replace(single, weights=own.view_as(single.weights))
-        if isinstance(config, DropoutConfig):
-            single = replace(single, rates=torch.zeros_like(single.rates))
-        total += alone.loss(single, rows, 1.0, torch.Generator()).nelbo
-        start += network.layout.num_weights
-    torch.testing.assert_close(loss.nelbo, total)
-
-
-def test_states_of_parts_are_joined_and_cut() -> None:
-    first, second = _stack(PARTS[0]), _stack(PARTS[1])
-    stack, rows = _stack(*PARTS), _rows()
-    states = [_state(first, 1), _state(second, 2)]
-    counts = (2, 1)
-    states = [
-        replace(state, point={"noise": torch.full((count, 1), float(count))})
-        for state, count in zip(states, counts, strict=True)
-    ]
-    joined = concatenate(states)
-    outputs = stack(stack.layout.unflatten(joined.posterior.loc), rows.inputs)
-    apart = [
-        one(one.layout.unflatten(s.posterior.loc), rows.inputs)
-        for one, s in zip((first, second), states, strict=True)
-    ]
-    torch.testing.assert_close(outputs, torch.cat(apart))
-    assert joined.point["noise"].tolist() == [[2.0], [2.0], [1.0]]
-    some = select(joined, stack.layout, [1, 2])
-    cut = stack.select([1, 2])
-    torch.testing.assert_close(
-        cut(cut.layout.unflatten(some.posterior.loc), rows.inputs), outputs[1:]
-    )
-    draws = [
-        DrawsState(state.posterior.loc.unsqueeze(0), {}, count)
-        for state, count in zip(states, counts, strict=True)
-    ]
-    both = concatenate(draws)
-    assert (both.members, both.num_draws) == (3, 3)
-    torch.testing.assert_close(both.weights[0], joined.posterior.loc)
-    torch.testing.assert_close(select(both, stack.layout, [1, 2]).weights[0], some.posterior.loc)
-    with pytest.raises(ValueError, match=r"\[1, 2\] draws"):
-        concatenate([draws[0], replace(draws[1], weights=draws[1].weights.repeat(2, 1))])
-
-
-def test_scales_per_input_switch_off_inputs_that_do_not_matter() -> None:
-    """At the optimum a group without signal has the mode b/(a + 1) of its hyper-prior."""
-    stack = _stack(PartConfig(members=2, hidden=(5,)))
-    config = BBBConfig(prior=GaussianPriorConfig(sigma="per_input"))
-    method = BayesByBackprop.build(stack, HeteroscedasticGaussian(), config, N)
-    prior = method.prior
-    assert isinstance(prior, EmpiricalBayesPrior)
-    mode = prior.b / (prior.a + 1)
-    size = stack.layout.num_weights
-    rho = torch.full((size,), math.log(math.expm1(math.sqrt(mode))), dtype=torch.float64)
-    loc = torch.zeros(size, dtype=torch.float64)
-    q = MeanFieldNormal(loc, rho).distribution()
-    torch.testing.assert_close(prior.variances(q), torch.full((2 * 8,), mode, dtype=torch.float64))
-    loc[0] = 1.0  # the first input's weight to the first unit
-    relevant = prior.variances(MeanFieldNormal(loc, rho).distribution())
-    assert relevant[0] > 1000 * mode
-    assert relevant[1:] == pytest.approx(mode)

@@ -1,14 +1,23 @@
-"""Point estimates are the closed forms that they should be."""
+"""Point estimates are the closed forms that they should be; dropout's masks have the right mean."""
 
 import pytest
 import torch
 
-from models.config import EnsembleConfig, MAPConfig, MLEConfig, MLPConfig, TrainingConfig
+from models.config import (
+    DropoutConfig,
+    EnsembleConfig,
+    MAPConfig,
+    MLEConfig,
+    MLPConfig,
+    TrainingConfig,
+)
 from models.features.rows import Rows
+from models.inference.mc_dropout import DropoutState, MCDropout, masked_matrices, masks
 from models.inference.point import DrawsState, PointEstimates
 from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
-from models.prediction.weight_draws import FittedDraws
+from models.posteriors.priors import GaussianPrior
+from models.prediction.weight_draws import DropoutDraws, FittedDraws
 from models.randomness import generator
 from models.tabular.task import RowTask
 from models.training.trainer import Trainer
@@ -25,7 +34,6 @@ def single(rows: Rows) -> Rows:
     return Rows(rows.inputs.float(), rows.targets.float())
 
 
-@pytest.mark.training
 @pytest.mark.parametrize("kind", ["mle", "map"])
 def test_map_is_ridge_and_mle_is_least_squares(
     linear_regression: LinearRegression, kind: str
@@ -52,7 +60,6 @@ def test_map_is_ridge_and_mle_is_least_squares(
         torch.testing.assert_close(wanted, problem.posterior.loc)
 
 
-@pytest.mark.training
 @pytest.mark.parametrize("clip", [None, 0.05])
 def test_members_are_the_networks_that_they_would_be_alone(clip: float | None) -> None:
     network, likelihood = MLP.build(MLPConfig(hidden=(5,)), 3, 1), HomoscedasticGaussian()
@@ -85,3 +92,59 @@ def test_the_batched_pass_is_a_loop_over_the_draws(activation: str) -> None:
         loop = torch.stack([network(network.layout.unflatten(w), x) for w in weights[:9]])
         torch.testing.assert_close(outputs, loop)
         assert torch.equal(point["s"][:, 0], torch.arange(9.0))
+
+
+DROPPED = MLP.build(MLPConfig(hidden=(30, 20)), 3, 1)
+DROPOUT = MCDropout.build(
+    DROPPED, HomoscedasticGaussian(), DropoutConfig(kind="mc_dropout", rate=0.25), 40
+)
+
+
+@pytest.fixture
+def state() -> DropoutState:
+    return DROPOUT.init(generator(0, "init"))
+
+
+def test_masks_have_mean_one_and_leave_out_the_rate() -> None:
+    """60,000 units: the share left out is within four of its standard errors."""
+    noise = [torch.randn(1000, 60, generator=generator(0, "noise", i)) for i in range(2)]
+    for mask, rate in zip(masks(noise, torch.tensor([0.1, 0.6])), (0.1, 0.6), strict=True):
+        error = (rate * (1 - rate) / 60_000) ** 0.5
+        assert abs(float((mask == 0).float().mean()) - rate) < 4 * error
+        assert mask.max() == pytest.approx(1 / (1 - rate))
+        assert abs(float(mask.mean()) - 1) < 4 * error / (1 - rate)
+
+
+def test_a_sample_is_one_function_of_all_rows(state: DropoutState) -> None:
+    x = torch.randn(5, 3, generator=generator(0, "x"))
+    fitted = FittedDraws.of(DROPPED, state)
+    assert isinstance(fitted.source, DropoutDraws)
+    outputs, point = fitted.outputs(x, 3, 70, 2**28)
+    weights = DROPPED.layout.unflatten(state.weights)
+    drawn = fitted.source.functions(3, 0, 70).masks
+    assert drawn is not None
+    for sample in (0, 69):
+        hidden = x
+        for layer, mask in zip(DROPPED.layers, drawn, strict=False):
+            hidden = torch.relu(layer(weights, hidden)) * mask[sample]
+        torch.testing.assert_close(DROPPED.layers[-1](weights, hidden), outputs[sample])
+    assert point["log_variance"].shape == (70, 1)
+    pieces, _ = fitted.outputs(x, 3, 70, 2**10)
+    torch.testing.assert_close(pieces, outputs)
+    alone, _ = fitted.outputs(x[2:3], 3, 70, 2**28)
+    torch.testing.assert_close(alone, outputs[:, 2:3])
+    assert not torch.equal(fitted.outputs(x, 4, 70, 2**28)[0], outputs)
+
+
+def test_the_penalty_is_the_expected_square_of_the_masked_weights(state: DropoutState) -> None:
+    """E‖zw/(1 − p)‖²/(2σ²) over 20,000 masks on the matrices that read hidden units."""
+    keep = torch.rand(20_000, generator=generator(0, "z")) > 0.25
+    factor = float((keep.double() / 0.75).square().mean())
+    named = DROPPED.layout.unflatten(state.weights.double())
+    read = [name for name in named if name in {"dense1.weight", "dense2.weight"}]
+    assert masked_matrices(DROPPED.layout) == read
+    squares = {name: float(value.square().sum()) for name, value in named.items()}
+    expected = sum(v * (factor if name in read else 1.0) for name, v in squares.items()) / 2
+    drawn = DROPOUT.draw(state, 1, generator(0, "draw")).penalty
+    constant = -float(GaussianPrior(1.0).log_prob(torch.zeros_like(state.weights)).sum())
+    assert float(drawn) - constant == pytest.approx(expected, rel=0.02)

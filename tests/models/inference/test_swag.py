@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 import torch
 
 from benchmarks.verification.conjugate import Regression, regression
@@ -14,7 +13,6 @@ from models.inference.posterior import LogPosterior
 from models.inference.swag import SWAGState
 from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
-from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
 from models.tabular.task import RowTask
 from models.training.averaging import AveragingRun, plan_steps
@@ -60,20 +58,6 @@ def test_draws_have_half_of_each_covariance() -> None:
     assert ((draws.mean(0) - values.mean(0)) / scale).abs().max() < 0.012
 
 
-def test_predictions_are_a_loop_over_draws_that_do_not_depend_on_the_chunks() -> None:
-    state, _ = collected(12, 5)
-    x = torch.linspace(-1, 1, 4).unsqueeze(1)
-    outputs, point = FittedDraws.of(NETWORK, state).outputs(x, 7, 6, 2**28)
-    again, _ = FittedDraws.of(NETWORK, state).outputs(x, 7, 6, 2**8)
-    torch.testing.assert_close(outputs, again)
-    source = FittedDraws.of(NETWORK, state).source
-    for sample in range(6):
-        drawn = source.functions(7, sample, sample + 1)
-        weights = {name: value[0] for name, value in drawn.weights.items()}
-        torch.testing.assert_close(NETWORK(weights, x), outputs[sample])
-        torch.testing.assert_close(drawn.point["log_variance"][0], point["log_variance"][sample])
-
-
 def test_iterates_are_as_wide_as_the_posterior_whatever_the_rows_are_modulo_the_batch() -> None:
     """256 rows in one batch gave 0. Over 60 epochs a deviation is known to some 8 %, 7 of them."""
     for rows in (100, 101):
@@ -83,30 +67,6 @@ def test_iterates_are_as_wide_as_the_posterior_whatever_the_rows_are_modulo_the_
         scale = (state.squares / state.count).sqrt() / problem.deviations
         assert (scale.log().abs() < math.log(1.3)).all()
         assert abs(float(scale.mean()) - 1) < 0.15
-
-
-@pytest.mark.parametrize("rate", [1e-3, 0.1])
-def test_a_given_rate_is_kept_and_its_width_is_told(rate: float) -> None:
-    """The width of the run is the predicted one, to the 15 % by which a mean of 7 is known."""
-    problem = regression(100)
-    state, plan = averaged(problem, rate, epochs=60)
-    assert (plan.rate, plan.root, plan.factor) == (rate, None, 1.0)
-    measured = float(((state.squares / state.count).sqrt() / problem.deviations).median())
-    assert measured == pytest.approx(plan.width, rel=0.35)
-    assert any(f"about {plan.width:.2g} times the posterior's" in note for note in plan.notes)
-
-
-def test_a_stopped_run_goes_on_as_if_it_had_not_been() -> None:
-    problem = regression(40)
-    whole, _ = averaged(problem, None, epochs=4)
-    first = runner(problem, None, epochs=4)
-    for _ in range(9):
-        first.advance()
-    tensors, counters = first.saved()
-    second = runner(problem, None, epochs=4)
-    second.resume({name: value.clone() for name, value in tensors.items()}, counters)
-    for again, once in zip(second.run().tensors(), whole.tensors(), strict=True):
-        assert torch.equal(again, once)
 
 
 def runner(problem: Regression, rate: float | None, epochs: int) -> AveragingRun:

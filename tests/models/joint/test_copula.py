@@ -68,14 +68,3 @@ def test_draws_have_the_correlation_and_the_marginals() -> None:
             np.sort(ranks[k], axis=0), np.arange(200)[:, None] + 0 * ranks[k]
         )
     assert (ranks[0, :, 0] != ranks[0, :, 1]).any()
-
-
-def test_equal_targets_are_drawn_together() -> None:
-    ranks = draw_ranks(np.ones((2, 2)), 3, 50, seed=1)
-    np.testing.assert_array_equal(ranks[0], ranks[1])
-
-
-def test_levels_lie_one_in_each_part() -> None:
-    levels = draw_levels(3, 10, seed=2)
-    np.testing.assert_array_equal(np.floor(levels * 10), np.tile(np.arange(10), (3, 1)))
-    np.testing.assert_array_equal(levels, draw_levels(3, 10, seed=2))

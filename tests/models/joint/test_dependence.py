@@ -15,8 +15,7 @@ def of_rows(rows: int, correlation: float, seed: int, power: float = 1.0) -> lis
     return [Transforms(column, column, np.ones(rows)) for column in values.T]
 
 
-@pytest.mark.parametrize("power", [1.0, 1.7])
-@pytest.mark.parametrize("correlation", [0.0, 0.8])
+@pytest.mark.parametrize(("correlation", "power"), [(0.0, 1.0), (0.8, 1.7)])
 def test_coverage_of_fresh_rows(correlation: float, power: float) -> None:
     shares = []
     for seed in range(40):

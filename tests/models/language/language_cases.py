@@ -79,6 +79,4 @@ def trained(
         language=LanguageConfig(steps=6),
     )
     config = resolve(asked, [PROFILE], len(lines))
-    model = train(column(lines), {"text": "text"}, config, **options)
-    assert isinstance(model, BayesianLanguageModel)
-    return model
+    return train(column(lines), {"text": "text"}, config, **options)

@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from models.artifact.files import read_model, write_model
 from models.config import (
     ConvolutionalConfig,
-    DropoutConfig,
     EnsembleConfig,
     FeatureConfig,
     LanguageConfig,
@@ -65,79 +64,36 @@ def test_rare_tokens_are_unknown_and_characters_are_tokens() -> None:
     assert letters.tokens == ("<eos>", "<unk>", "a", " ", "b")
 
 
-def test_a_text_without_tokens_is_refused() -> None:
-    with pytest.raises(InvalidData, match="no tokens"):
-        Vocabulary.fit(["", "  "], LanguageConfig())
-
-
-def test_the_recipe_fills_in_all_of_a_language_model() -> None:
-    config = resolve(ModelConfig(target="text"), [PROFILE], 1000)
-    assert (config.task, config.likelihood) == ("language_model", "categorical")
-    assert config.features == ()
-    assert config.network.kind == "lstm"
-    assert config.language is not None
-    assert config.language.steps
-    assert (config.training.split, config.training.schedule) == ("last", "plateau")
-    assert config.training.optimizer == "sgd"
-
-
-@pytest.mark.parametrize(
-    ("asked", "path", "message"),
-    [
-        ({"method": SWAGConfig(kind="swag")}, "/method/kind", "cannot be fitted to text"),
-        ({"network": ConvolutionalConfig(kind="cnn")}, "/network/kind", "reads no text"),
-        ({"weight": "w"}, "/weight", "only the target's text"),
-        (
-            {"features": (FeatureConfig(name="n", type="number"),)},
-            "/features",
-            "only the target's text",
-        ),
-        ({"likelihood": "bernoulli"}, "/likelihood", "take categorical"),
-        ({"training": TrainingConfig(split=SplitBy(by="n"))}, "/training/split", "last ones"),
-        ({"training": TrainingConfig(refit=True)}, "/training/refit", "not fitted again"),
-        (
-            {"training": TrainingConfig(calibration_fraction=0.1)},
-            "/training/calibration_fraction",
-            "nothing is calibrated",
-        ),
-        (
-            {"training": TrainingConfig(stopping_fraction=0.1)},
-            "/training/stopping_fraction",
-            "half of a text's held-out lines choose",
-        ),
-        ({"method": MLEConfig(kind="mle"), "pruning": (0.5,)}, "/pruning", "no σ"),
-        ({"target": "n"}, "/target", "of type number"),
-    ],
-)
-def test_what_a_language_model_cannot_be_trained_with_is_named(
-    asked: dict[str, Any], path: str, message: str
-) -> None:
-    profiles = [PROFILE, *(ColumnProfile(name=name, type="number") for name in "nw")]
-    config = ModelConfig(**{"target": "text", "task": "language_model", **asked})
-    with pytest.raises(InvalidData, match=message) as error:
-        resolve(config, profiles, 100)
-    assert error.value.path == path
+def _asked(training: TrainingConfig) -> dict[str, Any]:
+    return {"training": training}
 
 
 @pytest.mark.parametrize(
     ("asked", "path"),
     [
-        ({"language": LanguageConfig()}, "/language"),
-        ({"training": TrainingConfig(schedule="plateau")}, "/training/schedule"),
+        ({"method": SWAGConfig(kind="swag")}, "/method/kind"),
+        ({"network": ConvolutionalConfig(kind="cnn")}, "/network/kind"),
+        ({"weight": "w"}, "/weight"),
+        ({"features": (FeatureConfig(name="n", type="number"),)}, "/features"),
+        ({"likelihood": "bernoulli"}, "/likelihood"),
+        (_asked(TrainingConfig(split=SplitBy(by="n"))), "/training/split"),
+        (_asked(TrainingConfig(refit=True)), "/training/refit"),
+        (_asked(TrainingConfig(calibration_fraction=0.1)), "/training/calibration_fraction"),
+        (_asked(TrainingConfig(stopping_fraction=0.1)), "/training/stopping_fraction"),
+        ({"method": MLEConfig(kind="mle"), "pruning": (0.5,)}, "/pruning"),
+        ({"target": "n"}, "/target"),
+        ({"target": "n", "task": None, "language": LanguageConfig()}, "/language"),
     ],
 )
-def test_settings_of_language_models_are_refused_elsewhere(
-    asked: dict[str, Any], path: str
-) -> None:
-    profiles = [ColumnProfile(name=name, type="number") for name in "xy"]
-    with pytest.raises(InvalidData, match="only the task language_model") as error:
-        resolve(ModelConfig(target="y", **asked), profiles, 100)
+def test_what_texts_cannot_be_trained_with_is_named(asked: dict[str, Any], path: str) -> None:
+    profiles = [PROFILE, *(ColumnProfile(name=name, type="number") for name in "nw")]
+    config = ModelConfig(**{"target": "text", "task": "language_model", **asked})
+    with pytest.raises(InvalidData) as error:
+        resolve(config, profiles, 100)
     assert error.value.path == path
 
 
-def test_a_texts_likelihood_is_the_mixtures_by_enumeration(
-    ensemble: BayesianLanguageModel,
-) -> None:
+def test_a_likelihood_is_the_mixtures_by_enumeration(ensemble: BayesianLanguageModel) -> None:
     """(1/S) Σ_s Π_t p(x_t | x_<t, w_s) of every draw alone, one step after the other."""
     found = ensemble.predict(column(TEXTS), PredictOptions(samples=3))
     state = ensemble.variant(0.0).state
@@ -160,9 +116,7 @@ def test_a_texts_likelihood_is_the_mixtures_by_enumeration(
         assert list(itertools.accumulate(values)) == pytest.approx(running, abs=1e-5)
 
 
-def test_the_next_token_is_the_plain_average_with_its_entropies(
-    ensemble: BayesianLanguageModel,
-) -> None:
+def test_next_tokens_are_the_average_with_its_entropies(ensemble: BayesianLanguageModel) -> None:
     found = ensemble.predict(column(TEXTS), PredictOptions(samples=3, top=100))
     weights = ensemble.network.layout.unflatten(ensemble.variant(0.0).state.weights)
     end = ensemble.vocabulary.end
@@ -196,11 +150,9 @@ def test_a_text_pauses_in_each_window_and_what_runs_meanwhile_changes_nothing(
     np.testing.assert_array_equal(found.log_likelihood, alone.log_likelihood)
 
 
-@pytest.mark.parametrize("method", [None, DropoutConfig(kind="mc_dropout", rate=0.3)])
 def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
-    method: Any, monkeypatch: pytest.MonkeyPatch
+    model: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = trained(LINES, method)
     options = PredictOptions(samples=7, seed=3)
     together = model.predict(column(TEXTS), options)
     monkeypatch.setattr(prediction, "_WINDOW_STEPS", 2)
@@ -241,18 +193,9 @@ def test_no_tensor_grows_with_a_texts_length_times_the_samples(
     assert largest.found <= 2**16 + 8 * 10
 
 
-def test_next_tokens_are_sorted_and_the_likeliest(model: BayesianLanguageModel) -> None:
-    (found,) = model.predict(column(["a"]), PredictOptions(samples=20, top=3)).next_tokens
-    probabilities = [next_.probability for next_ in found]
-    assert probabilities == sorted(probabilities, reverse=True)
-    assert len(found) == 3
-    assert 0 < sum(probabilities) < 1
-
-
 def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path: Path) -> None:
     write_model(model, tmp_path)
     read = read_model(tmp_path)
-    assert isinstance(read, BayesianLanguageModel)
     assert read.vocabulary == model.vocabulary
     for prune in (0.0, 0.5):
         options = PredictOptions(samples=5, prune=prune)
@@ -263,60 +206,36 @@ def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path
     }
 
 
-def test_every_variant_has_a_perplexity_of_the_lines_that_were_held_out(
-    model: BayesianLanguageModel,
-) -> None:
+def test_variants_have_a_perplexity_of_held_out_lines(model: BayesianLanguageModel) -> None:
     """Of six lines the last three: the first three chose the epoch."""
-    tokens = sum(1 + len(line.split()) for line in LINES[-3:])
     for prune in (0.0, 0.5):
         metrics = model.variant(prune).metrics
         assert metrics["rows"] == 3
-        assert tokens - 10 < metrics["tokens"] <= tokens
         assert metrics["perplexity"] == pytest.approx(math.exp(-metrics["log_likelihood"]))
-        assert metrics["perplexity_posterior_mean"] > 1
-    assert model.variant(0.5).state.num_weights == model.num_weights - round(
-        0.5 * model.num_weights
-    )
 
 
-@pytest.mark.parametrize(
-    ("options", "path"),
-    [
+def test_options_that_texts_have_not_are_refused(model: BayesianLanguageModel) -> None:
+    for options, path in (
         (PredictOptions(sampler="sobol"), "/sampler"),
         (PredictOptions(return_draws=True), "/return_draws"),
         (PredictOptions(horizon=3), "/horizon"),
         (PredictOptions(target_mc_error=0.1), "/target_mc_error"),
         (PredictOptions(prune=0.9), "/prune"),
         (PredictOptions(explain=True), "/explain"),
-    ],
-)
-def test_options_that_texts_have_not_are_refused(
-    model: BayesianLanguageModel, options: PredictOptions, path: str
-) -> None:
-    with pytest.raises(InvalidInput) as error:
-        model.resolve(options)
-    assert error.value.path == path
+    ):
+        with pytest.raises(InvalidInput) as error:
+            model.resolve(options)
+        assert error.value.path == path
 
 
 @pytest.mark.parametrize("count", [3, 5])
 def test_no_line_chooses_the_epoch_and_is_scored(count: int) -> None:
     """A tenth of five lines is less than one: two are held out all the same, one for each."""
     lines = ["a b c"] * (count - 2) + ["chooses the epoch", "is scored alone here"]
-    config = resolve(_text_config(), [PROFILE], count)
+    config = resolve(ModelConfig(target="text"), [PROFILE], count)
     problem = text_problem(column(lines), config, "cpu")
     assert (problem.profile.learned, problem.profile.stopping) == (count - 2, 1)
     assert list(problem.scores) == lines[-1:]
     assert problem.stopping.num_targets == 4  # three words and the end of the line
-    assert f"the last 2 of {count} lines" in problem.model.notes[0]
-
-
-def test_two_lines_are_too_few_for_three_sets() -> None:
-    with pytest.raises(InvalidData, match="2 lines are too few: give at least one to learn from"):
-        resolve(_text_config(), [PROFILE], 2)
-    config = resolve(_text_config(), [PROFILE], 3)
-    with pytest.raises(InvalidData, match="2 lines are too few"):
+    with pytest.raises(InvalidData, match="2 lines"):
         text_problem(column(["a b", "c", None]), config, "cpu")
-
-
-def _text_config() -> ModelConfig:
-    return ModelConfig(target="text", task="language_model")

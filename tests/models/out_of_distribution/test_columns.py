@@ -1,15 +1,12 @@
 """What training saw in columns, by hand, and the distance of values outside of it."""
 
-from dataclasses import asdict
-
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
 
 from models.config import FeatureConfig
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.out_of_distribution.columns import SeenColumn, SeenColumns
+from models.out_of_distribution.columns import SeenColumn
 from models.out_of_distribution.robust_range import robust_range
 
 RATE = 0.01
@@ -63,12 +60,6 @@ def test_distances_are_in_ranges(
     np.testing.assert_allclose(encoder.column_score(encoder.encode(rows)), expected, rtol=1e-6)
 
 
-def test_a_row_has_the_largest_score_of_its_columns(encoder: FeatureEncoder) -> None:
-    rows = {name: values[:1] for name, values in table().items()}
-    rows |= {"age": np.array([320.0]), "job": objects("pilot")}
-    assert encoder.column_score(encoder.encode(rows)).tolist() == [5]
-
-
 def test_rows_that_were_learned_have_no_score(encoder: FeatureEncoder) -> None:
     learned = encoder.encode_inputs(table())
     assert learned.shape[1] == encoder.compact_width - 1
@@ -113,15 +104,3 @@ def test_a_range_is_that_of_repeated_rows() -> None:
     assert robust_range(values, times.astype(float)) == robust_range(np.repeat(values, times))
     times[-1] = 2  # two rows have it: not stray
     assert robust_range(values, times.astype(float))[1] == 500
-
-
-def test_without_any_value_there_is_no_range() -> None:
-    assert robust_range(np.full(5, np.nan)) == (None, None)
-    seen = SeenColumns((SeenColumn.fit("number", np.full(5, np.nan), RATE),))
-    assert seen.per_column([np.array([1.0, np.nan])], {}).tolist() == [[0], [0]]
-
-
-def test_json_keeps_what_was_seen(encoder: FeatureEncoder) -> None:
-    assert encoder.seen is not None
-    again = TypeAdapter(SeenColumns).validate_python(asdict(encoder.seen))
-    assert again == encoder.seen

@@ -15,8 +15,6 @@ from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.left_out import scores_left_out
 from models.out_of_distribution.reasons import find_reasons
 
-pytestmark = pytest.mark.training
-
 TYPES = {"height": "number", "weight": "number", "place": "category"}
 FEATURES = tuple(FeatureConfig(name=name, type=kind) for name, kind in TYPES.items())  # type: ignore[arg-type]
 RATE = 0.05
@@ -86,31 +84,11 @@ def test_a_strange_combination_is_flagged_and_its_columns_are_named(
     assert found[1] == []
 
 
-@pytest.mark.parametrize("names", [("height", "weight"), ("height", "weight", "place")])
-def test_the_inputs_are_those_of_the_network_without_pieces(names: tuple[str, ...]) -> None:
-    features = tuple(one for one in FEATURES if one.name in names)
-    encoder = FeatureEncoder.fit(features, TYPES, people(400, 0), pieces=True, rate=RATE)
-    rows = encoder.encode(people(50, 1))
-    inputs = FeatureScores.begin(encoder, np.zeros(1)).inputs
-    assert torch.equal(inputs(rows)[0], encoder.plain(rows))
-    assert len(inputs.features) == len(names)
-
-
 def test_a_strange_value_alone_is_flagged(known: tuple[FeatureEncoder, FeatureScores]) -> None:
     detector = Detector.fit(SURPRISE, surprises(known, people(999, 3)), RATE)
     rows = people(3, 4)
     rows["height"][0], rows["weight"][1], rows["place"][2] = 100.0, np.nan, "moon"
     assert detector.flags(surprises(known, rows)).all()
-
-
-def test_the_score_of_a_row_does_not_depend_on_the_others(
-    known: tuple[FeatureEncoder, FeatureScores],
-) -> None:
-    rows = people(300, 8)
-    whole = surprises(known, rows)
-    for i in (0, 7, 299):
-        alone = {name: values[i : i + 1] for name, values in rows.items()}
-        assert surprises(known, alone).tolist() == [whole[i]]
 
 
 def test_images_are_compared_with_the_directions_of_training() -> None:

@@ -1,32 +1,20 @@
 """Each flagged row says why: constructed rows whose strange column is known."""
 
-import json
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from models.artifact.files import read_model, write_model
-from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.features.columns import ColumnProfile, Columns
+from models.config import MLPConfig, TrainingConfig
+from models.features.columns import Columns
 from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.training.recipe import resolve
-from models.training.train import train
-
-pytestmark = pytest.mark.training
+from tests.models.training.fitting import trained
 
 JOBS = ("baker", "nurse", "pilot")
-TYPES = {
-    "age": "number",
-    "hours": "number",
-    "job": "category",
-    "gains": "number",
-    "day": "datetime",
-}
 OPTIONS = PredictOptions(samples=8)
 
 
@@ -48,24 +36,16 @@ def people(rows: int, seed: int, *, classes: bool) -> dict[str, np.ndarray]:
     }
 
 
-def fit(classes: bool) -> TabularModel:
-    types = TYPES | {"y": "category" if classes else "number"}
-    levels = {"job": JOBS, "y": ("poor", "rich")}
-    profiles = [
-        ColumnProfile(name=n, type=t, levels=levels.get(n) if t == "category" else None)
-        for n, t in types.items()
-    ]
-    wanted = ModelConfig(
-        target="y",
-        network=MLPConfig(hidden=(8,)),
-        training=TrainingConfig(epochs=4, fine_tune_epochs=1),
-    )
-    return train(people(1_500, 0, classes=classes), types, resolve(wanted, profiles, 1_500))
+def fit(*, classes: bool) -> TabularModel:
+    network = MLPConfig(hidden=(8,))
+    training = TrainingConfig(epochs=4, fine_tune_epochs=1, background=0)
+    columns = people(1_500, 0, classes=classes)
+    return trained(columns, network=network, training=training, pruning=())
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["regression", "classification"])
 def model(request: pytest.FixtureRequest) -> TabularModel:
-    return fit(request.param)
+    return fit(classes=request.param)
 
 
 def strange(classes: bool) -> tuple[Columns, list[tuple[str, str, object]]]:
@@ -99,32 +79,11 @@ def test_strange_rows_are_flagged_and_their_column_is_named_first(model: Tabular
     assert [(one["column"], one["code"], one["value"]) for one in first] == expected
 
 
-def test_what_training_saw_is_told(model: TabularModel) -> None:
-    rows, _ = strange(model.classes is not None)
-    age, _, job, _, missing, _, day = (
-        found[0] for found in reasons_of(model.predict(rows, OPTIONS))
-    )
-    assert age["seen"] == {"lowest": 17, "highest": 90}
-    assert age["text"] == "age is 900; training saw 17 to 90"
-    assert missing["text"] == "age is missing; training always had a value"
-    assert job["seen"]["count"] == 3  # type: ignore[index]
-    assert set(job["seen"]["levels"]) == set(JOBS)  # type: ignore[index]
-    assert day["seen"] == {"lowest": "2026-01-01", "highest": "2026-12-31"}
-
-
 def test_usual_rows_have_no_reasons_and_flagged_ones_at_least_one(model: TabularModel) -> None:
     """Of 2,000 usual rows 1 % should be flagged by a bound from some 150 rows: at most 4 %."""
     answer = model.predict(people(2_000, 5, classes=model.classes is not None), OPTIONS)
     assert [bool(one) for one in reasons_of(answer)] == answer.out_of_distribution.tolist()
     assert answer.out_of_distribution.mean() < 0.04
-
-
-def test_reasons_do_not_depend_on_other_rows(model: TabularModel) -> None:
-    rows, _ = strange(model.classes is not None)
-    whole = reasons_of(model.predict(rows, OPTIONS))
-    for i, found in enumerate(whole):
-        alone = {name: values[i : i + 1] for name, values in rows.items()}
-        assert reasons_of(model.predict(alone, OPTIONS)) == [found]
 
 
 def test_an_artifact_keeps_the_reasons(model: TabularModel, tmp_path: Path) -> None:
@@ -134,25 +93,3 @@ def test_an_artifact_keeps_the_reasons(model: TabularModel, tmp_path: Path) -> N
     assert reasons_of(again.predict(rows, OPTIONS)) == reasons_of(  # type: ignore[attr-defined]
         model.predict(rows, OPTIONS)
     )
-
-
-def test_a_model_of_an_earlier_release_gives_none(model: TabularModel, tmp_path: Path) -> None:
-    """Its document has no `seen`, and its detectors are of a predictive score."""
-    write_model(model, tmp_path)
-    path = tmp_path / "model.json"
-    document = json.loads(path.read_text())
-    del document["seen"]
-    for variant in document["variants"]:
-        name = "epistemic_variance" if model.classes is None else "total_entropy"
-        variant["detector"]["score"] = name
-    text = json.dumps(document).encode()
-    path.write_bytes(text)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    manifest["files"]["model.json"] = {"bytes": len(text), "sha256": sha256(text).hexdigest()}
-    del manifest["files"]["features.safetensors"]
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    earlier = read_model(tmp_path)
-    rows, _ = strange(model.classes is not None)
-    answer = earlier.predict(rows, OPTIONS)  # type: ignore[attr-defined]
-    assert REASONS not in answer.answers
-    assert answer.out_of_distribution[2]  # the new level

@@ -22,15 +22,3 @@ def test_it_is_the_mahalanobis_distance_under_the_true_covariance() -> None:
     moved = new - 2.0
     true = (moved @ torch.linalg.inv(covariance) * moved).sum(1)
     torch.testing.assert_close(found(new), true, rtol=0.2, atol=2)
-
-
-def test_a_row_outside_the_subspace_is_far_though_it_is_short() -> None:
-    found = Subspace.fit(rows(1_000, 0), seed=0)
-    away = torch.randn(1, 40, generator=torch.Generator().manual_seed(3)) * 2 + 2.0
-    assert away.sub(2).norm() < rows(1_000, 1).sub(2).norm(dim=1).quantile(0.99)
-    assert found(away)[0] > 2 * found(rows(1_000, 1)).max()
-
-
-def test_inputs_that_never_vary_give_finite_distances() -> None:
-    found = Subspace.fit(torch.zeros(100, 8), seed=0)
-    assert found(torch.ones(2, 8)).isfinite().all()

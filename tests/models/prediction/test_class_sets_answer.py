@@ -1,7 +1,5 @@
 """Sets of classes as an answer: the same in JSON, tables and tensors, for any cut of the rows."""
 
-import math
-
 import numpy as np
 import torch
 
@@ -10,7 +8,7 @@ from models.evaluation.calibration import ClassCalibration
 from models.evaluation.class_sets import Penalty, SetCalibration
 from models.prediction.answers import class_sets
 from models.prediction.answers.class_sets import ClassSets
-from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
+from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.predictive import CategoricalMixture
 
 PROBABILITIES = torch.tensor([[0.55, 0.35, 0.1], [0.1, 0.05, 0.85], [0.3, 0.4, 0.3]]).double()
@@ -39,18 +37,6 @@ def test_sets_are_the_most_probable_classes_up_to_the_level_and_the_threshold() 
     assert [len(row) for row in _answer(few).document()[1]["classes"]] == [3, 3, 3]
 
 
-def test_kinds_are_those_asked_for_and_those_that_the_version_has() -> None:
-    def kinds(answer: ClassSets) -> list[str]:
-        return [one["kind"] for one in answer.document()]
-
-    assert kinds(_answer(None)) == ["credible"]
-    assert kinds(_answer(ClassCalibration(1.0, 9))) == ["credible"]
-    assert kinds(_answer(CALIBRATION, interval_kinds=("conformal",))) == ["conformal"]
-    one, other = BatchOptions(set_level=0.65), BatchOptions(interval_kinds=("credible",))
-    assert one.asked != BatchOptions().asked == other.asked
-    assert one.asked != BatchOptions(set_level=0.65, interval_kinds=("credible",)).asked
-
-
 def test_tables_and_tensors_have_the_same_sets() -> None:
     answer = _answer(CALIBRATION)
     columns, tensors = answer.columns(), answer.tensors()
@@ -64,19 +50,3 @@ def test_tables_and_tensors_have_the_same_sets() -> None:
         assert written.to_pylist() == document["classes"]
         found = [sorted(np.array(NAMES)[row]) for row in members]
         assert found == [sorted(row) for row in document["classes"]]
-
-
-def test_rows_are_cut_and_joined() -> None:
-    whole = _answer(CALIBRATION)
-    parts = [whole.select(slice(0, 1)), whole.select(slice(1, 3))]
-    assert [len(part.document()[0]["classes"]) for part in parts] == [1, 2]
-    assert ClassSets.joined(parts).document() == whole.document()
-    empty = whole.select(slice(0, 0)).columns()["set_0.65"]
-    assert str(_column("set", empty, NAMES).type) == "list<item: string>"
-
-
-def test_a_level_of_nearly_one_is_reached() -> None:
-    """Sums of probabilities are rounded: the set of all classes reaches any level."""
-    mixture = CategoricalMixture(PROBABILITIES.log().unsqueeze(0))
-    asked = PredictOptions(set_level=math.nextafter(1.0, 0.0))
-    assert class_sets.of_mixture(mixture, asked, None)["credible"].tolist() == [3, 3, 3]

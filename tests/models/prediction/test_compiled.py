@@ -2,8 +2,11 @@
 
 import logging
 import math
+import subprocess
 import sys
+import threading
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -19,13 +22,14 @@ from models.likelihoods import (
     Categorical,
     ClassLikelihood,
     HeteroscedasticGaussian,
-    HomoscedasticGaussian,
     NumberLikelihood,
 )
 from models.networks import MLP, Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
+from models.prediction.compiled import apart
 from models.prediction.compiled.compiler import Compiler, compiler
+from models.prediction.compiled.workers import divided, in_threads
 from models.prediction.engine import Engine
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.prediction import Arrays
@@ -114,17 +118,17 @@ def _assert_equal(found: Arrays, expected: Arrays) -> None:
         np.testing.assert_allclose(found[name], values, rtol=DIGITS, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
-@pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
+@pytest.mark.parametrize(
+    ("activation", "sampler"),
+    [("relu", "sobol"), ("tanh", "monte_carlo"), ("silu", "moments"), ("gelu", "sobol")],
+)
 def test_every_activation_and_sampler(activation: str, sampler: str) -> None:
     network = _network(2, activation=activation)
-    _assert_equal(
-        *_both(network, HeteroscedasticGaussian(), _state(network), sampler=sampler, rows=9)
-    )
+    found = _both(network, HeteroscedasticGaussian(), _state(network), sampler=sampler, rows=9)
+    _assert_equal(*found)
 
 
-@pytest.mark.parametrize("hidden", [(), (6,), (5, 1, 9)])
-@pytest.mark.parametrize("rows", [1, 3, 128, 150])
+@pytest.mark.parametrize(("hidden", "rows"), [((), 1), ((6,), 3), ((5, 1, 9), 128), ((7,), 150)])
 def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> None:
     """Of at most one hidden layer the mean is integrated, and has no error."""
     network = _network(2, hidden)
@@ -133,45 +137,29 @@ def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> N
     assert (len(hidden) < 2) == bool((found["mc_error"] == 0).all())
 
 
-@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
-@pytest.mark.parametrize("parts", [PARTS, SHALLOW])
-@pytest.mark.parametrize("samples", [1, 3, 40, 301])
+@pytest.mark.parametrize(
+    ("parts", "sampler", "samples"),
+    [(PARTS, "sobol", 3), (PARTS, "moments", 40), (SHALLOW, "monte_carlo", 1)],
+)
 def test_members_of_any_shapes(parts: tuple[PartConfig, ...], samples: int, sampler: str) -> None:
     """With linear paths, inputs of their own, and fewer samples than members."""
-    network = _network(2, parts=parts)
-    _assert_equal(
-        *_both(
-            network, HeteroscedasticGaussian(), _state(network),
-            rows=4, samples=samples, sampler=sampler,
-        )
-    )  # fmt: skip
+    network, likelihood = _network(2, parts=parts), HeteroscedasticGaussian()
+    state = _state(network)
+    _assert_equal(*_both(network, likelihood, state, rows=4, samples=samples, sampler=sampler))
 
 
-@pytest.mark.parametrize("parts", [(), PARTS])
-def test_noise_that_is_a_parameter(parts: tuple[PartConfig, ...]) -> None:
-    network = _network(1, parts=parts)
-    state = _state(network, homoscedastic=True)
-    _assert_equal(
-        *_both(network, HomoscedasticGaussian(), state, rows=5, score="epistemic_variance")
-    )
-
-
-@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
-@pytest.mark.parametrize("parts", [(), PARTS])
-@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3)])
+@pytest.mark.parametrize(
+    ("likelihood", "parts", "sampler"),
+    [
+        (Bernoulli(), (), "sobol"),
+        (Categorical(3), PARTS, "monte_carlo"),
+        (Categorical(3), (), "moments"),
+    ],
+)
 def test_classes(likelihood: ClassLikelihood, parts: tuple[PartConfig, ...], sampler: str) -> None:
     network = _network(likelihood.num_outputs, parts=parts)
     _assert_equal(
         *_both(network, likelihood, _state(network), sampler=sampler, score="total_entropy")
-    )
-
-
-def test_questions_are_answered_from_the_same_samples() -> None:
-    """What the kernels do not summarise, torch does, from their outputs."""
-    network = _network(2)
-    options = BatchOptions(samples=50, exceeds=(3.0,), return_mc_errors=True)
-    _assert_equal(
-        *_both(network, HeteroscedasticGaussian(), _state(network), rows=6, options=options)
     )
 
 
@@ -184,37 +172,10 @@ def test_a_pruned_network_keeps_its_live_units() -> None:
     _assert_equal(*_both(network, HeteroscedasticGaussian(), BBBState(pruned, {}), rows=5))
 
 
-def test_noise_at_its_bounds_is_left_to_torch() -> None:
-    """A log-variance far above 6: its bounded expectation is no exponential."""
-    network = _network(2)
-    state = _state(network)
-    loc = network.layout.unflatten(state.posterior.loc.clone())
-    loc["dense2.bias"][1] = 40.0
-    moved = BBBState(MeanFieldNormal(network.layout.flatten(dict(loc)), state.posterior.rho), {})
-    found, plain = _both(network, HeteroscedasticGaussian(), moved, rows=5)
-    _assert_equal(found, plain)
-    assert found["aleatoric"] == pytest.approx(1.4 * 4 * math.exp(6.0))
-
-
-def test_a_row_does_not_depend_on_the_others() -> None:
-    """Not even in the last digit: a vector's lane computes as any other does, but for rounding."""
-    network = _network(2)
-    engine = Engine(network, HeteroscedasticGaussian(), NUMBERS, compiles=True)
-    fitted, x = make_ready(network, _state(network)), _randn(40, 4, seed=2)
-    options = ResolvedOptions(samples=100, seed=5, sampler="sobol", top=1, horizon=1)
-    (whole,) = engine.summaries(fitted, x, options, None, None)
-    (alone,) = engine.summaries(fitted, x[7:8], options, None, None)
-    for name, values in alone.items():
-        np.testing.assert_allclose(values, whole[name][7:8], rtol=1e-5, err_msg=name)
-
-
-def test_large_layers_are_left_to_products_of_matrices() -> None:
-    network = _network(2, (200, 200))
-    assert make_ready(network, _state(network)).packed is None  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo", "moments"])
-@pytest.mark.parametrize("parts", [(), (PartConfig(members=3, hidden=(150, 150)),)])
+@pytest.mark.parametrize(
+    ("parts", "sampler"),
+    [((), "sobol"), ((PartConfig(members=3, hidden=(150, 150)),), "monte_carlo")],
+)
 def test_summaries_of_products(parts: tuple[PartConfig, ...], sampler: str) -> None:
     """Torch's products, the kernels' summaries."""
     for likelihood, outputs in ((Categorical(3), 3), (HeteroscedasticGaussian(), 2)):
@@ -251,3 +212,61 @@ def test_without_numba_torch_predicts_and_one_line_says_so(
         assert not Compiler().wait()
     (line,) = caplog.messages
     assert "numba" in line
+
+
+@pytest.mark.parametrize("rows", [0, 1, 16, 17, 100, 256])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_parts_are_all_rows_in_order(rows: int, threads: int) -> None:
+    parts = divided(rows, 1e12, threads)
+    assert len(parts) <= threads
+    assert [r for part in parts for r in range(rows)[part]] == list(range(rows))
+    assert all(part.start % 16 == 0 for part in parts)
+
+
+def test_parts_are_computed_at_once() -> None:
+    """Each part waits for the others: they would never meet in one thread."""
+    meeting = threading.Barrier(2, timeout=120)
+
+    def compute(part: slice) -> tuple[int, int]:
+        meeting.wait()
+        return part.start, threading.get_ident()
+
+    (first, own), (second, other) = in_threads(compute, divided(64, 1e12, 2))
+    assert (first, second) == (0, 32)
+    assert own == threading.get_ident() != other
+
+
+def test_results_do_not_depend_on_the_threads() -> None:
+    """All bits: a row's lane computes the same in every block of lanes."""
+    network = build_network(MLPConfig(hidden=(60, 60)), Inputs(4), 2)
+    random = torch.Generator().manual_seed(0)
+    weights = torch.randn(network.layout.num_weights, generator=random)
+    state = BBBState(MeanFieldNormal(0.1 * weights, torch.full_like(weights, -4.0)), {})
+    fitted, x = make_ready(network, state), torch.randn(200, 4, generator=random)
+    engine = Engine(network, HeteroscedasticGaussian(), NUMBERS, compiles=True)
+    options = ResolvedOptions(
+        samples=100, seed=5, sampler="sobol", top=1, horizon=1, intervals=(0.9,)
+    )
+    (alone,) = engine.summaries(fitted, x, options, None, None)
+    parts = list(engine.summaries(fitted, x, options, None, None, threads=2))
+    assert len(parts) == 2
+    for name, values in alone.items():
+        np.testing.assert_array_equal(np.concatenate([p[name] for p in parts]), values, name)
+
+
+@pytest.mark.stack
+def test_a_child_finds_what_is_cached_and_ends(kernels: ModuleType) -> None:
+    assert apart.is_cached(kernels)
+    command = [sys.executable, "-P", "-m", "models.prediction.compiled"]
+    subprocess.run(command, check=True, timeout=300)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_child_that_fails_leaves_the_kernels_to_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apart, "is_cached", lambda _: False)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    other = Compiler()
+    other.start(in_child=True)
+    assert other.wait()

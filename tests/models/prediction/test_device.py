@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -17,13 +16,10 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP, Network, Stack
 from models.networks.network import Inputs
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.device.budget import Budget
 from models.prediction.device.replays import Replays
 from models.prediction.device.tapes import EagerTape, GraphTape, Pass, Tape, Tensors
-from models.prediction.device.transfers import to_device, to_host
-from models.prediction.engine import Chunks, Engine, Ready
+from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
-from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import GaussianMixture
@@ -95,17 +91,6 @@ def test_replayed_answers_are_those_of_the_pass(name: str, sampler: str) -> None
     assert (replays.num_recorded, replays.num_refused) == (1, 0)
 
 
-def test_equal_seeds_give_equal_answers_and_others_do_not() -> None:
-    engine, fitted = mlp((8, 8))
-    engine = replace(engine, replays=Replays(EagerTape.record, LARGE))
-    x = rows(4)
-    first, again, other = (predicted(engine, fitted, x, "sobol", seed)[0] for seed in (5, 5, 6))
-    third = predicted(engine, fitted, x, "sobol", 5)[0]
-    torch.testing.assert_close(first, again, rtol=1e-6, atol=0)
-    assert torch.equal(again, third)
-    assert not torch.allclose(first, other)
-
-
 def doubled(inputs: Tensors) -> Tensors:
     x, *noise = inputs
     return (2 * x.unsqueeze(0) + sum(noise, torch.zeros(())),)
@@ -133,40 +118,6 @@ def test_nothing_of_another_request_is_left_in_the_inputs() -> None:
     assert torch.equal(seen[-1], torch.tensor([[1.0, 1.0]] * 3 + [[0.0, 0.0]]))
 
 
-def test_a_pass_is_recorded_when_it_comes_again() -> None:
-    replays = Replays(EagerTape.record, LARGE)
-    replays("a", doubled, torch.ones(4, 2), ())
-    assert replays.num_recorded == 0
-    replays("b", doubled, torch.ones(4, 2), ())
-    replays("a", doubled, torch.ones(9, 2), ())
-    assert replays.num_recorded == 0, "another key, another power of two"
-    replays("a", doubled, torch.ones(3, 2), ())
-    assert replays.num_recorded == 1
-
-
-def test_the_least_recently_used_tapes_are_dropped() -> None:
-    """Each holds 4 × 2 inputs and as many outputs: 64 bytes."""
-    replays = Replays(EagerTape.record, 150)
-    ones = torch.ones(4, 2)
-    for key in "aabbabcc":
-        replays(key, doubled, ones, ())
-    assert replays.num_recorded == 2
-    recorded: list[str] = []
-
-    def note(run: Pass, inputs: Tensors) -> Tape:
-        recorded.append("again")
-        return EagerTape.record(run, inputs)
-
-    replays._record = note
-    replays("b", doubled, ones, ())
-    assert not recorded, "it was used after a"
-    for _ in range(2):
-        replays("a", doubled, ones, ())
-    assert recorded == ["again"]
-    replays.clear()
-    assert replays.num_recorded == 0
-
-
 def test_what_is_too_large_or_cannot_be_recorded_runs_as_it_is() -> None:
     def fails(run: Pass, inputs: Tensors) -> Tape:
         raise RuntimeError("operation not permitted when stream is capturing")
@@ -176,13 +127,6 @@ def test_what_is_too_large_or_cannot_be_recorded_runs_as_it_is() -> None:
             found = replays("key", doubled, torch.full((3, 2), value), (torch.ones(()),))[0]
             assert torch.equal(found, torch.full((1, 3, 2), 2 * value + 1))
         assert (replays.num_recorded, replays.num_refused) == (0, 1)
-
-
-def test_keys_that_come_once_are_forgotten() -> None:
-    replays = Replays(EagerTape.record, LARGE)
-    for key in range(1000):
-        replays(key, doubled, torch.ones(1, 2), ())
-    assert len(replays._known) == 256
 
 
 def test_threads_do_not_share_answers() -> None:
@@ -197,54 +141,6 @@ def test_threads_do_not_share_answers() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(8)))
-
-
-def test_large_passes_are_not_recorded() -> None:
-    engine, fitted = mlp((4,))
-    replays = Replays(EagerTape.record, LARGE)
-    engine = replace(engine, replays=replays)
-    for _ in range(3):
-        predicted(engine, fitted, rows(70), "monte_carlo", samples=1000)
-    assert replays.num_recorded == 0
-
-
-def test_a_processor_has_no_replays_and_the_usual_budget() -> None:
-    device = torch.device("cpu")
-    assert Replays.on(device, LARGE) is None
-    assert Budget.of(device) == Budget(DEFAULT_MEMORY_BYTES, CACHE_BYTES, 0)
-
-
-def test_the_budget_of_a_card_grows_with_what_is_free() -> None:
-    small, large = Budget.of_card(2**30, 2**22), Budget.of_card(80 * 2**30, 50 * 2**20)
-    assert small == Budget(DEFAULT_MEMORY_BYTES, CACHE_BYTES, 2**26)
-    assert large == Budget(10 * 2**30, 50 * 2**20, 5 * 2**30)
-    assert large.memory + large.graphs < 80 * 2**30 / 4
-
-
-def test_chunks_grow_with_the_budget_and_answers_do_not_depend_on_them() -> None:
-    widths = (400, 10)
-    sizes = [
-        chunks.rows * chunks.samples
-        for cache in (CACHE_BYTES, 50 * 2**20)
-        for chunks in [Chunks.plan(widths, 4096, 100, 10 * 2**30, cache)]
-    ]
-    assert sizes[1] / sizes[0] == pytest.approx(50 / 12, rel=0.05)
-    plain, fitted = mlp((8, 8))
-    wide = replace(plain, cache_bytes=CACHE_BYTES // 1000)
-    for ours, truth in zip(
-        predicted(wide, fitted, rows(40), "sobol"),
-        predicted(plain, fitted, rows(40), "sobol"),
-        strict=True,
-    ):
-        torch.testing.assert_close(ours, truth, rtol=1e-5, atol=1e-6)
-
-
-def test_copies_to_the_same_place_are_the_numbers() -> None:
-    x = torch.arange(6.0).view(2, 3)
-    assert torch.equal(to_device(x, torch.device("cpu")), x)
-    found = to_host({"a": x, "b": x.double()})
-    assert found["a"].dtype == np.float32
-    np.testing.assert_array_equal(found["b"], x.numpy())
 
 
 @pytest.mark.gpu
@@ -266,12 +162,3 @@ def test_a_graph_answers_as_the_processor(name: str, sampler: str) -> None:
         for one, other in zip(ours, truth, strict=True):
             torch.testing.assert_close(one.cpu(), other, rtol=1e-4, atol=1e-4)
     assert (replays.num_recorded, replays.num_refused) == (1, 0)
-
-
-@pytest.mark.gpu
-def test_a_cards_copies_arrive() -> None:
-    x = torch.randn(1000, 7)
-    there = to_device(x, torch.device("cuda"))
-    assert there.device.type == "cuda"
-    np.testing.assert_array_equal(to_host({"x": there})["x"], x.numpy())
-    assert Budget.of(there.device).memory >= DEFAULT_MEMORY_BYTES

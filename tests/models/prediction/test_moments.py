@@ -63,15 +63,6 @@ def test_propagation_is_exact_up_to_one_hidden_layer(hidden: tuple[int, ...]) ->
     assert ((draws.var(0) - variance).abs() < 4.5 * error_of_variance).all()
 
 
-def test_propagation_is_close_through_two_hidden_layers() -> None:
-    """Independence of the second layer's units is an approximation: a fifth of the variance."""
-    network, posterior, x = _problem((30, 30))
-    mean, variance = propagate(Fitted.of(network, BBBState(posterior, {})).local, x)
-    draws = functions(network, posterior, x, 3, 4000).double()
-    assert ((mean - draws.mean(0)).abs() < 0.1 * draws.std(0)).all()
-    assert ((variance / draws.var(0) - 1).abs() < 0.2).all()
-
-
 def _problem(hidden: tuple[int, ...]) -> tuple[MLP, MeanFieldNormal, torch.Tensor]:
     network = MLP.build(MLPConfig(hidden=hidden), 4, 2)
     assert all(isinstance(layer, Dense) for layer in network.layers)

@@ -9,20 +9,20 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 from scoringrules import crps_mixnorm
+from torch import Tensor
 
-from models.evaluation.calibration_error import (
-    equal_counts,
-    equal_widths,
-    expected_calibration_error,
-)
 from models.evaluation.metrics import (
     classification_metrics,
     classification_scores,
-    regression_metrics,
-    regression_scores,
 )
-from models.prediction.influence import error_of_mean
+from models.likelihoods import expected_noise
+from models.prediction.influence import ERROR, all_errors
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.sobol import Sobol
+from models.prediction.standard_error import (
+    even_error,
+    standard_error,
+)
 
 
 @pytest.fixture
@@ -51,12 +51,6 @@ def test_quantiles_are_roots_of_the_mixtures_cdf(mixture: GaussianMixture, level
         assert got[row].item() == pytest.approx(brentq(excess, -40, 40, xtol=1e-12), abs=1e-6)
 
 
-def test_one_sample_gives_the_normal_quantile() -> None:
-    one = GaussianMixture(torch.tensor([[2.0]]).double(), torch.tensor([[9.0]]).double())
-    assert one.quantile(0.95).item() == pytest.approx(norm.ppf(0.95, 2, 3))
-    assert one.epistemic().item() == 0.0
-
-
 def test_the_variance_decomposes(mixture: GaussianMixture) -> None:
     """Law of total variance: simulated from the mixture, within 4 standard errors."""
     generator, count = torch.Generator().manual_seed(2), 200_000
@@ -76,41 +70,6 @@ def test_epistemic_variance_survives_a_large_mean() -> None:
     assert mixture.epistemic().item() == pytest.approx(1e-4, rel=1e-4)
 
 
-def test_log_prob_and_crps_match_numerical_integration(mixture: GaussianMixture) -> None:
-    target = torch.tensor([0.3, -4.0, 2.0, 9.0], dtype=torch.float64)
-    log_prob, crps = mixture.log_prob(target), mixture.crps(target)
-    for row in range(4):
-        means, scales = mixture.means[:, row].numpy(), mixture.variances[:, row].sqrt().numpy()
-        y = target[row].item()
-        density = norm.pdf(y, means, scales).mean()
-        if density > 0:
-            assert log_prob[row].item() == pytest.approx(math.log(density), rel=1e-6)
-
-        def integrand(
-            x: float, means: np.ndarray = means, scales: np.ndarray = scales, y: float = y
-        ) -> float:
-            return float((norm.cdf(x, means, scales).mean() - (x >= y)) ** 2)
-
-        points = sorted([y, *means])
-        value, _ = quad(integrand, -40, 40, points=points, limit=2000)
-        assert crps[row].item() == pytest.approx(value, abs=1e-5)
-
-
-def test_a_target_far_outside_has_a_finite_log_prob(mixture: GaussianMixture) -> None:
-    assert torch.isfinite(mixture.log_prob(torch.full((4,), 1e4, dtype=torch.float64))).all()
-
-
-def test_monte_carlo_error_is_honest() -> None:
-    """The deviation of the mean over 400 repetitions equals the stated error within 15 %."""
-    generator = torch.Generator().manual_seed(3)
-    draws = torch.randn(400, 50, 1, generator=generator, dtype=torch.float64)
-    noise = torch.ones(50, 1, dtype=torch.float64)
-    mixtures = [GaussianMixture(means, noise) for means in draws]
-    stated = torch.stack([error_of_mean(m, m, even=False) for m in mixtures]).mean().item()
-    actual = torch.stack([m.mean() for m in mixtures]).std().item()
-    assert stated == pytest.approx(actual, rel=0.15)
-
-
 def test_class_variance_and_entropy_decompose(classes: CategoricalMixture) -> None:
     mean = classes.mean()
     torch.testing.assert_close(classes.aleatoric() + classes.epistemic(), mean * (1 - mean))
@@ -127,17 +86,6 @@ def test_certain_probabilities_have_no_entropy_and_no_nan() -> None:
     assert torch.isfinite(certain.log_prob(torch.tensor([1]))).all()
 
 
-def test_coverage_counts_targets_between_the_quantiles(mixture: GaussianMixture) -> None:
-    target = torch.tensor([0.3, -4.0, 2.0, 9.0], dtype=torch.float64)
-    inside = (mixture.quantile(0.05) < target) & (target < mixture.quantile(0.95))
-    metrics = regression_metrics(regression_scores(mixture, target))
-    coverage = metrics["coverage"]
-    assert isinstance(coverage, dict)
-    assert coverage["0.9"] == inside.double().mean().item()
-    error = (mixture.mean() - target).square().mean().sqrt().item()
-    assert metrics["rmse"] == pytest.approx(error)
-
-
 def test_class_metrics_by_hand() -> None:
     probs = torch.tensor([[[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]]).double()
     metrics = classification_metrics(
@@ -148,17 +96,6 @@ def test_class_metrics_by_hand() -> None:
     assert metrics["brier"] == pytest.approx((2 * 0.09 + 2 * 0.36 + 2 * 0.01) / 3)
 
 
-def test_bins_of_equal_mass_by_hand() -> None:
-    """30 rows: 15 pairs of neighbours in confidence, whatever order the rows are in."""
-    confidence = torch.linspace(0.5, 1.0, 30).double()
-    correct = (torch.arange(30) % 3 > 0).double()
-    gaps = (correct - confidence).view(15, 2).sum(1).abs().sum() / 30
-    order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
-    confidence, correct = confidence[order], correct[order]
-    found = expected_calibration_error(confidence, correct, equal_counts(confidence))
-    assert found.raw == pytest.approx(float(gaps))
-
-
 def test_crps_is_that_of_a_library_that_scores_mixtures(mixture: GaussianMixture) -> None:
     target = torch.tensor([0.3, -4.0, 2.0, 9.0], dtype=torch.float64)
     means, scales = mixture.means.T.numpy(), mixture.variances.sqrt().T.numpy()
@@ -166,21 +103,101 @@ def test_crps_is_that_of_a_library_that_scores_mixtures(mixture: GaussianMixture
     np.testing.assert_allclose(mixture.crps(target).numpy(), expected, rtol=1e-6)
 
 
-def test_calibration_error_by_hand() -> None:
-    """Two bins of two rows: |0.5 − 0.91| and |1 − 0.55|, each weighing one half."""
-    confidence = torch.tensor([0.9, 0.92, 0.54, 0.56]).double()
-    correct = torch.tensor([1.0, 0.0, 1.0, 1.0]).double()
-    expected = 0.5 * abs(0.5 - 0.91) + 0.5 * abs(1 - 0.55)
-    found = expected_calibration_error(confidence, correct, equal_widths(confidence))
-    assert found.raw == pytest.approx(expected)
+REPETITIONS = 400  # a standard deviation is known to 1/√800 = 3.5 %
 
 
-@pytest.mark.parametrize("classes", [2, 16, 17])
-def test_probabilities_are_the_softmax_for_any_number_of_classes(classes: int) -> None:
-    random = torch.Generator().manual_seed(0)
-    logits = 30 * torch.randn(5, 4, classes, generator=random, dtype=torch.float64)
-    mixture = CategoricalMixture(logits)
-    expected = logits.exp() / logits.exp().sum(-1, keepdim=True)
-    torch.testing.assert_close(mixture.probs, expected)
-    entropy = -(expected * expected.log()).sum(-1).mean(0)
-    torch.testing.assert_close(mixture.expected_entropy(), entropy)
+def _randn(*shape: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("samples", [30, 100, 300])
+def test_the_error_of_interactions_is_that_over_seeds(samples: int) -> None:
+    """Σ z_i + w Σ z_i z_j over pairs far apart, in 60 coordinates.
+
+    The sum of coordinates is integrated nearly exactly, so that V₁ is far too large. Pairs are as
+    if independent. Bounds: the blocks' own 25 to 40 % in the single value, √ of its mean over
+    seeds is much closer; pairs of Sobol coordinates differ, which is averaged over 30 pairs.
+    """
+    sobol = Sobol.build(60)
+
+    def function(z: Tensor) -> Tensor:
+        return z.sum(1, keepdim=True) + (z[:, :30] * z[:, 30:]).sum(1, keepdim=True)
+
+    runs = [function(sobol.normals(seed, 0, samples).double()) for seed in range(200)]
+    actual = torch.stack([run.mean(0) for run in runs]).std(0).item()
+    stated = math.sqrt(np.mean([even_error(run).square().item() for run in runs]))
+    naive = math.sqrt(np.mean([standard_error(run).square().item() for run in runs]))
+    assert 0.7 < actual / stated < 1.3
+    assert actual / naive < 0.75  # √(30/90) = 0.58
+
+
+def _check(errors: list[dict[str, Tensor]], answers: dict[str, list[Tensor]]) -> None:
+    """Actual ÷ stated within 15 %: four errors of the standard deviation, and of order 1/S."""
+    for name, values in answers.items():
+        actual = torch.stack(values).std(0)
+        stated = torch.stack([one[ERROR + name].square() for one in errors]).mean(0).sqrt()
+        torch.testing.assert_close(actual, stated, rtol=0.15, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.6, 1.8])
+def test_every_output_of_numbers_states_its_error(scale: float) -> None:
+    """Independent samples of means and noise, calibrated by a factor on variances."""
+    levels = {"lower_0.9": 0.05, "median": 0.5, "upper_0.9": 0.95}
+    errors: list[dict[str, Tensor]] = []
+    answers: dict[str, list[Tensor]] = {}
+    for seed in range(REPETITIONS):
+        random = _randn(3, 200, 1, seed=seed)
+        raw = GaussianMixture(random[0], torch.exp(0.5 * random[1]), 0.1 * random[2].square())
+        mixture = raw.scaled(scale)
+        bounds = dict(zip(levels, mixture.quantiles(list(levels.values())), strict=True))
+        wide = mixture.mean() + 2 * mixture.total().sqrt()
+        bounds["conformal_upper_0.9"] = wide
+        errors.append(all_errors(mixture, raw, bounds, even=False))
+        found = bounds | {
+            "mean": mixture.mean(),
+            "aleatoric_variance": mixture.aleatoric(),
+            "epistemic_variance": mixture.epistemic(),
+            "total_variance": mixture.total(),
+        }
+        for name, value in found.items():
+            answers.setdefault(name, []).append(value)
+    _check(errors, answers)
+
+
+def test_every_output_of_classes_states_its_error() -> None:
+    """No probability is near ½, where p(1 − p) has no first order."""
+    errors: list[dict[str, Tensor]] = []
+    answers: dict[str, list[Tensor]] = {}
+    for seed in range(REPETITIONS):
+        mixture = CategoricalMixture(_randn(200, 1, 3, seed=seed) + 2 * torch.arange(3.0))
+        errors.append(all_errors(mixture, mixture, {}, even=False))
+        found = {
+            "probabilities": mixture.mean(),
+            "aleatoric_variance": mixture.aleatoric(),
+            "epistemic_variance": mixture.epistemic(),
+            "total_variance": mixture.aleatoric() + mixture.epistemic(),
+            "predictive_entropy": mixture.total_entropy(),
+            "expected_entropy": mixture.expected_entropy(),
+            "mutual_information": mixture.mutual_information(),
+        }
+        for name, value in found.items():
+            answers.setdefault(name, []).append(value)
+    _check(errors, answers)
+
+
+@pytest.mark.parametrize(
+    ("mean", "variance"), [(-1.0, 0.5), (5.5, 2.0), (-17.0, 4.0), (2.0, 60.0), (0.0, 0.0)]
+)
+def test_the_expected_noise_is_the_integral_within_the_likelihoods_bounds(
+    mean: float, variance: float
+) -> None:
+    def integrand(z: float) -> float:
+        log_variance = min(max(mean + math.sqrt(variance) * z, -16.0), 6.0)
+        return math.exp(log_variance) * float(norm.pdf(z))
+
+    kinks = [] if not variance else [(b - mean) / math.sqrt(variance) for b in (-16.0, 6.0)]
+    inside = [z for z in kinks if abs(z) < 12]
+    expected, _ = quad(integrand, -12, 12, points=inside or None, limit=400)
+    of = torch.tensor([[mean]], dtype=torch.float64), torch.tensor([[variance]]).double()
+    assert expected_noise(*of).item() == pytest.approx(expected, rel=1e-6)

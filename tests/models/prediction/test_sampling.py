@@ -11,11 +11,10 @@ from models.config import MLPConfig
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.pruning import prune
 from models.prediction.engine import Chunks
 from models.prediction.fitted import Fitted
-from models.prediction.local import CACHE_BYTES, Scratch
-from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
+from models.prediction.local import CACHE_BYTES
+from models.prediction.noise import NoiseSource, standard_normal
 from models.prediction.samplers import DrawNoise, divide, sample
 from tests.models.functions import functions
 
@@ -63,46 +62,6 @@ def test_the_fused_pass_is_the_networks_own(
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
-def test_every_activation_has_its_fused_pass(activation: str, x: torch.Tensor) -> None:
-    network = MLP.build(MLPConfig(hidden=(9, 9), activation=activation), 6, 2)
-    loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
-    posterior = MeanFieldNormal(loc, torch.full_like(loc, -2.0))
-    source = NoiseSource(tuple(network.noise_widths()))
-    noise = source.draw("sobol", 1, 0, 30)
-    local = Fitted.of(network, BBBState(posterior, {})).local
-    mean, variance = local.outputs(local.first(x), noise, Scratch(30 * len(x), 9, x))
-    moments = map(network.layout.unflatten, posterior.distribution().moments())
-    expected = network.local(*moments, x, [block.unsqueeze(1) for block in noise])
-    found = mean + variance.sqrt() * noise[-1].unsqueeze(1)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("fraction", [0.5, 0.9, 0.99])
-def test_dropping_dead_units_changes_nothing(
-    posterior: MeanFieldNormal, x: torch.Tensor, fraction: float
-) -> None:
-    """A pruned posterior whose signs decide what is left, biases too."""
-    rho = posterior.rho - torch.randn(
-        len(posterior.rho), generator=torch.Generator().manual_seed(3)
-    )
-    pruned = prune(MeanFieldNormal(posterior.loc, rho), fraction)
-    moments = map(NETWORK.layout.unflatten, pruned.distribution().moments())
-    noise = [block.unsqueeze(1) for block in NOISE.draw("monte_carlo", 7, 0, 40)]
-    expected = NETWORK.local(*moments, x, noise)
-    found = _outputs(pruned, x, 40)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-    widths = Fitted.of(NETWORK, BBBState(pruned, {})).local.widths
-    assert sum(widths) < 37 or fraction == 0.5
-
-
-def test_a_row_does_not_depend_on_the_rows_around_it(
-    posterior: MeanFieldNormal, x: torch.Tensor
-) -> None:
-    together, alone = _outputs(posterior, x, 50), _outputs(posterior, x[4:5], 50)
-    torch.testing.assert_close(together[:, 4:5], alone, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
 def test_chunks_of_samples_change_nothing(
     posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
@@ -111,15 +70,6 @@ def test_chunks_of_samples_change_nothing(
     for chunk in (1, 64, 70):
         parts = _outputs(posterior, x, 200, sampler=sampler, chunk=chunk)
         torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
-def test_more_samples_extend_fewer(
-    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
-) -> None:
-    few = _outputs(posterior, x, 30, sampler=sampler)
-    many = _outputs(posterior, x, 90, sampler=sampler)
-    torch.testing.assert_close(many[:30], few, rtol=1e-5, atol=1e-5)
 
 
 def test_seed_layer_and_sample_alone_make_the_noise() -> None:
@@ -138,23 +88,6 @@ def test_noise_is_standard_normal() -> None:
     assert abs((first * second).mean().item()) < error
 
 
-def test_the_noise_cache_forgets_the_oldest_and_draws_nothing_twice() -> None:
-    drawn: list[int] = []
-
-    def draw(sampler: str, seed: int, start: int, stop: int) -> tuple[torch.Tensor, ...]:
-        drawn.append(seed)
-        return (torch.full((stop - start, 10), float(seed)),)
-
-    cache = NoiseCache(max_bytes=2 * 4000)
-    for seed in (1, 2, 1, 3, 1, 2):
-        (block,) = cache.get(("sobol", seed, 0, 100), draw)
-        assert block[0, 0] == seed
-    assert drawn == [1, 2, 3, 2]
-    cache.get(("sobol", 4, 0, 1000), draw)  # too large to keep: it evicts nobody
-    cache.get(("sobol", 2, 0, 100), draw)
-    assert drawn == [1, 2, 3, 2, 4]
-
-
 def test_local_and_weight_samples_have_the_same_distribution(
     posterior: MeanFieldNormal, x: torch.Tensor
 ) -> None:
@@ -166,16 +99,6 @@ def test_local_and_weight_samples_have_the_same_distribution(
     assert ((local.mean(0) - drawn.mean(0)).abs() < 4.5 * error).all()
     ratio = local.var(0) / drawn.var(0)
     assert ((ratio - 1).abs() < 0.15).all()
-
-
-def test_a_weight_draw_is_one_function_for_all_rows(
-    posterior: MeanFieldNormal, x: torch.Tensor
-) -> None:
-    draws = functions(NETWORK, posterior, x, 5, 9)
-    alone = functions(NETWORK, posterior, x[3:4], 5, 9)
-    torch.testing.assert_close(draws[:, 3:4], alone, rtol=1e-5, atol=1e-5)
-    chunked = functions(NETWORK, posterior, x, 5, 9, memory_bytes=1)
-    torch.testing.assert_close(draws, chunked, rtol=1e-5, atol=1e-5)
 
 
 def test_a_plan_stays_within_its_memory() -> None:
@@ -217,6 +140,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.stack
 def test_peak_memory_is_bounded_whatever_the_samples() -> None:
     """500 rows × 2,000 samples × 256 units at once would take over 1 GB; the bound is 64 MiB."""
     answer = subprocess.run(

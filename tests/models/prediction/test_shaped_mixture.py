@@ -7,11 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from models.features.scales import IdentityScale
-from models.features.targets import NumberTarget
-from models.likelihoods import ShapedLikelihood
-from models.prediction.influence import all_errors
-from models.prediction.predictive import GaussianMixture
 from models.prediction.shaped.mixture import ShapedMixture
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
@@ -130,18 +125,6 @@ def test_closed_moments_on_the_plain_scale_are_scipys(family: str, components: i
         torch.testing.assert_close(mixture.noise_variances()[sample], variance)
 
 
-def test_the_variance_decomposes() -> None:
-    """Law of total variance: the whole mixture's variance is aleatoric + epistemic."""
-    case = Case("log", "logistic", 3, (0.0, 2.0))
-    nodes = grid(case)
-    for row in range(ROWS):
-        above = 1 - 0.5 * (case.cdf(nodes[:-1], row) + case.cdf(before(nodes[1:]), row))
-        width, middle = np.diff(nodes), 0.5 * (nodes[1:] + nodes[:-1]) - nodes[0]
-        variance = (2 * middle * above * width).sum() - (above * width).sum() ** 2
-        assert case.mixture.total()[row].item() == pytest.approx(variance, rel=1e-4)
-    assert float(case.mixture.epistemic().min()) > 0
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_quantiles_are_the_generalised_inverse(case: Case) -> None:
     """P(Y ≤ Q(p)) ≥ p, and P(Y < Q(p)) ≤ p, by the formulas of scipy."""
@@ -170,42 +153,6 @@ def test_crps_is_the_integral(case: Case) -> None:
             expected = ((right**2 + right * left + left**2) / 3 * np.diff(nodes)).sum()
             heavy = case.integer and case.scale == "log" and case.components == 1
             assert score[row].item() == pytest.approx(expected, rel=0.1 if heavy else 5e-3)
-
-
-def test_a_gaussian_on_the_plain_scale_is_a_gaussian_mixture() -> None:
-    case = Case("identity", "normal", 1)
-    shaped, target = case.mixture, case.target
-    means = target.mean + target.std * shaped.locs[:, 0]
-    plain = GaussianMixture(means, (target.std * shaped.scales[:, 0]).square())
-    truths = torch.tensor([1.0, 4.0, 20.0]).double()
-    for name in ("mean", "aleatoric", "epistemic", "total"):
-        torch.testing.assert_close(getattr(shaped, name)(), getattr(plain, name)())
-    for name in ("cdf", "log_prob"):
-        torch.testing.assert_close(getattr(shaped, name)(truths), getattr(plain, name)(truths))
-    torch.testing.assert_close(shaped.crps(truths), plain.crps(truths), rtol=3e-3, atol=0)
-    torch.testing.assert_close(shaped.quantiles(LEVELS), plain.quantiles(LEVELS))
-    bounds = dict(zip(("low", "median", "high"), plain.quantiles([0.05, 0.5, 0.95]), strict=True))
-    errors = all_errors(shaped, shaped, bounds, even=False)
-    for name, error in all_errors(plain, plain, bounds, even=False).items():
-        torch.testing.assert_close(errors[name], error, rtol=1e-4, atol=1e-6)
-    scaled, expected = shaped.scaled(2.5), plain.scaled(2.5)
-    torch.testing.assert_close(scaled.total(), expected.total())
-    torch.testing.assert_close(scaled.log_prob(truths), expected.log_prob(truths))
-
-
-def test_the_first_samples_are_a_mixture_of_their_own() -> None:
-    case = Case("log", "logistic", 3, (0.0,))
-    few = case.mixture.first(2)
-    assert few.num_samples == 2
-    torch.testing.assert_close(few.mean(), case.mixture.predicted_means()[:2].mean(0))
-
-
-def test_infinite_quantiles_are_the_ends_of_the_support() -> None:
-    bounded, free = Case("bounded", "logistic", 3).mixture, Case("identity", "logistic", 3).mixture
-    assert bounded.quantiles([0.0]).tolist() == [[0.0] * ROWS]
-    assert bool(bounded.quantiles([1.0]).isposinf().all())
-    assert bool(free.quantiles([0.0]).isneginf().all())
-    assert Case("logit", "normal", 1).mixture.quantiles([1.0]).tolist() == [[30.0] * ROWS]
 
 
 def test_randomised_pit_values_are_uniform() -> None:
@@ -259,13 +206,3 @@ def test_nothing_leaves_the_support(
         truth = torch.tensor([3.0]).double()
         assert bool(mixture.log_prob(truth).isfinite().all())
         assert bool(mixture.crps(truth).isfinite().all())
-
-
-def test_far_from_the_data_the_noise_stays_bounded() -> None:
-    """A location at most one deviation beyond the training range, a scale of at most three."""
-    target = NumberTarget.shaped(np.linspace(0, 100, 500), IdentityScale())
-    likelihood = ShapedLikelihood(target, "normal")
-    far = torch.tensor([[[1e9, 1e9]]]).double()
-    mixture = ShapedMixture.of(target, likelihood.parts(far, {}), likelihood.location_bounds)
-    assert mixture.mean().item() == pytest.approx(100 + target.std, rel=1e-6)
-    assert mixture.aleatoric().sqrt().item() == pytest.approx(3 * target.std, rel=1e-6)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import kstest, qmc
 
-from models.prediction.sobol import BITS, MAX_DIMENSION, Sobol
+from models.prediction.sobol import BITS, Sobol
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +54,3 @@ def test_normals_are_standard_and_finite(sobol: Sobol) -> None:
     values = ((extremes.float() + 0.5) / 2 ** (BITS - 1)).erfinv() * math.sqrt(2)
     assert values.isfinite().all()
     assert values[0] == -values[1]
-
-
-def test_seeds_give_other_points(sobol: Sobol) -> None:
-    assert not torch.equal(sobol.points(1, 0, 8), sobol.points(2, 0, 8))
-
-
-def test_more_coordinates_than_there_are_is_an_error() -> None:
-    with pytest.raises(ValueError, match=str(MAX_DIMENSION)):
-        Sobol.build(MAX_DIMENSION + 1)

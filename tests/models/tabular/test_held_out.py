@@ -9,9 +9,6 @@ from sklearn.metrics import precision_score, recall_score, roc_curve
 from models.evaluation.calibration import LabelledMixture
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.held_out import (
-    MOST_CLASSES,
-    MOST_NUMBERS,
-    MOST_POINTS,
     describe_classes,
     describe_numbers,
 )
@@ -55,38 +52,3 @@ def test_curves_are_those_of_scikit_learn() -> None:
         taken = scores >= curve["threshold"][30] * (1 - 1e-5)
         assert curve["precision"][30] == pytest.approx(precision_score(truth, taken), rel=1e-4)
         assert curve["recall"][30] == pytest.approx(recall_score(truth, taken), rel=1e-4)
-
-
-def test_many_rows_keep_few_points_with_both_ends() -> None:
-    labelled = classes(2_000)
-    for curve in describe_classes([labelled], None, CLASSES)["curves"]:
-        assert len(curve["threshold"]) == MOST_POINTS
-        assert (curve["recall"][-1], curve["false_positive_rate"][-1]) == (1.0, 1.0)
-        own = labelled.mixture.mean()[:, CLASSES.index(curve["label"])]
-        assert curve["threshold"][0] == pytest.approx(float(own.max()), rel=1e-5)
-    assert MOST_NUMBERS <= 300
-
-
-def test_a_row_of_weight_two_counts_twice() -> None:
-    once = classes(40)
-    assert isinstance(once.mixture, CategoricalMixture)
-    probs, targets = once.mixture.logits, once.targets
-    twice = LabelledMixture(
-        CategoricalMixture(torch.cat([probs, probs], 1)), torch.cat([targets, targets]), None
-    )
-    weighted = classes(40, torch.full((40,), 2.0).double())
-    first, second = (describe_classes([one], None, CLASSES)["curves"] for one in (twice, weighted))
-    for a, b in zip(first, second, strict=True):
-        assert {name: b[name] for name in ("label", "share")} == {
-            n: a[n] for n in ("label", "share")
-        }
-        for name in ("recall", "precision", "false_positive_rate"):
-            np.testing.assert_allclose(a[name], b[name], rtol=1e-5, atol=1e-9)
-
-
-def test_a_class_without_rows_has_no_curve() -> None:
-    targets = torch.tensor([0, 2, 2, 0])
-    labelled = LabelledMixture(CategoricalMixture(torch.randn(1, 4, 3).double()), targets, None)
-    found = describe_classes([labelled], None, CLASSES)["curves"]
-    assert [curve["label"] for curve in found] == ["alder", "oak"]
-    assert len(found) <= MOST_CLASSES

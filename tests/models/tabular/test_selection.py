@@ -10,7 +10,7 @@ from models.config import PartConfig
 from models.evaluation.paired import paired
 from models.features.targets import NumberTarget
 from models.tabular.candidates import Candidate
-from models.tabular.selection import Attempt, describe, keep, mixture_scores, notes_on
+from models.tabular.selection import Attempt, keep, mixture_scores, notes_on
 
 ROWS = 400
 
@@ -68,14 +68,3 @@ def test_mixture_scores_are_logs_of_mean_densities() -> None:
     torch.testing.assert_close(
         mixture_scores([first, second]), torch.tensor(expected, dtype=torch.float64)
     )
-
-
-def test_a_selection_describes_each_candidate_beside_the_best() -> None:
-    best, worse = _attempt(_noise(0)), _attempt(_noise(0) - 0.5, kl_weight=1.0)
-    described = describe([worse, best], [best])
-    names = [candidate["name"] for candidate in described["candidates"]]
-    assert names == [best.candidate.name, worse.candidate.name]
-    second = described["candidates"][1]
-    assert math.isclose(second["difference"], -0.5, abs_tol=1e-6)
-    assert second["difference_error"] < 1e-6  # the same difference in every row
-    assert [candidate["kept"] for candidate in described["candidates"]] == [True, False]

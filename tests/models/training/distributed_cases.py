@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from models.artifact.files import write_model
 from models.config import BBBConfig, FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.exceptions import Diverged, Stopped
+from models.exceptions import Stopped
 from models.features.columns import ColumnProfile
 from models.training.distributed import process_group
 from models.training.progress import Progress
@@ -26,7 +26,6 @@ from models.training.recipe import resolve
 from models.training.train import train
 
 QUICK = TrainingConfig(epochs=4, batch_size=34, learning_rate=0.01, fine_tune_epochs=1)
-WILD = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=20)
 STOP_AT = 15  # mini-batches: in the third epoch of six mini-batches each
 
 
@@ -61,8 +60,7 @@ class Case:
 
 CASES = {
     "weighted": Case({"weight": "w", "pruning": (0.5,)}),
-    "classes": Case(classes=True),
-    "weight-draws": Case({"method": BBBConfig(estimator="weight")}),
+    "classes": Case({"method": BBBConfig(estimator="weight")}, classes=True),
     "refit": Case({"training": replace(QUICK, stopping_fraction=0.1, refit=True)}),
 }
 
@@ -80,9 +78,6 @@ def run_cases(folder: Path) -> None:
         if leads:
             write_model(model, folder / name)
     stop_and_resume(folder, CASES["weighted"], leads=leads)
-    with told(folder / f"diverged-{dist.get_rank()}", Diverged):
-        case = Case({"training": WILD})
-        train(case.columns, case.types, case.config)
 
 
 def stop_and_resume(folder: Path, case: Case, *, leads: bool) -> None:

@@ -54,24 +54,7 @@ def test_in_a_long_training_checkpoints_take_one_percent_of_the_time() -> None:
     assert np.diff([begun for begun, _ in train(0.5, 3600)])[-1] == pytest.approx(50.5, abs=0.05)
 
 
-def test_a_costly_checkpoint_never_takes_more_than_a_tenth_of_the_time() -> None:
-    found = train(4.0, 600)
-    assert 4.0 * len(found) / 600 <= 0.1
-    assert interval(4.0, 0.0, DAY) == 40.0
-
-
 def test_the_setting_is_the_longest_time_whatever_the_rest_says() -> None:
     assert interval(0.0, 0.0, 0.3) == 0.3
     assert interval(100.0, DAY, 300.0) == 300.0
     assert len(train(0.01, 10, longest=0.5)) == pytest.approx(10 / 0.52, abs=1)
-
-
-def test_a_checkpoint_for_another_reason_postpones_the_next() -> None:
-    clock = Clock()
-    spacing = CheckpointSpacing(DAY, clock)
-    clock.now += 4.0
-    spacing.postpone()
-    clock.now += 4.0
-    assert not spacing.is_due()
-    clock.now += 1.0
-    assert spacing.is_due()

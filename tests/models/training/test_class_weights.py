@@ -8,18 +8,17 @@ import torch
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from models.config import MethodConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.exceptions import InvalidData
 from models.features.class_weights import with_class_weights
-from models.features.columns import ColumnProfile, Columns
+from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.training.recipe import resolve
 from models.training.train import train
+from tests.models.training.fitting import resolved, trained
 from tests.models.training.test_weights import METHODS
 
 ROWS = 300
-BALANCED = TrainingConfig(epochs=3, batch_size=32, fine_tune_epochs=1, class_weight="balanced")
+BALANCED = TrainingConfig(epochs=3, batch_size=32, class_weight="balanced", background=0)
 TYPES = {"x": "number", "c": "category", "w": "number"}
 
 
@@ -32,26 +31,17 @@ def _columns() -> Columns:
 
 
 def _resolved(method: MethodConfig, training: TrainingConfig, weight: str | None) -> ModelConfig:
-    columns = _columns()
-    profiles = [
-        ColumnProfile(name="x", type="number", min=-5.0, max=5.0),
-        ColumnProfile(name="c", type="category", levels=("a", "b", "rare"), num_levels=3),
-        ColumnProfile(name="w", type="number", min=1.0, max=3.0),
-    ]
-    used = [p for p in profiles if p.name != "w" or weight is not None]
-    config = ModelConfig(
+    used = {n: v for n, v in _columns().items() if n != "w" or weight is not None}
+    return resolved(
+        used,
         target="c",
         weight=weight,
         method=method,
         network=MLPConfig(hidden=(6,)),
         training=training,
         pruning=(),
+        reads=True,
     )
-    return resolve(config, used, ROWS, lambda names: {n: columns[n] for n in names})
-
-
-def _weights_of_classes(rows_weights: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
-    return np.array([float(rows_weights[targets == k][0]) for k in range(3)])
 
 
 def test_the_weights_are_those_of_scikit_learn() -> None:
@@ -62,35 +52,7 @@ def test_the_weights_are_those_of_scikit_learn() -> None:
     assert found.sum() == pytest.approx(200)
 
 
-def test_row_weights_count_as_repeated_rows() -> None:
-    numbers = np.array([0, 0, 0, 1])
-    repeated = np.repeat(numbers, [1, 2, 3, 2])
-    once = with_class_weights(BALANCED, numbers, slice(None), np.array([1.0, 2.0, 3.0, 2.0]))
-    each = with_class_weights(BALANCED, repeated, slice(None), None)
-    assert once is not None
-    assert each is not None
-    assert once.sum() == pytest.approx(each.sum())
-    assert once[3] == pytest.approx(each[-2:].sum())
-
-
-def test_learned_rows_are_weighed_and_scored_ones_are_not() -> None:
-    problem = prepare(_columns(), TYPES, _resolved(METHODS["bbb"], BALANCED, None))
-    assert problem.scores.weights is None
-    assert problem.calibration is not None
-    assert problem.rows.weights is not None
-    expected = compute_class_weight(
-        "balanced", classes=np.arange(3), y=problem.rows.targets.numpy()
-    )
-    for rows in (problem.rows, problem.calibration):
-        assert rows.weights is not None
-        assert _weights_of_classes(rows.weights, rows.targets) == pytest.approx(expected)
-    weighed = prepare(_columns(), TYPES, _resolved(METHODS["bbb"], BALANCED, "w"))
-    assert weighed.scores.weights is not None
-    assert set(weighed.scores.weights.tolist()) <= {1.0, 2.0, 3.0}
-
-
-@pytest.mark.training
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["bbb", "map", "sgld"])
 def test_each_method_learns_what_it_learns_from_a_column_of_these_weights(name: str) -> None:
     """The same weights as a column give the same posterior, bit for bit."""
     columns, method = _columns(), METHODS[name]
@@ -110,16 +72,6 @@ def test_each_method_learns_what_it_learns_from_a_column_of_these_weights(name: 
     assert isinstance(models[0], TabularModel)
 
 
-@pytest.mark.parametrize("task", ["regression", "forecasting"])
-def test_other_tasks_refuse_it_by_its_path(task: str) -> None:
-    profiles = [ColumnProfile(name="x", type="number"), ColumnProfile(name="y", type="number")]
-    config = ModelConfig(target="y", task=task, training=BALANCED)  # type: ignore[arg-type]
-    with pytest.raises(InvalidData, match=f"a {task} has no classes to weigh") as caught:
-        resolve(config, profiles, 100)
-    assert caught.value.path == "/training/class_weight"
-
-
-@pytest.mark.training
 def test_balanced_probabilities_turn_into_those_of_the_table_by_its_shares() -> None:
     """Two Gaussians, 5 % of the rare class: p s ÷ Σ p s is near the true probability.
 
@@ -129,13 +81,8 @@ def test_balanced_probabilities_turn_into_those_of_the_table_by_its_shares() -> 
     rare = random.random(3_000) < 0.05
     x = random.normal(size=3_000) + 1.5 * rare
     columns = {"x": x, "c": np.where(rare, "rare", "usual").astype(object)}
-    profiles = [
-        ColumnProfile(name="x", type="number", min=-5.0, max=5.0),
-        ColumnProfile(name="c", type="category", levels=("usual", "rare"), num_levels=2),
-    ]
     training = replace(BALANCED, epochs=15, batch_size=128)
-    config = ModelConfig(target="c", method=METHODS["map"], training=training, pruning=())
-    model = train(columns, TYPES, resolve(config, profiles, 3_000))
+    model = trained(columns, target="c", method=METHODS["map"], training=training, pruning=())
     p, share = model.predict({"x": x}, PredictOptions()).mean[:, 0], rare.mean()
     truth = 1 / (1 + (1 - share) / share * np.exp(-1.5 * x + 1.5**2 / 2))
     assert np.abs(p - truth).mean() > 0.15

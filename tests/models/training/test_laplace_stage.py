@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from models.config import LaplaceConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.features.columns import ColumnProfile
+from models.config import LaplaceConfig, MLPConfig, TrainingConfig
 from models.training.progress import Progress
-from models.training.recipe import resolve
 from models.training.train import train
+from tests.models.training.fitting import resolved, types_of
 
 
 @pytest.mark.parametrize("sigma", ["auto", 0.5])
@@ -17,16 +16,16 @@ def test_the_fit_goes_on_for_a_quarter_of_the_epochs_that_it_took(sigma: float |
     """Noise alone is overfitted from the first epochs on: the best one comes early."""
     random = np.random.default_rng(0)
     columns = {name: random.normal(size=80) for name in ("a", "b", "c", "y")}
-    config = ModelConfig(
-        target="y",
+    config = resolved(
+        columns,
         method=LaplaceConfig(kind="laplace", prior_sigma=sigma),  # type: ignore[arg-type]
         network=MLPConfig(hidden=(20,)),
-        training=TrainingConfig(epochs=100, learning_rate=0.03, stopping_fraction=0.3),
+        training=TrainingConfig(
+            epochs=100, learning_rate=0.03, stopping_fraction=0.3, background=0
+        ),
     )
-    profiles = [ColumnProfile(name=name, type="number") for name in columns]
     seen: list[Progress] = []
-    types = dict.fromkeys(columns, "number")
-    model = train(columns, types, resolve(config, profiles, 80), on_progress=seen.append)
+    model = train(columns, types_of(columns), config, on_progress=seen.append)
     scores = [epoch["held_out_log_likelihood"] for epoch in model.history]
     best = 1 + int(np.argmax(scores))
     assert best < 60

@@ -11,34 +11,26 @@ from models.artifact import export
 from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
-    CyclicalSGLDConfig,
     DropoutConfig,
     EnsembleConfig,
     GaussianPriorConfig,
     LaplaceConfig,
-    MAPConfig,
     MethodConfig,
-    MetropolisConfig,
-    MLEConfig,
     MLPConfig,
     ModelConfig,
     PartConfig,
     RecurrentConfig,
     SGLDConfig,
-    SWAGConfig,
     TrainingConfig,
 )
-from models.exceptions import CorruptArtifact, InvalidData
+from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
-from models.inference.point import DrawsState
 from models.networks import Stack
 from models.prediction.options import PredictOptions
 from models.tabular.members import with_members
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
-from models.training.train import train
-
-pytestmark = pytest.mark.training
+from tests.models.training.fitting import trained
 
 PARTS = (
     PartConfig(members=2, hidden=(6,), inputs="plain", skip=True),
@@ -46,19 +38,12 @@ PARTS = (
 )
 METHODS: dict[str, MethodConfig] = {
     "bbb": BBBConfig(prior=GaussianPriorConfig(sigma="per_input")),
-    "weight": BBBConfig(estimator="weight"),
-    "map": MAPConfig(kind="map"),
-    "mle": MLEConfig(kind="mle"),
     "ensemble": EnsembleConfig(kind="ensemble", members=2),
     "mc_dropout": DropoutConfig(kind="mc_dropout"),
-    "swag": SWAGConfig(kind="swag", epochs=3, rank=2),
     "laplace": LaplaceConfig(kind="laplace"),
-    "linearised": LaplaceConfig(kind="laplace", over="all"),
     "sgld": SGLDConfig(kind="sgld", chains=2, draws=5, burn_in=10, thinning=2),
-    "csgld": CyclicalSGLDConfig(kind="csgld", chains=2, cycles=1, cycle_steps=20, draws=4),
-    "metropolis": MetropolisConfig(kind="metropolis", chains=2, draws=5, burn_in=10, thinning=2),
 }
-STORED = {"map": 3, "mle": 3, "ensemble": 6, "sgld": 30, "csgld": 24, "metropolis": 30}
+STORED = {"ensemble": 6, "sgld": 30}
 
 
 def _columns() -> dict[str, np.ndarray]:
@@ -71,25 +56,18 @@ def _columns() -> dict[str, np.ndarray]:
 def _train(
     target: str, method: MethodConfig, likelihood: str | None = None, **settings: object
 ) -> TabularModel:
-    columns, names = _columns(), ["a", "b", target]
-    types = {name: "category" if name == "c" else "number" for name in names}
-    profiles = [ColumnProfile(name=name, type=types[name]) for name in names]
-    config = ModelConfig(
-        target=target,
-        network=MLPConfig(parts=PARTS),
-        method=method,
-        likelihood=likelihood,  # type: ignore[arg-type]
-        training=TrainingConfig(epochs=3, batch_size=64, fine_tune_epochs=1),
-        pruning=(0.5, 0.9) if isinstance(method, BBBConfig) else None,
+    options: dict[str, object] = {
+        "network": MLPConfig(parts=PARTS),
+        "training": TrainingConfig(epochs=3, batch_size=64, fine_tune_epochs=1, background=0),
+        "pruning": (0.5, 0.9) if isinstance(method, BBBConfig) else None,
+    }
+    columns = {name: _columns()[name] for name in ("a", "b", target)}
+    return trained(
+        columns, target=target, method=method, likelihood=likelihood, **options | settings
     )
-    config = resolve(replace(config, **settings), profiles, 160)  # type: ignore[arg-type]
-    model = train({name: columns[name] for name in names}, types, config)
-    assert isinstance(model, TabularModel)
-    return model
 
 
-@pytest.mark.parametrize("target", ["y", "c"])
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize(("name", "target"), [("bbb", "c"), *((name, "y") for name in METHODS)])
 def test_every_method_trains_stores_and_exports_members(
     name: str, target: str, tmp_path: Path
 ) -> None:
@@ -122,42 +100,25 @@ def test_every_method_trains_stores_and_exports_members(
         assert sizes[2] < 0.25 * sizes[0]
 
 
-@pytest.mark.parametrize("name", ["bbb", "map", "mc_dropout", "swag"])
-def test_members_with_shared_weights_train_and_are_stored_small(name: str, tmp_path: Path) -> None:
+def test_members_with_shared_weights_train_and_are_stored_small(tmp_path: Path) -> None:
     """Eight members of two networks take about a quarter of the bytes of eight networks."""
     own = PartConfig(members=8, hidden=(30, 30), inputs="plain")
     shared = replace(own, sharing="rank_one", networks=2)
     sizes = {}
     for part in (own, shared):
         network = MLPConfig(parts=(part,))
-        model = _train("y", METHODS[name], "homoscedastic", network=network, pruning=None)
+        model = _train("y", BBBConfig(), "homoscedastic", network=network, pruning=None)
         written = write_model(model, tmp_path / part.sharing)
         again = read_model(tmp_path / part.sharing)
         sizes[part.sharing] = written.variants_by_prune[0.0].num_bytes
         rows = {key: values[:4] for key, values in _columns().items()}
         options = PredictOptions(samples=24)
         before, after = (one.predict(rows, one.resolve(options)) for one in (model, again))
-        assert before.samples == (8 if name == "map" else 24)
+        assert before.samples == 24
         np.testing.assert_allclose(before.mean, after.mean, rtol=0.02, atol=2e-3)
         assert (before.variance["epistemic"] > 0).all()
     assert model.samplers == ("monte_carlo",)
     assert sizes["rank_one"] < 0.5 * sizes["none"]
-
-
-def test_a_state_with_other_members_than_the_network_is_refused(tmp_path: Path) -> None:
-    model = _train("y", MAPConfig(kind="map"))
-    state = model.variant(0.0).state
-    assert isinstance(state, DrawsState)
-    variant = replace(model.variant(0.0), state=replace(state, members=1))
-    write_model(model.with_variants({0.0: variant}), tmp_path / "model")
-    with pytest.raises(CorruptArtifact, match="weights has 1 members; the network has 3"):
-        read_model(tmp_path / "model")
-
-
-def test_one_sample_per_member_and_fewer_have_no_error_of_a_known_distribution() -> None:
-    model = _train("y", MAPConfig(kind="map"))
-    rows = {key: values[:4] for key, values in _columns().items()}
-    assert model.predict(rows, model.resolve(PredictOptions(samples=100))).mc_error is None
 
 
 def _resolve(**settings: object) -> ModelConfig:
@@ -182,31 +143,16 @@ def test_the_option_members_means_chains_fits_or_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"network": MLPConfig(parts=PARTS)}, "have 3 members together, and members is 4"),
-        ({"network": RecurrentConfig(kind="gru")}, "a gru has no members"),
-        ({"task": "forecasting", "network": MLPConfig(hidden=(5,))}, "forecasters have no members"),
-        ({"method": METHODS["ensemble"], "members": 1}, "at least 2 members; 1 is 'map'"),
+        {"network": MLPConfig(parts=PARTS)},
+        {"network": RecurrentConfig(kind="gru")},
+        {"task": "forecasting", "network": MLPConfig(hidden=(5,))},
+        {"method": METHODS["ensemble"], "members": 1},
     ],
 )
-def test_members_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
+def test_members_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     config = replace(ModelConfig(target="y", members=4), **settings)  # type: ignore[arg-type]
-    with pytest.raises(InvalidData, match=message) as found:
+    with pytest.raises(InvalidData) as found:
         with_members(config, config.task or "regression")
     assert found.value.path == "/members"
-
-
-def test_laplace_is_refused_for_shared_weights() -> None:
-    network = MLPConfig(parts=(PartConfig(members=4, sharing="rank_one"),))
-    with pytest.raises(InvalidData, match="shared weights have no Laplace approximation"):
-        _resolve(members=None, network=network, method=LaplaceConfig(kind="laplace"))
-
-
-def test_the_local_estimator_is_refused_for_shared_weights() -> None:
-    network = MLPConfig(parts=(PartConfig(members=4, sharing="rank_one"),))
-    with pytest.raises(InvalidData, match="units of members with shared weights cannot be drawn"):
-        _resolve(network=network, method=BBBConfig(estimator="local"))
-    method = _resolve(network=network).method
-    assert isinstance(method, BBBConfig)
-    assert method.estimator == "weight"

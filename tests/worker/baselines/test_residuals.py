@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scoringrules
 
-from worker.baselines.residuals import Residuals, crps_of_sample, groups_for, number_metrics
+from worker.baselines.residuals import Residuals, crps_of_sample, number_metrics
 
 
 @pytest.mark.parametrize("size", [1, 2, 50])
@@ -35,21 +35,7 @@ def test_residuals_follow_the_size_of_the_prediction() -> None:
         assert scores["width_0.9"][rows].mean() == pytest.approx(3.29 * middle, rel=0.2)
     metrics = number_metrics(scores)
     assert metrics["coverage"]["0.5"] == pytest.approx(0.5, abs=0.03)
-    assert metrics["rows"] == 10_000
     assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean((truth - prediction)[10_000:] ** 2)))
-
-
-def test_equal_predictions_have_the_same_residuals() -> None:
-    """Nine tenths of the predictions are 1: a tenth is left, which makes one more group."""
-    prediction = np.repeat([1.0, 2.0], [900, 100])
-    fitted = Residuals.fit(prediction, prediction + np.arange(1000), 10)
-    assert [len(group) for group in fitted.groups] == [900, 100]
-    few = Residuals.fit(np.repeat([1.0, 2.0], [990, 10]), np.zeros(1000), 10)
-    assert [len(group) for group in few.groups] == [1000]
-
-
-def test_few_rows_are_one_group() -> None:
-    assert [groups_for(rows) for rows in (10, 199, 200, 5000)] == [1, 1, 2, 10]
 
 
 def test_weighted_residuals_are_those_of_repeated_rows() -> None:

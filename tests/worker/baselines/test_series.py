@@ -19,8 +19,8 @@ from models.forecasting.rollout import Paths
 from models.forecasting.series import Series
 from models.training.recipe import resolve
 from models.training.train import train
-from worker.baselines.classical import CLASSICS, scores_of, stretch
-from worker.baselines.series import at_origins, notes_on, with_series_baselines
+from worker.baselines.classical import CLASSICS, scores_of
+from worker.baselines.series import at_origins, with_series_baselines
 
 HORIZON = 3
 TYPES = {"month": "datetime", "sales": "number"}
@@ -97,14 +97,6 @@ def test_scores_are_of_gaussians_with_the_widths_of_the_librarys_intervals(label
     np.testing.assert_allclose(found["crps"], np.concatenate(expected), rtol=1e-6)
 
 
-def test_a_method_reads_the_recent_steps_after_the_last_gap() -> None:
-    values = np.arange(1_000.0)
-    assert len(stretch(values, 12)) == 500
-    assert len(stretch(values, 168)) == 4 * 168
-    values[-30] = np.nan
-    np.testing.assert_array_equal(stretch(values, 12), values[-29:])
-
-
 def test_a_long_season_is_taken_out_before_the_fit() -> None:
     """A pattern of 48 steps with noise of 1 %: without it the error is its deviation, 0.7."""
     t = np.arange(4 * 48 + 48)
@@ -120,8 +112,6 @@ def test_origins_are_spread_over_time_and_series() -> None:
     several = at_origins([o for key in "abc" for o in origins(20, key)], 1)
     assert len(several) == 20  # of 60, at most 7 for each of three
     assert {origin.series.key for origin in several} == {"a", "b", "c"}
-    many = at_origins([o for key in range(64) for o in origins(1, str(key))], 1)
-    assert len({origin.series.key for origin in many}) == 32  # of at most 42
 
 
 def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Forecaster) -> None:
@@ -144,8 +134,8 @@ def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Fo
         assert "verdict" not in pruned[classic.name]
     assert full["auto_ets"]["verdict"] == "worse"  # a network of two epochs
     assert compared.variant(0.0).metrics["standard_errors"]["crps"] > 0
-    notes = set(compared.notes) - set(forecaster.notes)
-    assert any(note.startswith("AutoETS forecast the held-out steps better") for note in notes)
+    worse = [name for name, one in full.items() if one.get("verdict") == "worse"]
+    assert len(compared.notes) - len(forecaster.notes) == len(worse)
 
 
 def test_a_series_that_no_method_takes_leaves_a_complete_model(forecaster: Forecaster) -> None:
@@ -159,30 +149,10 @@ def test_a_series_that_no_method_takes_leaves_a_complete_model(forecaster: Forec
     assert compared.variant(0.0).metrics == forecaster.variant(0.0).metrics
 
 
-def test_only_what_is_better_beyond_chance_is_noted() -> None:
-    beside = {
-        "auto_ets": {
-            "verdict": "worse",
-            "advantage": -0.12,
-            "advantage_error": 0.05,
-            "origins": 13,
-        },
-        "auto_theta": {"verdict": "no difference"},
-        "auto_arima": {"verdict": "better"},
-        "seasonal_naive": {},  # of an older release, or not finite
-    }
-    [note] = notes_on(beside)
-    assert note.startswith("AutoETS forecast the held-out steps better than this model")
-    assert note.endswith("its CRPS is lower by 0.12 (standard error 0.05, 13 origins)")
-
-
 def test_a_job_that_is_to_stop_does_so_between_two_fits() -> None:
     asked = iter([False, False, False, True])  # before the import and three of the fits
     with pytest.raises(Stopped):
         scores_of("AutoETS", origins(5), 1, HORIZON, lambda: next(asked))
     assert next(asked, None) is None
-
-
-def test_the_import_is_not_waited_for() -> None:
     with pytest.raises(Stopped):
         scores_of("no such model", origins(5), 1, HORIZON, lambda: True)

@@ -17,7 +17,6 @@ from worker.baselines import numbers, tables
 from worker.baselines.adding import with_baselines
 from worker.baselines.columns import split_table
 from worker.baselines.comparison import note_on
-from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
 KINDS = ["constant", "linear", "boosted_trees"]
@@ -38,23 +37,17 @@ def test_a_model_that_learned_nothing_is_told_so() -> None:
     (note,) = (note for note in model.notes if note.startswith("a linear model"))
     assert "better than this model" in note
     assert f"CRPS {found['linear']['crps']:.4g} and {own['crps']:.4g}" in note
-    assert all(one.seconds < 30 for one in model.baselines)
     assert all(one.rows == 270 for one in model.baselines)
 
 
-def test_classes_are_compared_by_log_likelihood() -> None:
-    columns = table()
-    model = with_baselines(train_on(columns, "kind"), columns, TYPES)
-    found, own = told(model), model.variant(0.0).metrics
-    assert list(found) == KINDS
-    assert set(found["linear"]) == {
-        "rows", "accuracy", "balanced_accuracy", "average_precision", "auroc", "log_likelihood",
-        "brier", "ece", "ece_expected", "ece_debiased",
-        "standard_errors",
-    }  # fmt: skip
-    (note,) = (note for note in model.notes if note.startswith("a linear model"))
-    values = f"{found['linear']['log_likelihood']:.4g} and {own['log_likelihood']:.4g}"
-    assert f"log likelihood {values}" in note
+def test_only_methods_that_the_model_does_not_beat_are_noted() -> None:
+    """Differences of 0.5, 0.4, 0.6 and 0.5: their standard error is √(0.02 / 3 / 4) = 0.041."""
+    ours, theirs = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 1.6, 2.4, 3.5])
+    note = note_on("linear", "crps", theirs, ours)
+    assert note is not None
+    assert note.endswith("CRPS 2 and 2.5 (difference per row 0.5, standard error 0.041)")
+    assert note_on("linear", "crps", ours, theirs) is None
+    assert note_on("linear", "log_likelihood", theirs, ours) is None
 
 
 def test_numbers_and_booleans_can_be_classes() -> None:
@@ -104,13 +97,6 @@ def test_the_models_own_scores_are_those_of_its_metrics(monkeypatch: pytest.Monk
     assert own.mean() == pytest.approx(model.variant(0.0).metrics["crps"], rel=1e-5)
 
 
-def test_images_have_no_baselines() -> None:
-    columns = table() | {"image": np.random.default_rng(0).normal(size=(300, 2, 2))}
-    types = TYPES | {"image": "tensor"}
-    model = train_on(columns, features=("x", "image"), types=types)
-    assert with_baselines(model, columns, types) is model
-
-
 def test_a_job_that_is_to_stop_does_so() -> None:
     columns = table()
     model = train_on(columns)
@@ -119,25 +105,9 @@ def test_a_job_that_is_to_stop_does_so() -> None:
         with_baselines(model, columns, TYPES, lambda: next(answers))
 
 
-def test_a_note_says_by_how_much() -> None:
-    ours, theirs = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 1.6, 2.4, 3.5])
-    assert note_on("linear", "crps", theirs, ours) == (
-        "a linear model predicted the held-out rows better than this model: CRPS 2 and 2.5 "
-        "(difference per row 0.5, standard error 0.041)"
-    )
-    assert note_on("linear", "crps", ours, theirs) is None
-    assert note_on("linear", "log_likelihood", theirs, ours) is None
-    uneven = torch.tensor([0.9, 2.9, 1.9, 4.1])
-    assert note_on("boosted_trees", "crps", uneven, ours) == (
-        "boosted trees predicted the held-out rows as well as this model, no difference to be "
-        "seen: CRPS 2.45 and 2.5 (difference per row 0.05, standard error 0.41)"
-    )
-    assert "one row" in str(note_on("constant", "crps", theirs[:1], ours[:1]))
-
-
-def test_a_job_publishes_them(context: Context, dataset: str) -> None:
+def test_a_job_publishes_them(context: Context, dataset: str, runner: JobRunner) -> None:
     job = train_job(context, dataset)
-    JobRunner(context, "test-worker", WorkerMetrics(), lambda: False).wake()
+    runner.wake()
     assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
     version = context.registry.get("line")
     assert [one["kind"] for one in version.description["baselines"]] == KINDS

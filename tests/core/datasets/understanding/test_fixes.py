@@ -10,26 +10,21 @@ from core.datasets.understanding.columns import understand
 from core.datasets.understanding.fixes import ColumnFix, fixes_like
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading
-from tests.core.datasets.understanding.texts import read, said, values
+from tests.core.datasets.understanding.texts import read, values
 
 
 @pytest.mark.parametrize(
     ("texts", "fix", "type_", "expected"),
     [
         (["00123", "12345"], {"type": "number"}, "number", [123, 12345]),
-        (["1", "2"], {"type": "category"}, "category", ["1", "2"]),
         (["1,234", "2"], {"type": "number", "format": "1234,56"}, "number", [1.234, 2.0]),
-        (["1,234", "2"], {"format": "1,234.56"}, "number", [1234, 2]),
         (["12 kg", "500 g"], {"format": "1234.56 kg"}, "number", [12, None]),
-        (["1", "2", "-999"], {"missing": ("-999",)}, "number", [1, 2, None]),
         (["1", "2.5", "-999.0"], {"missing": ("-999",)}, "number", [1.0, 2.5, None]),
         (["a", "b", "z"], {"missing": ("z",)}, "category", ["a", "b", None]),
         ([" a", "A"], {"format": "exact"}, "category", [" a", "A"]),
         ([" a", "A"], {"type": "text"}, "text", [" a", "A"]),
         (["1", "0", None], {"type": "boolean"}, "boolean", [True, False, None]),
         (["good", "bad"], {"format": "good/bad"}, "boolean", [True, False]),
-        (["yes", "no"], {"type": "category"}, "category", ["yes", "no"]),
-        (["2024-01-01"], {"type": "category"}, "category", ["2024-01-01"]),
         (["31.12.2024"], {"type": "datetime"}, "datetime", ["2024-12-31T00:00:00Z"]),
         (["1", "x1"], {"type": "number"}, "number", [1, None]),
     ],
@@ -40,11 +35,6 @@ def test_fixes_win(texts: list[Any], fix: dict[str, Any], type_: str, expected: 
     assert found.readings[0].missing == fix.get("missing", ())
 
 
-def test_cells_that_do_not_fit_are_said() -> None:
-    (finding,) = said(read(["1", "x1"], type="number"))
-    assert (finding.code, finding.examples[0].line) == ("mostly_numeric", 3)
-
-
 @pytest.mark.parametrize(
     ("texts", "fix", "path", "message"),
     [
@@ -52,9 +42,6 @@ def test_cells_that_do_not_fit_are_said() -> None:
         (["a"], {"type": "datetime"}, "/columns/0/type", "no datetime .*: line 2 holds 'a'"),
         (["1", "2"], {"type": "boolean"}, "/columns/0/type", "no boolean .*: line 3 holds '2'"),
         (["a"], {"format": "a/b/c"}, "/columns/0/format", "write 1234.56 as the file does"),
-        (["1"], {"type": "datetime", "format": "%Q"}, "/columns/0/format", "signs of strptime"),
-        (["1"], {"type": "boolean", "format": "x"}, "/columns/0/format", "give two words"),
-        (["1"], {"type": "category", "format": "x"}, "/columns/0/format", "exact or none"),
     ],
 )
 def test_what_cannot_be_read_so_is_refused_by_line(
@@ -69,12 +56,9 @@ def test_what_cannot_be_read_so_is_refused_by_line(
     ("column", "fix", "expected"),
     [
         ([1.0, 2.0, -999.0], {"missing": ("-999",)}, [1.0, 2.0, None]),
-        ([1.5, 2.0], {"type": "number", "format": "1.234,56"}, [1.5, 2.0]),
-        ([1, 2], {"type": "category"}, ["1", "2"]),
         ([1.0, 2.0], {"type": "category"}, ["1", "2"]),
         ([1, 0], {"type": "boolean"}, [True, False]),
         (["1,5", "2"], {"type": "number"}, [1.5, 2.0]),
-        (["yes", "no"], {"type": "boolean"}, ["yes", "no"]),
         ([" a", "a"], {"format": "exact"}, [" a", "a"]),
     ],
 )
@@ -105,10 +89,7 @@ def test_another_file_is_read_like_the_first() -> None:
     [
         ("1234,56", ".", "125.1", 125.1),
         ("1.234,56 €", ".", "1,125.1 €", 1125.1),
-        ("1 234,56", ".", "1 125.1", 1125.1),
         ("1,234.56", ",", "1.125,5", 1125.5),
-        ("1.234,56", ",", "1.125,5", 1125.5),
-        ("1.234,56", None, "1.125,5", 1125.5),
         (None, ",", "125,1", 125.1),
     ],
 )
@@ -127,7 +108,7 @@ def test_numbers_with_the_other_mark_are_refused_with_what_to_set() -> None:
     with pytest.raises(Invalid) as caught:
         understand(Source(table=pa.table({"x": ["1.125"]}), typed=False), {"x": fix})
     ((_, message),) = caught.value.errors
-    assert "holds '1.125', and numbers are read as 1234,56: set decimal='.'" in message
+    assert "set decimal='.'" in message
     with pytest.raises(Invalid) as caught:
         understand(Source(table=pa.table({"x": ["many"]}), typed=False), {"x": fix})
     assert "decimal" not in caught.value.errors[0][1]

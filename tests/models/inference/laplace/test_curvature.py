@@ -1,6 +1,5 @@
 """The curvature is the generalised Gauss–Newton matrix that brute force gives."""
 
-import math
 from collections.abc import Callable
 
 import pytest
@@ -8,23 +7,18 @@ import torch
 from torch import Tensor
 from torch.func import jacrev
 
-from models.config import ConvolutionalConfig, LaplaceConfig, MLPConfig, PartConfig, RecurrentConfig
-from models.features.rows import Rows
-from models.features.targets import NumberTarget
+from models.config import MLPConfig
 from models.inference.laplace.curvature import Diagonal, Full, Kronecker, Spectrum, in_order
 from models.inference.laplace.fisher import fisher_roots
-from models.inference.laplace.fit import Approximation
 from models.inference.laplace.layers import Over, Pass, run, split
-from models.inference.point import DrawsState
 from models.likelihoods import (
     Bernoulli,
     Categorical,
     HeteroscedasticGaussian,
     HomoscedasticGaussian,
     Likelihood,
-    ShapedLikelihood,
 )
-from models.networks import ACTIVATIONS, MLP, SLOPES, Inputs, Network, build_network
+from models.networks import MLP, Network
 from models.randomness import generator
 
 ROWS = 30
@@ -177,106 +171,3 @@ def test_kronecker_factors_are_sums_over_the_rows() -> None:
         torch.testing.assert_close(
             dense(spectrum), wanted[order][:, order], rtol=1e-3, atol=1e-4 * scale
         )
-
-
-@pytest.mark.parametrize("kind", ["mlp", "skip", "cnn", "gru"])
-def test_any_last_layer_is_read(kind: str) -> None:
-    """Outputs are linear in the last layer: W a + b gives them, with the a that was read."""
-    networks = {
-        "mlp": mlp(2, skip=False),
-        "skip": mlp(2),
-        "cnn": build_network(ConvolutionalConfig(channels=(2,), hidden=(5,)), Inputs.of((4, 4)), 2),
-        "gru": build_network(RecurrentConfig(kind="gru", hidden=(3,)), Inputs.of((4, 2)), 2),
-    }
-    network = networks[kind]
-    weights = network.init(noise("init"))
-    weights = {name: value + 0.1 for name, value in weights.items()}
-    x = torch.randn(7, {"cnn": 16, "gru": 8}.get(kind, 2), generator=noise("rows"))
-    read = run(network, weights, x, "last_layer")
-    (name,) = read.inputs
-    matrix = torch.cat([weights[f"{name}.weight"], weights[f"{name}.bias"][:, None]], 1).double()
-    outputs = network(weights, x).double()
-    path = x @ weights["skip.weight"].mT if kind == "skip" else 0.0
-    torch.testing.assert_close(read.inputs[name] @ matrix.mT + path, outputs, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(read.outputs, outputs)
-
-
-def test_with_many_classes_the_information_is_drawn() -> None:
-    """20 targets for each of 20,000 rows: its elements are known to 1/√400,000 of their size."""
-    likelihood, rows = Categorical(25), 20_000
-    outputs = torch.randn(1, 25, generator=noise("logits"), dtype=torch.float64)
-    roots = fisher_roots(likelihood, outputs.expand(rows, -1), {}, noise("drawn"))
-    found = torch.einsum("rnk,rnl->kl", roots, roots) / rows
-    probs = outputs[0].softmax(0)
-    wanted = probs.diag() - torch.outer(probs, probs)
-    assert roots.shape == (20, rows, 25)
-    assert (found - wanted).abs().max() < 5 * math.sqrt(float(probs.max()) / (20 * rows))
-
-
-@pytest.mark.parametrize("family", ["normal", "student", "logistic"])
-def test_the_information_of_a_shape_is_drawn_from_it(family: str) -> None:
-    """For a location without bounds in sight it is I/s²: 1, 1/3, and (ν + 1)/(ν + 3)."""
-    target = NumberTarget(mean=0.0, std=1.0, z_range=(-50.0, 50.0))
-    likelihood = ShapedLikelihood(target, family)  # type: ignore[arg-type]
-    point = {"dof": torch.tensor(0.0, dtype=torch.float64)} if family == "student" else {}
-    outputs = torch.zeros(5_000, 2, dtype=torch.float64)
-    roots = fisher_roots(likelihood, outputs, point, noise("shape"))
-    found = float(torch.einsum("rn->", roots[..., 0].square())) / 5_000
-    scale = float(likelihood.parts(outputs, point).log_scales[0].exp())
-    dof = math.sqrt(2.1 * 100)
-    exact = {"normal": 1.0, "logistic": 1 / 3, "student": (dof + 1) / (dof + 3)}[family]
-    assert found * scale**2 == pytest.approx(exact, rel=0.03)  # 100,000 draws: 0.5 % or less
-
-
-def test_slopes_are_the_derivatives_of_the_activations() -> None:
-    z = torch.linspace(-6, 6, 100, dtype=torch.float64, requires_grad=True)
-    for name, activation in ACTIVATIONS.items():
-        (wanted,) = torch.autograd.grad(activation(z).sum(), z)
-        torch.testing.assert_close(SLOPES[name](z.detach()), wanted)
-
-
-@pytest.mark.parametrize("hessian_form", ["kron", "diagonal", "full"])
-@pytest.mark.parametrize("over", ["last_layer", "all"])
-def test_a_row_of_weight_two_is_two_rows_and_one_of_weight_zero_none(
-    hessian_form: str, over: str
-) -> None:
-    network, likelihood = mlp(2), HeteroscedasticGaussian()
-    config = LaplaceConfig(kind="laplace", over=over, hessian=hessian_form)  # type: ignore[arg-type]
-    estimate = DrawsState(normal("w", 1, network.layout.num_weights).float(), {})
-    x, y = X.float(), normal("y", ROWS).float()
-    counts = torch.arange(ROWS) % 3
-    index = torch.arange(ROWS).repeat_interleave(counts)
-    weighted, repeated = Rows(x, y, counts.float()), Rows(x[index], y[index])
-    fits = [
-        Approximation(network, likelihood, config).fit(estimate, lambda _, r=rows: [r])
-        for rows in (weighted, repeated)
-    ]
-    assert fits[0].log_marginal_likelihood == pytest.approx(fits[1].log_marginal_likelihood)
-    assert fits[0].sigmas == pytest.approx(fits[1].sigmas)
-    for one, other in zip(*(fit.state.blocks.values() for fit in fits), strict=True):
-        torch.testing.assert_close(one.scales, other.scales)
-
-
-def test_members_are_approximated_apart() -> None:
-    """Each member's blocks are those that it has alone."""
-    config = MLPConfig(parts=(PartConfig(members=2, hidden=(3,), skip=True),))
-    network = build_network(config, Inputs(2), 1)
-    alone = MLP.build(MLPConfig(hidden=(3,)), 2, 1, skip=True)
-    weights = normal("w", 1, network.layout.num_weights).float()
-    point = normal("log variance", 1, 2, 1).float()
-    rows = Rows(X.float(), normal("y", ROWS).float())
-    wanted = LaplaceConfig(kind="laplace", over="all")
-    state = DrawsState(weights, {"log_variance": point}, 2)
-    fit = Approximation(network, HomoscedasticGaussian(), wanted).fit(state, lambda _: [rows])
-    size = alone.layout.num_weights
-    total = 0.0
-    for member in range(2):
-        own = weights[:, member * size : (member + 1) * size]
-        single = DrawsState(own, {"log_variance": point[:, member]})
-        one = Approximation(alone, HomoscedasticGaussian(), wanted).fit(single, lambda _: [rows])
-        total += one.log_marginal_likelihood
-        for name, block in one.state.blocks.items():
-            found = fit.state.blocks[f"member{member}.{name}"]
-            assert found.start == block.start + member * size
-            torch.testing.assert_close(found.scales, block.scales)
-    assert fit.log_marginal_likelihood == pytest.approx(total)

@@ -10,6 +10,7 @@ from models.config import FeatureConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.tabular.streaming.blocks import Table
 from models.training.recipe import resolve
+from tests.models.training.fitting import profile
 
 TYPES = {
     "x": "number",
@@ -64,18 +65,7 @@ def make(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def profiles(columns: Columns) -> list[ColumnProfile]:
-    found = []
-    for name, values in columns.items():
-        kind = TYPES[name]
-        if kind == "category":
-            levels = tuple(sorted({v for v in values.tolist() if v is not None}))
-            found.append(ColumnProfile(name=name, type=kind, levels=levels, num_levels=len(levels)))
-        elif kind == "datetime":
-            found.append(ColumnProfile(name=name, type=kind))
-        else:
-            low, high = float(np.nanmin(values)), float(np.nanmax(values))
-            found.append(ColumnProfile(name=name, type=kind, min=low, max=high))
-    return found
+    return [profile(name, values, TYPES[name]) for name, values in columns.items()]
 
 
 def config_of(columns: Columns, **given: Any) -> ModelConfig:

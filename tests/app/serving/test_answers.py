@@ -1,0 +1,402 @@
+"""What is asked for beside the usual answer, on every wire: probabilities, quantiles, densities,
+decisions, reasons, contributions, and rows too uncertain to answer."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.serving.arrow_format import MEDIA_TYPE
+from models.artifact.files import read_model
+from models.prediction.answers.density import PredictedDensity
+from models.prediction.answers.exceeds import Exceedance
+from models.prediction.answers.quantiles import Quantiles
+from models.prediction.options import Density
+from tests.app.conftest import MakeService
+from tests.app.running import CLASSES, Service
+from tests.app.serving.test_predict import FEATURES, ask, directly
+from tests.app.serving.test_predict import ROWS as RECORDS
+from tests.app.serving.wires import (
+    close,
+    done,
+    outputs_of,
+    result_of,
+    send_arrow,
+    table_of,
+    tensors,
+)
+
+DAY = "2026-01-05T00:00:00Z"
+ROWS = [[size, "oak", True, DAY] for size in (-1.0, 0.5, 80.0)]
+COLUMNS = {name: [row[i] for row in ROWS] for i, name in enumerate(FEATURES)}
+TREES = [[0.0, 0.0, [[0.0, 0.0], [0.0, 0.0]]], [0.5, -0.5, [[0.5, 0.0], [0.0, -0.5]]]]
+QUARTERS = [f"{2005 + i // 4}-{3 * (i % 4) + 1:02d}" for i in range(24)]
+SALES = {"quarter": QUARTERS, "sales": (50 + 5 * np.cos(np.arange(24) * np.pi / 2)).tolist()}
+STOCK = {"over": 1.0, "under": 4.0, "abstain": 0.5}
+MATRIX = {"matrix": [[0, 2, 9], [3, 0, 1], [8, 1, 0]]}
+PROBABILITIES: dict[str, Any] = {
+    "exceeds": [20.0, 3, 20.0],
+    "quantiles": [0.9, 0.25],
+    "density": {"points": 16},
+}
+IN_QUERY = {"exceeds": "20,3,20", "quantiles": "0.9,0.25", "density": '{"points": 16}'}
+
+
+def infer(
+    http: httpx.Client, outputs: list[str] | None = None, model: str = "price", **parameters: Any
+) -> httpx.Response:
+    if model == "price":
+        inputs = tensors(COLUMNS)
+    else:
+        image = np.ravel([row[2] for row in TREES]).tolist()
+        inputs = tensors({"x": [row[0] for row in TREES], "y": [row[1] for row in TREES]})
+        inputs += [{"name": "image", "shape": [2, 2, 2], "datatype": "FP64", "data": image}]
+    body: dict[str, Any] = {"inputs": inputs, "parameters": parameters}
+    if outputs is not None:
+        body["outputs"] = [{"name": name} for name in outputs]
+    return http.post(f"/v2/models/{model}/infer", json=body)
+
+
+def asked_table(http: httpx.Client, **body: Any) -> pa.Table:
+    """The answer in Arrow to a question in JSON."""
+    body = {"model": "price", "inputs": ROWS} | body
+    return table_of(http.post("/predict", json=body, headers={"Accept": MEDIA_TYPE}))
+
+
+def path_of_refusal(http: httpx.Client, **body: Any) -> str:
+    answer = http.post("/predict", json={"model": "price", "inputs": ROWS} | body)
+    assert answer.status_code == 422, answer.text
+    return str(answer.json()["errors"][0]["path"])
+
+
+# ---- probabilities, quantiles and densities
+
+
+def test_json_has_the_models_own_numbers_in_the_order_of_the_request(
+    service: Service, http: httpx.Client
+) -> None:
+    answer = ask(http, **PROBABILITIES, return_mc_errors=True)
+    asked = {"exceeds": (20.0, 3.0, 20.0), "quantiles": (0.9, 0.25), "density": Density(16)}
+    expected = directly(service, "price", RECORDS, **asked).answers
+    above, below, density = expected["exceeds"], expected["quantiles"], expected["density"]
+    assert isinstance(above, Exceedance)
+    assert isinstance(below, Quantiles)
+    assert isinstance(density, PredictedDensity)
+    assert [one["threshold"] for one in answer["exceeds"]] == [20.0, 3.0, 20.0]
+    assert [one["p"] for one in answer["quantiles"]] == [0.9, 0.25]
+    for i, one in enumerate(answer["exceeds"]):
+        assert one["probability"] == close(above.probabilities[:, i].tolist())
+    for i, one in enumerate(answer["quantiles"]):
+        assert one["values"] == close(below.values[:, i].tolist())
+    assert answer["density"]["values"] == close(density.values.tolist())
+    assert answer["density"]["density"] == close(density.density.tolist())
+    errors = answer["mc_errors"]
+    assert np.shape(errors["density"]) == (len(RECORDS), 16)
+    for name in ("exceeds_20.0", "exceeds_3.0", "quantile_0.9", "quantile_0.25"):
+        assert min(errors[name]) > 0
+
+
+def test_the_sampler_without_samples_answers_too(http: httpx.Client) -> None:
+    answer = ask(http, **PROBABILITIES, sampler="moments", return_mc_errors=True)
+    assert answer["samples"] == 0
+    assert "mc_errors" not in answer
+    sampled = ask(http, **PROBABILITIES, samples=4000)
+    for one, other in zip(answer["exceeds"], sampled["exceeds"], strict=True):
+        np.testing.assert_allclose(one["probability"], other["probability"], atol=0.05)
+
+
+def test_probabilities_are_columns_and_tensors(http: httpx.Client) -> None:
+    expected = ask(http, inputs=ROWS, **PROBABILITIES)
+    query = IN_QUERY | {"exceeds": "20,3", "return_mc_errors": "true"}
+    found = table_of(send_arrow(http, COLUMNS, model="price", **query))
+    assert found["exceeds_20.0"].to_pylist() == close(expected["exceeds"][0]["probability"])
+    assert found["quantile_0.25"].to_pylist() == close(expected["quantiles"][1]["values"])
+    assert found["density_values"].to_pylist() == close(expected["density"]["values"])
+    assert {"exceeds_3.0_mc_error", "density_mc_error"} < set(found.column_names)
+    outputs = outputs_of(infer(http, **IN_QUERY))
+    given = np.array(outputs["exceeds"]["data"]).reshape(3, 3)
+    assert given.T.tolist() == close([one["probability"] for one in expected["exceeds"]])
+    assert outputs["quantile_values"]["shape"] == [3, 2]
+    assert outputs["density_values"]["shape"] == outputs["density"]["shape"] == [3, 16]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "parameters", "path"),
+    [
+        (["exceeds"], {}, "/parameters/exceeds"),
+        (["mean"], {"exceeds": "1"}, "/parameters/exceeds"),
+        (None, {"density": "64"}, "/parameters/density"),
+        (None, {"exceeds": "high"}, "/parameters/exceeds/0"),
+        (["abstained"], {}, "/parameters/abstain_above"),
+        (["mean"], {"abstain_above": 1}, "/parameters/abstain_above"),
+        (["contributions"], {}, "/parameters/explain"),
+    ],
+)
+def test_the_protocol_refuses_options_without_outputs_and_the_reverse(
+    http: httpx.Client, outputs: list[str] | None, parameters: dict[str, Any], path: str
+) -> None:
+    answer = infer(http, outputs, **parameters)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["path"].startswith(path)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "path"),
+    [
+        ("exceeds", [1.0, "many"], "/exceeds/1"),
+        ("exceeds", list(range(17)), "/exceeds"),
+        ("quantiles", [0.5, 1.0], "/quantiles/1"),
+        ("quantiles", [0.5] * 100, "/quantiles"),
+        ("density", {"points": 513}, "/density/points"),
+        ("density", {"bins": 64}, "/density/bins"),
+        ("abstain_above", -0.1, "/abstain_above"),
+        ("costs", MATRIX, "/costs/matrix"),
+        ("costs", {"over": 1, "under": 1, "ask": 2}, "/costs/ask"),
+        ("costs", {"over": -1, "under": 1}, "/costs/over"),
+        ("costs", {"over": 0, "under": 0}, "/costs"),
+    ],
+)
+def test_what_is_wrong_is_named(http: httpx.Client, option: str, value: Any, path: str) -> None:
+    assert path_of_refusal(http, **{option: value}) == path
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "path"),
+    [
+        *((name, value, f"/{name}") for name, value in PROBABILITIES.items()),
+        ("explain", True, "/explain"),  # it reads a tensor
+        ("costs", STOCK, "/costs"),
+        ("costs", {"matrix": [[0, 1], [1, 0]]}, "/costs/matrix"),
+        ("costs", {"matrix": [[0, 1, 2], [1]]}, "/costs"),
+        ("costs", MATRIX | {"actions": ["a", "b"]}, "/costs"),
+        ("costs", MATRIX | {"abstain": -1}, "/costs/abstain"),
+    ],
+)
+def test_what_a_classifier_cannot_answer_is_named(
+    http: httpx.Client, option: str, value: Any, path: str
+) -> None:
+    assert path_of_refusal(http, model="tree", inputs=TREES, **{option: value}) == path
+
+
+def test_many_quantiles_and_explanations_count_as_work(make_service: MakeService) -> None:
+    service = make_service(max_work=100_000)
+    body = {"model": "price", "inputs": ROWS[:1] * 20, "samples": 20}
+    assert service.post("/predict", body).status_code == 200
+    assert service.post("/predict", body | {"explain": True}).status_code == 413
+    many = {"quantiles": np.linspace(0.01, 0.99, 99).tolist(), "samples": 2000}
+    assert service.post("/predict", body | many).status_code == 413
+
+
+# ---- rows unlike training, or too uncertain
+
+
+def bound_between(uncertainty: Any) -> float:
+    """A bound that some rows exceed and others do not."""
+    low, high = np.sort(np.asarray(uncertainty))[[0, -1]]
+    assert low < high
+    return float((low + high) / 2)
+
+
+def test_numbers_abstain_above_their_standard_deviation(http: httpx.Client) -> None:
+    plain = ask(http, inputs=ROWS)
+    assert "abstained" not in plain
+    assert plain["out_of_distribution"][-1]
+    deviation = np.sqrt(plain["variance"]["total"])
+    bound = bound_between(deviation)
+    answer = ask(http, inputs=ROWS, abstain_above=bound)
+    assert answer["abstained"] == (deviation > bound).tolist()
+    for name in ("mean", "variance", "intervals", "ood_score"):
+        assert answer[name] == close(plain[name])
+    table = asked_table(http, abstain_above=bound)
+    assert table["ood_score"].to_pylist() == close(plain["ood_score"])
+    assert table["abstained"].to_pylist() == answer["abstained"]
+    named = outputs_of(infer(http, ["ood_score", "abstained"], abstain_above=bound))
+    assert named["abstained"]["data"] == answer["abstained"]
+    assert named["ood_score"]["data"] == close(plain["ood_score"])
+    assert "abstained" not in outputs_of(infer(http))
+
+
+def test_classes_abstain_above_their_entropy_and_keep_their_labels(http: httpx.Client) -> None:
+    plain = ask(http, model="tree", inputs=TREES)
+    bound = bound_between(plain["entropy"]["total"])
+    answer = ask(http, model="tree", inputs=TREES, abstain_above=bound)
+    assert answer["abstained"] == [entropy > bound for entropy in plain["entropy"]["total"]]
+    assert answer["labels"] == plain["labels"]
+
+
+def test_the_flags_are_those_of_the_variants_own_threshold(
+    service: Service, http: httpx.Client
+) -> None:
+    model = read_model(service.context.registry.path(service.context.registry.get("price", None)))
+    variants = http.get("/models/price/versions/2").json()["variants"]
+    assert len(variants) > 1
+    for variant in variants:
+        prune, detector = variant["prune"], variant["out_of_distribution"]
+        answer = ask(http, inputs=ROWS, prune=prune)
+        above = [score > detector["threshold"] for score in answer["ood_score"]]
+        assert (np.array(answer["out_of_distribution"]) >= above).all()  # a column flags rows, too
+        assert detector["score"] == model.detector(prune).score
+    metrics = variants[0]["metrics"]
+    assert metrics["risk_coverage"][-1]["coverage"] == 1.0
+    assert metrics["risk_coverage"][-1]["risk"] == pytest.approx(metrics["rmse"])
+    assert metrics["aurc"] > 0
+
+
+@pytest.mark.parametrize("rate", [0, 0.6, "often"])
+def test_a_false_alarm_rate_out_of_range_is_refused(service: Service, rate: Any) -> None:
+    dataset = service.context.registry.get("price", None).dataset
+    body = {"model": "price", "dataset": dataset, "target": "price"}
+    answer = service.post("/train", body | {"out_of_distribution": {"false_alarm_rate": rate}})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "/out_of_distribution/false_alarm_rate"
+
+
+# ---- reasons
+
+STRANGE = [
+    [0.1, "oak", True, DAY],
+    [80.0, "oak", True, DAY],
+    [0.1, "teak", True, DAY],
+    [0.1, "ash", True, None],
+]
+
+
+def test_json_names_the_column_first(http: httpx.Client) -> None:
+    answer = ask(http, inputs=STRANGE)
+    assert answer["out_of_distribution"][1:] == [True, True, True]
+    first = [found[0] for found in answer["reasons"][1:]]
+    assert [(one["column"], one["code"], one["value"]) for one in first] == [
+        ("size", "out_of_range", 80),
+        ("wood", "unseen_level", "teak"),
+        ("day", "missing_unseen", None),
+    ]
+    size, wood, day = (one["seen"] for one in first)
+    assert -2 <= size["lowest"] < size["highest"] <= 2
+    assert (sorted(wood["levels"]), wood["count"]) == (["ash", "oak"], 2)
+    assert day == {"lowest": "2026-01-01", "highest": "2026-01-28"}
+    for flagged, found in zip(answer["out_of_distribution"], answer["reasons"], strict=True):
+        assert flagged == bool(found)
+    alone = [ask(http, inputs=[row])["reasons"][0] for row in STRANGE]
+    assert alone == close(answer["reasons"])
+
+
+def test_reasons_are_structs_words_and_json(http: httpx.Client) -> None:
+    texts = [[one["text"] for one in row] for row in ask(http, inputs=STRANGE)["reasons"]]
+    found = asked_table(http, inputs=STRANGE)["reasons"].to_pylist()
+    assert [[one["text"] for one in row] for row in found] == texts
+    body = {"model": "price", "inputs": STRANGE}
+    answer = http.post("/predict", json=body, headers={"Accept": "text/csv"})
+    lines = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [line["reasons"] for line in lines] == ["; ".join(row) for row in texts]
+    outputs = outputs_of(infer(http, ["reasons", "out_of_distribution"]))
+    reasons = [json.loads(text) for text in outputs["reasons"]["data"]]
+    assert reasons[2][0]["column"] == "size"  # 80
+    assert [bool(row) for row in reasons] == outputs["out_of_distribution"]["data"]
+    assert "reasons" not in outputs_of(infer(http))
+
+
+def test_flagged_rows_are_counted_by_their_first_reason(
+    http: httpx.Client, service: Service
+) -> None:
+    counted = {"name": "credence_predict_reasons_total", "code": "unseen_level", "model": "price"}
+    before = service.metric(**counted)
+    ask(http, inputs=[STRANGE[2]] * 3)
+    assert service.metric(**counted) == before + 3
+
+
+# ---- contributions
+
+
+def test_contributions_add_up_to_the_answer(http: httpx.Client) -> None:
+    answer = ask(http, samples=20, explain=True)
+    found = answer["contributions"]
+    assert found["features"] == FEATURES
+    parts = {"mean": answer["mean"]} | {
+        name: answer["variance"][name] for name in ("aleatoric", "epistemic")
+    }
+    for name, values in parts.items():
+        total = found["base"][name] + np.sum(found[name], axis=1)
+        np.testing.assert_allclose(total, values, rtol=1e-4, atol=1e-5)
+        assert np.shape(found["standard_error"][name]) == (len(RECORDS), len(FEATURES))
+    table = asked_table(http, inputs=RECORDS, samples=20, explain=True)
+    for part, prefix in (("mean", ""), ("aleatoric", "aleatoric_"), ("epistemic", "epistemic_")):
+        for i, feature in enumerate(FEATURES):
+            name = f"{prefix}contribution_{feature}"
+            assert table[name].to_pylist() == close([row[i] for row in found[part]])
+            errors = [row[i] for row in found["standard_error"][part]]
+            assert table[f"standard_error_{name}"].to_pylist() == close(errors)
+    outputs = outputs_of(infer(http, ["contributions"], explain=True))
+    assert outputs["contributions"]["shape"] == [3, 4]
+
+
+def test_a_data_set_is_explained_offline(make_service: MakeService) -> None:
+    service = make_service()
+    dataset = service.context.registry.get("price", None).dataset
+    body = {"model": "price", "dataset": dataset, "explain": True, "samples": 10}
+    table = result_of(service, done(service, service.post("/predict/batch", body)))
+    assert table.num_rows == 120
+    assert "epistemic_contribution_size" in table.column_names
+
+
+# ---- decisions
+
+
+def decide(service: Service, model: str, inputs: Any, costs: Any, **options: Any) -> Any:
+    body = {"model": model, "inputs": inputs, "costs": costs, "samples": 50}
+    return ask(service.http, **body | options)
+
+
+def test_numbers_get_the_quantile_of_the_costs(cards: Service) -> None:
+    answer = decide(cards, "price", ROWS, STOCK, intervals=[0.6], return_mc_errors=True)
+    found, upper = answer["decisions"], answer["intervals"][0]["upper"]
+    assert found["action"] == close(upper)  # 0.8 = 4/(1 + 4) is the upper end of 60 %
+    assert found["abstain"] == [cost > 0.5 for cost in found["expected_cost"]]
+    assert found["value_of_information"] == found["expected_cost"]
+    for name in ("action", "expected_cost", "value_of_model_information"):
+        assert min(answer["mc_errors"][name]) >= 0
+    query = {"model": "price", "samples": 50, "costs": json.dumps(STOCK)}
+    days = np.array([DAY[:-1]] * 3, "datetime64[us]")
+    table = table_of(send_arrow(cards.http, COLUMNS | {"day": days}, **query))
+    assert table["action"].to_pylist() == close(found["action"])
+    refused = send_arrow(cards.http, COLUMNS, **query | {"costs": "{over: 1}"})
+    assert refused.status_code == 422
+
+
+def test_classes_get_the_cheapest_action_by_their_probabilities(cards: Service) -> None:
+    answer = decide(cards, "tree", TREES, MATRIX)
+    found = answer["decisions"]
+    costs = np.array(answer["probabilities"]) @ np.array(MATRIX["matrix"]).T
+    assert found["action"] == [CLASSES[i] for i in costs.argmin(1)]
+    assert found["expected_cost"] == close(costs.min(1).tolist())
+    assert found["value_of_information"] == close(costs.min(1).tolist())
+    assert "abstain" not in found
+
+
+def test_forecasts_decide_at_every_step(cards: Service) -> None:
+    answer = decide(cards, "sales", SALES, STOCK, intervals=[0.6], return_draws=True)
+    found = answer["decisions"]
+    assert found["action"] == close(answer["intervals"][0]["upper"])
+    draws, action = np.array(answer["draws"]), np.array(found["action"])
+    costs = np.maximum(draws - action, 0) * 4 + np.maximum(action - draws, 0)
+    error = costs.std(0) / np.sqrt(len(costs))
+    # Paths are drawn from the components whose cost is exact.
+    assert (np.abs(costs.mean(0) - found["expected_cost"]) < 5 * error).all()
+
+
+def test_decisions_are_columns_and_tensors(cards: Service) -> None:
+    costs = MATRIX | {"abstain": 0.1}
+    found = decide(cards, "tree", TREES, costs)["decisions"]
+    table = asked_table(cards.http, model="tree", inputs=TREES, samples=50, costs=costs)
+    assert table["action"].to_pylist() == found["action"]
+    assert table["ask"].to_pylist() == found["abstain"]
+    for name in ("expected_cost", "value_of_information", "value_of_model_information"):
+        assert table[name].to_pylist() == close(found[name])
+    outputs = outputs_of(infer(cards.http, model="tree", costs=json.dumps(costs), samples=50))
+    assert outputs["action"]["data"] == found["action"]
+    assert outputs["ask"]["data"] == found["abstain"]
+    assert outputs["expected_cost"]["data"] == close(found["expected_cost"])

@@ -1,0 +1,123 @@
+"""Rows of CSV and JSON lines that the client reads itself, and the heads of files."""
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from credence.commands.files.headers import column_names, names_without
+from credence.commands.files.rows import BadRows, Rows, open_rows, read_lines
+from credence.types import Feature, Json
+
+FEATURES: list[Feature] = [
+    {"name": "size", "type": "number"},
+    {"name": "new", "type": "boolean"},
+    {"name": "kind", "type": "category"},
+]
+
+
+def records(found: Rows) -> list[Json]:
+    columns = found.all()
+    values = zip(*(column.values for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]
+
+
+def test_cells_take_the_type_of_their_feature() -> None:
+    lines = ["id,kind,size,new,y", "1,7,1e3,True,3", "2,b,-2,0,4", "3,,,,5"]
+    found = read_lines(lines, "csv", FEATURES)
+    assert found.ignored == ("id", "y")
+    assert records(found) == [
+        {"size": 1000.0, "new": True, "kind": "7"},
+        {"size": -2.0, "new": False, "kind": "b"},
+        {"size": None, "new": None, "kind": None},
+    ]
+
+
+def test_codes_of_categories_are_text_in_json_too() -> None:
+    source = io.BytesIO(b'{"size": 1, "new": true, "kind": 7, "more": 0}')
+    with open_rows(source, "jsonl", FEATURES) as found:
+        assert records(found) == [{"size": 1, "new": True, "kind": "7"}]
+        assert found.ignored == ("more",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no rows"),
+        ("size,new\n1,1\n", "'kind'"),
+        ("size,new,kind\n1,1\n", "row 1"),
+        ("size,new,kind\n1,1,a\nbig,1,a\n", "row 2, column 'size'"),
+        ("size,new,kind\nnan,1,a\n", "row 1, column 'size'"),
+        ("size,new,kind\n1,perhaps,a\n", "'perhaps'"),
+    ],
+)
+def test_a_bad_row_is_named(text: str, message: str) -> None:
+    with pytest.raises(BadRows, match=message):
+        records(read_lines(text.splitlines(), "csv", FEATURES))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[1]", "row 1"),
+        ("{", "row 1"),
+        ('{"size": NaN, "new": true, "kind": "a"}', "row 1, column 'size'"),
+        ('{"size": 1, "new": true, "kind": "a"}\n{"size": 1, "new": true}', "row 2.*'kind'"),
+        ("", "an object per line"),
+    ],
+)
+def test_a_bad_line_is_named(line: str, message: str) -> None:
+    source = io.BytesIO(line.encode())
+    with (
+        pytest.raises(BadRows, match=message),
+        open_rows(source, "jsonl", FEATURES) as found,
+    ):
+        found.all()
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names"),
+    [
+        ("a.csv", "price;size\n1,5;2\n3,5;4\n", ["price", "size"]),
+        ("a.csv", "Report of 2021\n\nprice,size\n1,2\n", ["price", "size"]),
+        ("a.csv", "# made here\nprice,size\n1,2\n", ["price", "size"]),
+        ("a.csv", "sep=|\nprice|size\n1|2\n", ["price", "size"]),
+        ("a.csv", '"the, price" , size\n1,2\n', ["the, price", "size"]),
+        ("a.csv", "price size,y\n1,2\n".encode("utf-16"), ["price size", "y"]),
+        ("a.csv.gz", gzip.compress(b"price,size\n1,2\n", mtime=0), ["price", "size"]),
+        ("a.jsonl", '{"price": 1, "at": {"x": 2}}\n{"size": 3}\n', ["price", "at", "at.x", "size"]),
+        ("a.csv", "1,2\n3,4\n", None),  # no header
+        ("a.csv", "prix\n1\n", None),  # one column, or another delimiter
+        ("a.csv", "größe,y\n1,2\n".encode("latin-1"), None),  # the service finds the encoding
+        ("a.txt", "price,size\n1,2\n", None),  # one column of text
+    ],
+)
+def test_the_names_are_those_of_the_header_or_left_to_the_service(
+    tmp_path: Path, name: str, content: str | bytes, names: list[str] | None
+) -> None:
+    assert column_names(written(tmp_path, name, content), {}) == names
+
+
+def test_options_of_the_reading_count(tmp_path: Path) -> None:
+    caret = written(tmp_path, "a.csv", "one,\nprice^si,ze\n1^2\n")
+    assert column_names(caret, {"delimiter": "^", "skip": 1}) == ["price", "si,ze"]
+    assert column_names(caret, {"header": False}) is None
+    latin = written(tmp_path, "b.csv", "größe,y\n1,2\n".encode("latin-1"))
+    assert column_names(latin, {"encoding": "latin-1"}) == ["größe", "y"]
+
+
+def test_only_a_target_that_surely_is_no_column_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.csv", ",price,price\n0,1,2\n1,3,4\n")
+    assert names_without("prize", path, {}) == ["", "price", "price"]
+    for possible in ("price", "price_2", "column_1"):  # a repeated and a missing name are replaced
+        assert names_without(possible, path, {}) is None
+    latin = written(tmp_path, "b.csv", "größe;price\n1;2\n3;4\n".encode("latin-1"))
+    assert names_without("prize", latin, {}) == ["größe", "price"]
+    assert names_without("grösse", latin, {}) is None, "other encodings have other letters"

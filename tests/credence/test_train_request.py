@@ -1,0 +1,108 @@
+"""What `credence train` makes of its options, before a service is asked."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from core.names import model_name_of
+from credence.commands.before_training import no_column
+from credence.commands.options import column_list
+from credence.commands.setting_names import check_settings
+from credence.commands.train import assign, build_request, named_target, parse_setting
+from credence.fixes import describe, joined
+from credence.train_settings import CompareBody
+from credence.types import Json
+from tests.credence.invoking import NOBODY, command, words
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "table.csv"
+    path.write_text("x0,x1,kind,y\n1,2,odd,3\n4,5,even,6\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--target", "knid"], "did you mean 'kind'?"),
+        (["--task", "regresion"], "did you mean 'regression'?"),
+        (["--method", "swga"], "did you mean 'swag'?"),
+        (["--features", "x0,knid"], "did you mean 'kind'?"),
+        (["--groups", "knd"], "did you mean 'kind'?"),
+        (["--set", "training.epocs=3"], "did you mean 'epochs'?"),
+        (["--set", "method.kind=swga"], "did you mean 'swag'?"),
+        (["--taks", "regression"], "--task"),
+        (["--name", "Preise 2026"], "'preise-2026'"),
+    ],
+)
+def test_a_slip_is_named_before_anything_is_uploaded(
+    file: str, options: list[str], said: str
+) -> None:
+    done = command("train", file, "--target", "y", *options, url=NOBODY)
+    assert done.exit_code == 2  # and not 3: nobody was asked
+    assert said in words(done.stderr)
+
+
+def test_what_is_like_nothing_known_is_left_to_the_service() -> None:
+    check_settings({"training": {"quantum": 1}, "pruning": [0.5], "metadata": {"epocs": 1}})
+    check_settings(
+        {"methods": ["bbb", {"kind": "swag"}], "out_of_distribution": "ds_1"}, CompareBody
+    )
+    with pytest.raises(typer.BadParameter, match="swag"):
+        check_settings({"methods": ["bbb", "swga"]}, CompareBody)
+    assert "did you mean" not in str(no_column("zzzz", ["price", "size"]))
+    assert "did you mean 'Price'?" in str(no_column("PRIZE", ["Price", "size"]))
+
+
+def test_settings_are_json_or_else_text() -> None:
+    assert parse_setting("method.kl.weight=0.1") == ("method.kl.weight", 0.1)
+    assert parse_setting("method.estimator=weight") == ("method.estimator", "weight")
+    with pytest.raises(typer.BadParameter):
+        parse_setting("epochs")
+
+
+def test_a_path_builds_the_objects_on_its_way() -> None:
+    request: Json = {"training": {"epochs": 5}}
+    assign(request, "training.seed", 1)
+    assign(request, "method.kl.weight", 0.1)
+    assert request == {"training": {"epochs": 5, "seed": 1}, "method": {"kl": {"weight": 0.1}}}
+    with pytest.raises(typer.BadParameter, match="epochs"):
+        assign(request, "training.epochs.more", 1)
+
+
+def test_settings_join_the_short_options() -> None:
+    options = {"task": "forecasting", "forecast.horizon": 12, "forecast.key": None}
+    request = build_request(options, ["forecast.season=[24,168]", "forecast.horizon=14"])
+    assert request == {"task": "forecasting", "forecast": {"horizon": 14, "season": [24, 168]}}
+    bounds = build_request({"target": "y"}, ["target.lower=0", "target.integer=true"])
+    assert bounds == {"target": {"name": "y", "lower": 0, "integer": True}}
+    assert column_list(["a, b", '"c,d"']) == ["a", "b", "c,d"]
+    assert column_list([]) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [("Concrete (v2).csv", "concrete-v2"), ("a.b.csv", "a"), ("—.csv", "model")],
+)
+def test_a_model_is_named_after_its_data(data: str, name: str) -> None:
+    assert model_name_of(data) == name
+    assert len(model_name_of("x" * 99)) == 63
+
+
+def test_without_a_target_the_columns_are_named(file: str) -> None:
+    with pytest.raises(typer.BadParameter, match="x0, x1, kind, y"):
+        named_target(None, file, {})
+
+
+def test_fixes_of_one_column_are_merged_and_said_in_words() -> None:
+    first = {"columns": [{"name": "a", "missing": ["-"]}, {"name": "b", "use": False}]}
+    second = {"columns": [{"name": "a", "type": "number", "missing": ["-999"]}]}
+    assert joined([first, second])[0] == [
+        {"name": "a", "type": "number", "missing": ["-", "-999"]},
+        {"name": "b", "use": False},
+    ]
+    columns = [{"name": "a", "type": "number", "missing": ["-", "n/a ?"], "use": False}]
+    said = "a: type number, missing - 'n/a ?', leave out of the features"
+    assert describe({"columns": columns}) == said

@@ -1,0 +1,157 @@
+"""Exceedance, quantiles and densities of mixtures: closed forms, integrals and atoms."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from models.evaluation.calibration import NumberCalibration
+from models.likelihoods.families import Family, Logistic, Normal, Student, TabulatedStudent
+from models.prediction.answers import density, exceeds, quantiles
+from models.prediction.density_grid import TAIL
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.options import Density, PredictOptions, ResolvedOptions
+from models.prediction.predictive import GaussianMixture
+from models.prediction.work import values_per_row
+from tests.models.prediction.shaped_cases import CASES, ROWS, Case
+
+CONTINUOUS = [case for case in CASES if not case.integer]
+
+
+def gaussians(*components: tuple[float, float]) -> GaussianMixture:
+    """One row, a sample per mean and standard deviation."""
+    means, deviations = torch.tensor(components, dtype=torch.float64).T.unsqueeze(-1)
+    return GaussianMixture(means, deviations.square())
+
+
+def drawn(mixture: NumberMixture, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values and their density, points × rows."""
+    options = PredictOptions(density=Density(points))
+    found = density.of_mixture(mixture, options, None)
+    return found["values"].T.numpy(), found["density"].T.numpy()
+
+
+def test_quantiles_of_one_gaussian_are_closed_in_the_order_of_the_request() -> None:
+    levels = (0.9, 0.001, 0.5, 0.9)
+    mixture, options = gaussians((3.0, 2.0)), PredictOptions(quantiles=levels)
+    found = quantiles.of_mixture(mixture, options, None)["values"]
+    np.testing.assert_allclose(found[0].numpy(), stats.norm.ppf(levels, 3.0, 2.0), atol=1e-6)
+
+
+def test_the_density_of_gaussians_is_closed() -> None:
+    values, found = drawn(gaussians((0.0, 1.0), (4.0, 0.5)), 64)
+    expected = 0.5 * (stats.norm.pdf(values, 0, 1) + stats.norm.pdf(values, 4, 0.5))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [10.0, 100.0, 1e3])
+def test_the_grid_finds_narrow_peaks(ratio: float) -> None:
+    """A peak has half of the probability, and so about a quarter of the values."""
+    values, found = drawn(gaussians((0.0, 1.0), (0.3, 1.0 / ratio)), 64)
+    assert found.max() > 0.98 * 0.5 * stats.norm.pdf(0, 0, 1 / ratio)
+    assert (np.abs(values - 0.3) < 3 / ratio).sum() >= 12
+
+
+@pytest.mark.parametrize("case", CONTINUOUS, ids=str)
+def test_densities_integrate_to_what_the_atoms_leave(case: Case) -> None:
+    values, found = drawn(case.mixture, 128)
+    left = 1 - case.mixture.atom_probabilities().sum(0).numpy()
+    area = np.trapezoid(found, values, axis=0)
+    np.testing.assert_allclose(area / left, 1 - 2 * TAIL, atol=0.015)
+    assert (np.diff(values, axis=0) >= 0).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_the_stated_errors_are_those_of_repeated_samples(scale: float) -> None:
+    """Posterior means N(0, 1) with noise 1, and a calibration that scales both about their mean.
+
+    The standard deviation of 600 repetitions is known to 3 %, so that five of them are 15 %. The
+    density is compared at the same values in every repetition.
+    """
+    random = torch.Generator().manual_seed(0)
+    means = torch.randn(40, 600, generator=random, dtype=torch.float64)
+    raw = GaussianMixture(means, torch.ones_like(means))
+    mixture = NumberCalibration(scale, (), 10).apply(raw)
+    assert isinstance(mixture, GaussianMixture)
+
+    def error(parts: torch.Tensor) -> torch.Tensor:
+        return parts.std(0) / len(parts) ** 0.5
+
+    options = PredictOptions(
+        quantiles=(0.1, 0.7), exceeds=(-2.0, 3.0), density=Density(3), return_mc_errors=True
+    )
+    for module, part, name, asked in (
+        (quantiles, "values", "quantile", options.quantiles),
+        (exceeds, "probabilities", "exceeds", options.exceeds),
+    ):
+        found = module.of_mixture(mixture, options, None)
+        stated = module.errors(mixture, raw, found, options, error)
+        for one, values in zip(asked, found[part].T, strict=True):
+            each = stated[f"{name}_{one}"].square().mean().sqrt()
+            torch.testing.assert_close(each, values.std(), rtol=0.15, atol=0)
+    grid = torch.tensor([-1.0, 0.4, 2.5], dtype=torch.float64).expand(600, -1)
+    errors = density.errors(mixture, raw, {"values": grid}, options, error)["density"]
+    actual = mixture.density(grid.T).std(1)
+    torch.testing.assert_close(errors.square().mean(0).sqrt(), actual, rtol=0.15, atol=0)
+
+
+def test_an_answer_lists_the_atoms() -> None:
+    case = Case("bounded", "normal", 2, (0.0, 5.0))
+    asked = PredictOptions(density=Density(8))
+    arrays = {k: v.numpy() for k, v in density.of_mixture(case.mixture, asked, None).items()}
+    resolved = ResolvedOptions.of(asked, seed=0, sampler="sobol", top=1, horizon=1)
+    document = density.answer(arrays, resolved, None).document()
+    assert document["kind"] == "density"
+    assert [atom["value"] for atom in document["atoms"]] == [0.0, 5.0]
+    for atom, probability in zip(document["atoms"], case.mixture.atoms.mean(0), strict=True):
+        np.testing.assert_array_equal(atom["probability"], probability.numpy())
+
+
+MEANS = torch.tensor([[0.0, 1.0], [2.0, 5.0]], dtype=torch.float64)
+VARIANCES = torch.tensor([[1.0, 4.0], [9.0, 1.0]], dtype=torch.float64)
+
+
+def test_the_probability_is_the_mean_of_the_components_survival_functions() -> None:
+    """To 1e-12 of itself, also where it is 1e-100 and 1 − cdf would be 0."""
+    options = PredictOptions(exceeds=(-1.0, 3.0, 12.0, 60.0))
+    found = exceeds.of_mixture(GaussianMixture(MEANS, VARIANCES), options, None)["probabilities"]
+    deviations = VARIANCES.sqrt().numpy()
+    expected = [stats.norm.sf(t, MEANS.numpy(), deviations).mean(0) for t in options.exceeds]
+    np.testing.assert_allclose(found.numpy(), np.stack(expected, axis=-1), rtol=1e-12)
+    assert float(found[1, -1]) < 1e-100
+
+
+@pytest.mark.parametrize("dof", [2.1, 3.0, 14.5, 100.0])
+def test_student_keeps_the_digits_of_its_tails(dof: float) -> None:
+    t = torch.linspace(-30, 30, 601, dtype=torch.float64)
+    family = Student(torch.tensor([dof], dtype=torch.float64))
+    tabulated = TabulatedStudent.of(Student(torch.tensor([[[dof]]], dtype=torch.float64)))
+    expected = stats.t.sf(t.numpy(), dof)
+    np.testing.assert_allclose(family.survival(t).numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(tabulated.survival(t).flatten().numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("family", "truth"), [(Normal(), stats.norm), (Logistic(), stats.logistic)]
+)
+def test_families_keep_the_digits_of_their_tails(family: Family, truth: stats.norm) -> None:
+    t = torch.linspace(-36, 36, 601, dtype=torch.float64)
+    np.testing.assert_allclose(family.survival(t).numpy(), truth.sf(t.numpy()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_shaped_mixtures_exceed_what_they_are_not_up_to(case: Case) -> None:
+    """1 − P(Y ≤ t) by scipy, at thresholds on atoms, whole numbers, bounds and outside them."""
+    y = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 3.5, 7.0, 12.0, 29.5, 30.0, 31.0])
+    found = case.mixture.survival(torch.from_numpy(y).unsqueeze(-1).expand(-1, ROWS))
+    for row in range(ROWS):
+        np.testing.assert_allclose(found[:, row].numpy(), 1 - case.cdf(y, row), atol=2e-7)
+
+
+def test_the_numbers_of_an_answer_are_counted() -> None:
+    options = PredictOptions(
+        samples=30, return_draws=True, intervals=(0.5, 0.9), exceeds=(1.0,), quantiles=(0.1, 0.2)
+    )
+    assert values_per_row(options) == 30 + 2 * 2 * 2 + 1 + 2
+    assert values_per_row(PredictOptions(density=Density(64), intervals=())) == 128
+    assert values_per_row(options, classes=3) == 3 + 3 * 30
