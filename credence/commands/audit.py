@@ -1,11 +1,11 @@
 """`credence audit`: the audit log."""
 
-from itertools import islice
 from typing import Annotated
 
 import typer
 
 from credence.commands.connection import connect
+from credence.commands.lists import shown
 from credence.commands.options import AsJson, Limit, Url
 from credence.rendering import print_json, print_table
 
@@ -13,7 +13,7 @@ from credence.rendering import print_json, print_table
 def audit(
     owner: Annotated[str | None, typer.Option(help="Only actions by keys of this owner.")] = None,
     object: Annotated[str | None, typer.Option(help="Only actions on this object.")] = None,
-    limit: Limit = 50,
+    limit: Limit = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
@@ -22,7 +22,7 @@ def audit(
     Example: `credence audit --object concrete/champion`
     """
     with connect(url) as client:
-        lines = list(islice(client.audit(owner, object), limit))
+        lines = shown(client.audit(owner, object), limit, as_json=as_json)
     if as_json:
         print_json(lines)
         return

@@ -1,7 +1,6 @@
 """`credence datasets`: upload, list, show, fix and delete data sets."""
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,12 +8,14 @@ import typer
 
 from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
+from credence.commands.lists import shown
 from credence.commands.options import (
     AsJson,
     Comment,
     Decimal,
     Delimiter,
     Encoding,
+    FirstRows,
     Header,
     Index,
     Like,
@@ -39,13 +40,13 @@ DatasetId = Annotated[str, typer.Argument(help="Id of the data set.", autocomple
 
 
 @app.command("list")
-def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def list_datasets(limit: Limit = None, as_json: AsJson = False, url: Url = None) -> None:
     """List the data sets.
 
     Example: `credence datasets list`
     """
     with connect(url) as client:
-        datasets = list(islice(client.datasets(), limit))
+        datasets = shown(client.datasets(), limit, as_json=as_json)
     if not datasets:
         note("no data sets yet: `credence datasets upload FILE` uploads one")
     print_json(datasets) if as_json else print_datasets(datasets)
@@ -319,7 +320,9 @@ def _fix_of(findings: Sequence[Finding], number: int) -> Json:
 
 
 @app.command()
-def rows(dataset: DatasetId, limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def rows(
+    dataset: DatasetId, limit: FirstRows = 20, as_json: AsJson = False, url: Url = None
+) -> None:
     """Show the first rows.
 
     Example: `credence datasets rows ds_01 --limit 5`

@@ -1,6 +1,5 @@
 """`credence jobs`: list, show, follow, cancel and resume jobs."""
 
-from itertools import islice
 from typing import Annotated
 
 import typer
@@ -9,6 +8,7 @@ from credence.commands.completion import job_ids
 from credence.commands.connection import connect
 from credence.commands.following import check_succeeded
 from credence.commands.following import watch as watch_progress
+from credence.commands.lists import shown
 from credence.commands.options import AsJson, Limit, Url
 from credence.commands.sharing import add_share
 from credence.rendering import note, print_comparison, print_job, print_jobs, print_json
@@ -25,7 +25,7 @@ JobId = Annotated[
 def list_jobs(
     status: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
     model: Annotated[str | None, typer.Option(help="Only jobs of this model.")] = None,
-    limit: Limit = 20,
+    limit: Limit = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
@@ -34,7 +34,7 @@ def list_jobs(
     Example: `credence jobs list --status running`
     """
     with connect(url) as client:
-        jobs = list(islice(client.jobs(status, model), limit))
+        jobs = shown(client.jobs(status, model), limit, as_json=as_json)
     if not jobs:
         none = "no such jobs" if status or model else "no jobs yet"
         note(f"{none}: `credence train FILE --target COLUMN` makes one")

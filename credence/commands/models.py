@@ -3,13 +3,13 @@
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from credence.commands.connection import connect
+from credence.commands.lists import shown
 from credence.commands.options import AsJson, Limit, ModelArgument, Url, Yes
 from credence.commands.sharing import add_share
 from credence.rendering import note, print_card, print_json, print_models, print_version
@@ -24,13 +24,13 @@ SUFFIXES = {"archive": ".tar", "onnx": ".onnx", "torch": ".pt2"}
 
 
 @app.command("list")
-def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def list_models(limit: Limit = None, as_json: AsJson = False, url: Url = None) -> None:
     """List the models.
 
     Example: `credence models list`
     """
     with connect(url) as client:
-        models = list(islice(client.models(), limit))
+        models = shown(client.models(), limit, as_json=as_json)
     if not models:
         note("no models yet: `credence train FILE --target COLUMN` makes one")
     print_json(models) if as_json else print_models(models)

@@ -91,7 +91,11 @@ Settings = Annotated[
 Follow = Annotated[
     bool, typer.Option("--follow/--no-follow", help="Wait for the end, or print the job's id.")
 ]
-Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Show at most this many.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(min=1, max=10_000, help="At most this many; default: 20, all with --json."),
+]
+FirstRows = Annotated[int, typer.Option(min=1, max=10_000, help="Show at most this many.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's response as JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

@@ -1,7 +1,6 @@
 """`credence schedules`: list, show, add, run and remove trainings that are repeated."""
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
 from credence.commands.following import check_succeeded, watch
+from credence.commands.lists import shown
 from credence.commands.options import AsJson, Limit, Url, Yes
 from credence.rendering import note, print_json, print_table
 from credence.types import Json, Schedule, ScheduleRun
@@ -23,13 +23,13 @@ WAITS = "a refresh"
 
 
 @app.command("list")
-def list_schedules(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def list_schedules(limit: Limit = None, as_json: AsJson = False, url: Url = None) -> None:
     """List the schedules, and what the gate of the newest run decided.
 
     Example: `credence schedules list`
     """
     with connect(url) as client:
-        found = list(islice(client.schedules(), limit))
+        found = shown(client.schedules(), limit, as_json=as_json)
     if as_json:
         print_json(found)
         return
@@ -40,14 +40,14 @@ def list_schedules(limit: Limit = 20, as_json: AsJson = False, url: Url = None) 
 
 
 @app.command()
-def show(name: Name, limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def show(name: Name, limit: Limit = None, as_json: AsJson = False, url: Url = None) -> None:
     """Show the runs of a schedule, newest first, and why the alias was moved or not.
 
     Example: `credence schedules show nightly`
     """
     with connect(url) as client:
         schedule = client.schedule(name)
-        runs = list(islice(client.schedule_runs(name), limit))
+        runs = shown(client.schedule_runs(name), limit, as_json=as_json)
     if as_json:
         print_json({**schedule, "runs": runs})
         return

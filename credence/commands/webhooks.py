@@ -1,11 +1,11 @@
 """`credence webhooks`: receivers that are told of events."""
 
-from itertools import islice
 from typing import Annotated, cast
 
 import typer
 
 from credence.commands.connection import connect
+from credence.commands.lists import shown
 from credence.commands.options import AsJson, Limit, Url, Yes
 from credence.rendering import note, print_fields, print_json, print_table
 from credence.types import Delivery, WebhookEvent
@@ -16,13 +16,13 @@ Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="Id of the webhook.")
 
 
 @app.command("list")
-def list_webhooks(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def list_webhooks(limit: Limit = None, as_json: AsJson = False, url: Url = None) -> None:
     """List the webhooks, and why one is disabled.
 
     Example: `credence webhooks list`
     """
     with connect(url) as client:
-        found = list(islice(client.webhooks(), limit))
+        found = shown(client.webhooks(), limit, as_json=as_json)
     if as_json:
         print_json(found)
         return
@@ -81,13 +81,13 @@ def enable(webhook: Id, as_json: AsJson = False, url: Url = None) -> None:
 
 
 @app.command()
-def deliveries(webhook: Id, limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
+def deliveries(webhook: Id, limit: Limit = None, as_json: AsJson = False, url: Url = None) -> None:
     """Show what a webhook was told in the last 30 days, and how it went.
 
     Example: `credence webhooks deliveries hook_01`
     """
     with connect(url) as client:
-        found = list(islice(client.deliveries(webhook), limit))
+        found = shown(client.deliveries(webhook), limit, as_json=as_json)
     if as_json:
         print_json(found)
         return

@@ -61,7 +61,9 @@ class CheckedColumn:
         if one.min is None or one.max is None or one.mean is None or one.min == one.max:
             return False
         spread = (one.mean - one.min) * (one.max - one.mean)
-        return one.type in ("number", "boolean") and bool(np.isclose((one.std or 0) ** 2, spread))
+        return one.type in ("number", "boolean") and bool(
+            np.isclose((one.std or 0) ** 2, spread, atol=0.0)
+        )
 
     @cached_property
     def head(self) -> np.ndarray:

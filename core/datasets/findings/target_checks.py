@@ -215,4 +215,5 @@ def _are_classes(profile: ColumnProfile) -> bool:
     if any(one is None for one in ends) or profile.min == profile.max:
         return False
     low, high, mean, std = (float(one or 0.0) for one in ends)
-    return bool(np.isclose(std**2, (mean - low) * (high - mean)))  # all rows at one of the ends
+    spread = (mean - low) * (high - mean)
+    return bool(np.isclose(std**2, spread, atol=0.0))  # all rows at one of the ends
