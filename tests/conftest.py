@@ -1,7 +1,7 @@
-"""Marks of whole folders, one profile of Hypothesis, and what a run builds once.
+"""Marks of whole folders, and one profile of Hypothesis.
 
-The gate (`make test`) leaves out every mark but `slow`'s opposite: see the table of targets in
-docs/contributing.md. A file whose cases need the same has `pytestmark`; these folders need none.
+The gate, `make test`, runs the cases without a mark; docs/contributing.md has the other targets. A
+file whose cases need the same says so in `pytestmark`; the files of these folders need not.
 """
 
 from pathlib import Path

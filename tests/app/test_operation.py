@@ -1,7 +1,9 @@
 """Health, metrics, documentation, and who may reach the service."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -106,6 +108,43 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
     assert problem == {
         "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
     }
+
+
+def _unbounded(node: Any, schemas: dict[str, Any], seen: set[str], name: str) -> Iterator[str]:
+    """Names of the numbers of a schema that lack an end of their range."""
+    if isinstance(node, list):
+        for one in node:
+            yield from _unbounded(one, schemas, seen, name)
+    if not isinstance(node, dict):
+        return
+    reference = str(node.get("$ref", "")).rpartition("/")[2]
+    if reference and reference not in seen:
+        seen.add(reference)
+        yield from _unbounded(schemas[reference], schemas, seen, name)
+    ends = [{"minimum", "exclusiveMinimum"}, {"maximum", "exclusiveMaximum"}]
+    if node.get("type") in ("number", "integer") and not all(end & node.keys() for end in ends):
+        yield name
+    for key, inner in node.items():
+        if key == "properties":
+            for field, one in inner.items():
+                yield from _unbounded(one, schemas, seen, field)
+        elif "example" not in key:
+            yield from _unbounded(inner, schemas, seen, name)
+
+
+def test_every_number_that_is_taken_has_its_range(http: httpx.Client) -> None:
+    """But for those in the target's or the costs' unit, and what a setting bounds."""
+    document = http.get("/openapi.json").json()
+    free = {"abstain_above", "exceeds", "target_mc_error", "truth", "weights"}
+    free |= {"matrix", "over", "under", "abstain"} | {"samples", "parameters"}
+    seen: set[str] = set()
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for one in [operation.get("requestBody", {}), *operation.get("parameters", [])]:
+                name = one.get("name", "")
+                found = set(_unbounded(one, document["components"]["schemas"], seen, name))
+                assert found <= free
+    assert {"TrainRequest", "PredictRequest", "BatchRequest"} <= seen
 
 
 def test_only_this_machine_may_be_served_without_a_key(tmp_path: Path) -> None:

@@ -138,6 +138,15 @@ def test_one_sample_has_no_epistemic_variance_and_no_error_estimate(http: httpx.
     assert answer["mc_error"] is None
 
 
+def test_sampling_ends_when_the_target_error_is_met(http: httpx.Client) -> None:
+    asked = {"sampler": "monte_carlo", "samples": 10_000}
+    known = ask(http, **asked | {"samples": 300})
+    answer = ask(http, **asked, target_mc_error=max(known["mc_error"]))
+    assert max(answer["mc_error"]) <= max(known["mc_error"])
+    assert 1 < answer["samples"] < 10_000
+    assert ask(http, **asked | {"samples": 50}, target_mc_error=1e-9)["samples"] == 50
+
+
 @pytest.mark.parametrize(("version", "number"), [(1, 1), ("1", 1), ("champion", 1), (None, 2)])
 def test_a_version_is_a_number_an_alias_or_the_newest(
     http: httpx.Client, version: int | str | None, number: int
