@@ -31,9 +31,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _logging() -> None:
-    """As in production, where an exception is a line of JSON."""
+    """As in production, where an exception is a line of JSON; commands may have changed it."""
     configure_logging("json", "info")
 
 

@@ -13,11 +13,11 @@ from core.telemetry.logging import bind_contextvars, clear_contextvars, configur
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
     root = logging.getLogger()
-    handlers, level = root.handlers, root.level
+    handlers, level, before = root.handlers, root.level, structlog.get_config()
     yield
     root.handlers, root.level = handlers, level
     clear_contextvars()
-    structlog.reset_defaults()
+    structlog.configure(**before)
 
 
 def test_json_lines_carry_the_context(capsys: pytest.CaptureFixture[str]) -> None:
