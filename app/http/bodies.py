@@ -245,7 +245,8 @@ def _wrong_json(content_type: str) -> str:
     subtype = content.get_content_subtype()
     is_json = subtype == "json" or subtype.endswith("+json")
     if content.get_content_maintype() != "application" or not is_json:
-        return "send JSON with Content-Type: application/json"
+        given = content.get_content_type()
+        return f"the body is sent as {given}: send JSON with Content-Type: application/json"
     charset = content.get_content_charset("utf-8").replace("-", "")
     return "" if charset in ("utf8", "usascii") else "JSON must be UTF-8"
 

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 import orjson
 from anyio import to_thread
@@ -38,7 +37,7 @@ from core.context import Context
 from core.datasets.files.options import ReadingOptions
 from core.datasets.formats import MEDIA_TYPES
 from core.exceptions import Invalid
-from core.inputs.records import decode, decode_columns, num_rows
+from core.inputs.records import decode_columns, num_rows, read_rows
 from core.predictions.feedback import Added, Rolling, describe
 from core.validation import validate
 
@@ -186,15 +185,15 @@ async def _request(
     if parameters.prediction is not None:
         stored = context.stored_predictions
         return request_of(await to_thread.run_sync(stored.get, parameters.prediction))
-    inputs: Any = rows.get("inputs")
+    inputs = read_rows(rows.get("inputs"))
     future = rows.get("future")
     return PredictionRequest(
         model=str(parameters.model),
         version=parameters.version,
         options=parameters.options,
-        num_rows=num_rows(inputs),
+        num_rows=num_rows(inputs.values),
         num_bytes=num_bytes,
-        decode=partial(decode, inputs),
+        decode=inputs.decode,
         decode_future=None if future is None else partial(decode_columns, future, where="future"),
     )
 

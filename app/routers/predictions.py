@@ -22,7 +22,8 @@ from app.schemas.predictions import (
 from app.serving import arrow_format, csv_format, file_format, json_format, kept
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.datasets.files.options import ReadingOptions
-from core.datasets.formats import MEDIA_TYPES
+from core.datasets.formats import FORM, MEDIA_TYPES
+from core.exceptions import UnsupportedFormat
 
 router = APIRouter(tags=["predictions"], route_class=DirectRoute)
 
@@ -34,6 +35,12 @@ WRITERS: dict[str, Callable[[PredictionResponse], bytes]] = {
     ARROW: arrow_format.write_response,
     csv_format.MEDIA_TYPE: csv_format.write_response,
 }
+FORMS = (FORM, "multipart/form-data")
+NO_FORM = (
+    """send JSON, as in curl -H 'Content-Type: application/json' -d '{"model": "concrete", """
+    """"inputs": [{"x0": 540.0}]}'; or a file of rows as the whole body, as in """
+    """curl -H 'Content-Type: text/csv' --data-binary @rows.csv 'URL/predict?model=concrete'"""
+)
 EXAMPLE = {
     "model": "concrete",
     "version": "champion",
@@ -107,5 +114,7 @@ async def _receive(
         advice = ", and predict it with POST /predict/batch"
         rows = await read_row_file(request, services, files, read, advice)
         return lambda _: rows, b"", len
+    if type_ in FORMS:
+        raise UnsupportedFormat(f"the body is a form, {type_}: {NO_FORM}")
     refuse_parameters(request)
     return json_format.read_request, await read_body(request), len

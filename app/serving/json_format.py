@@ -10,7 +10,7 @@ from app.http.large_work import INLINE_BYTES
 from app.schemas.predictions import PredictParameters
 from app.serving.json_pieces import in_pieces
 from app.serving.request import PredictionRequest, PredictionResponse
-from core.inputs.records import decode, decode_columns, num_rows
+from core.inputs.records import decode_columns, num_rows, read_rows
 from core.predictions.document import record, to_document
 from core.validation import validate_again
 
@@ -25,14 +25,14 @@ def read_request(body: bytes) -> PredictionRequest:
         NotParseable, Invalid: see `app.http.bodies`.
     """
     document = parse(body)
-    inputs: Any = document.pop("inputs", None)
+    rows = read_rows(document.pop("inputs", None))
     future: Any = document.pop("future", None)
     refuse_non_finite(document)
     return PredictionRequest.of(
         validate_again(PredictParameters, document),
-        num_rows(inputs),
+        num_rows(rows.values),
         len(body),
-        partial(decode, inputs),
+        rows.decode,
         decode_future=None if future is None else partial(decode_columns, future, where="future"),
     )
 

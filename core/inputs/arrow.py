@@ -17,7 +17,7 @@ from models.features.readings import without_sentinels
 
 ROWS = "/inputs"
 WANTED = {
-    "number": "integers, floats or decimals",
+    "number": "integers, floats, decimals or durations",
     "boolean": "booleans",
     "category": "strings, dictionary-encoded or not",
     "datetime": "timestamps, dates or RFC 3339 strings",
@@ -48,7 +48,7 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
     match feature.type:
         case "tensor" if tensors.is_tensor(type_):
             return _tensors(column, feature.shape, place)
-        case "number" if numbers.is_number(type_):
+        case "number" if numbers.is_number(type_) or pa.types.is_duration(type_):
             return without_sentinels(_numbers(column, place), feature.reading)
         case "boolean" if pa.types.is_boolean(type_):
             return to_numpy(column, "boolean")
@@ -72,6 +72,8 @@ def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:
 
 def _numbers(column: Column, place: Place) -> np.ndarray:
     """float64 with NaN for null. A NaN in the request is refused, as in JSON."""
+    if pa.types.is_duration(column.type):
+        column = numbers.seconds(column)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     values = column.to_numpy().astype(np.float64, copy=False)

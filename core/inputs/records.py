@@ -1,8 +1,10 @@
 """`inputs` of a prediction (records, lists or columns) → the columns of the model."""
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from types import NoneType
 from typing import Any
 
@@ -23,6 +25,106 @@ from models.features.readings import numeric_sentinels
 from models.plural import first_of
 
 MAX_NAMES = 20  # in a message
+MAX_SHOWN = 40  # characters of a value in a message
+SPLIT = {"columns", "index", "data"}  # the members of what pandas writes with orient="split"
+FORMS = (
+    'a list of records, as in [{"age": 31}], a list of lists in feature order, as in [[31]], or an '
+    'object of columns, as in {"age": [31]}'
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in a form that `decode` reads.
+
+    Args:
+        values: a list of records or lists, or an object of columns.
+        place: the tokens of a pointer into `values` → those of the request; None if they are equal.
+        unread: names of columns that are no features, and may be there all the same.
+    """
+
+    values: Any
+    place: Callable[[list[str]], list[str]] | None = None
+    unread: frozenset[str] = frozenset()
+
+    def decode(self, features: Sequence[InputColumn], unread: Collection[str] = ()) -> Columns:
+        """As the function `decode`, with pointers into the request."""
+        try:
+            return decode(self.values, features, self.unread.union(unread))
+        except Invalid as error:
+            if self.place is None:
+                raise
+            raise Invalid([(self._pointer(path), text) for path, text in error.errors]) from None
+
+    def _pointer(self, path: str) -> str:
+        where, *tokens = path.split("/")[1:]
+        placed = self.place(tokens) if self.place and tokens else tokens
+        return "/".join(("", where, *placed))
+
+
+def read_rows(inputs: Any) -> Rows:
+    """The rows of `inputs`; shapes that `DataFrame.to_json` of pandas writes are read, too.
+
+    These are "split" and "table", and "columns" and "index" if the frame's index has numbers and
+    its columns have names.
+
+    Raises:
+        Invalid: such a shape is incomplete.
+    """
+    match inputs:
+        case {"columns": [*names], "data": [*rows]} if inputs.keys() <= SPLIT and names:
+            if all(isinstance(n, str) for n in names) and all(isinstance(r, list) for r in rows):
+                return _of_split(names, rows)
+        case {"schema": {"fields": list(), **rest}, "data": [dict(), *_] as records}:
+            index = rest.get("primaryKey")
+            unread = frozenset(index) if isinstance(index, list) else frozenset()
+            return Rows(records, lambda tokens: ["data", *tokens], unread)
+        case dict() if inputs and all(isinstance(one, dict) and one for one in inputs.values()):
+            return _of_objects(inputs)
+    return Rows(inputs)
+
+
+def _of_split(names: list[str], rows: list[list[Any]]) -> Rows:
+    if len(set(names)) < len(names):
+        raise _wrong(("inputs", "columns"), "has a name twice: give each column its own")
+    for i, row in enumerate(rows):
+        if len(row) != len(names):
+            message = f"has {len(row)} values for {len(names)} columns: give one for each"
+            raise _wrong(("inputs", "data", i), message)
+    tokens = {pointer((name,))[1:]: str(j) for j, name in enumerate(names)}
+
+    def place(path: list[str]) -> list[str]:
+        column, *rest = path
+        number = tokens.get(column, column)  # a missing column has none
+        return ["data", rest[0], number, *rest[1:]] if rest else ["columns", number]
+
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return Rows(dict(zip(names, map(list, columns), strict=True)), place)
+
+
+def _of_objects(inputs: dict[str, dict[str, Any]]) -> Rows:
+    """Objects by name: of columns if their keys are numbers, of rows if the names are."""
+    first, keys = next((name, list(one)) for name, one in inputs.items())
+    outer, inner = _are_numbers(inputs), _are_numbers(keys)
+    if outer and not inner:
+        places = list(inputs)
+        return Rows(list(inputs.values()), lambda tokens: [places[int(tokens[0])], *tokens[1:]])
+    if outer or not inner:
+        return Rows(inputs)
+    for name, one in inputs.items():
+        if list(one) != keys:
+            message = f"has other rows than the column {first!r}: give each row in each column"
+            raise _wrong(("inputs", name), message)
+
+    def place(path: list[str]) -> list[str]:
+        column, *rest = path
+        return [column, keys[int(rest[0])], *rest[1:]] if rest else path
+
+    return Rows({name: list(one.values()) for name, one in inputs.items()}, place)
+
+
+def _are_numbers(keys: Iterable[str]) -> bool:
+    return all(key.removeprefix("-").isdecimal() for key in keys)
 
 
 def num_rows(inputs: object, where: str = "inputs") -> int:
@@ -34,9 +136,33 @@ def num_rows(inputs: object, where: str = "inputs") -> int:
             first, values = next(iter(inputs.items()))
             if isinstance(values, list) and values:
                 return len(values)
-            raise _wrong((where, first), "must be a list with at least one value")
-    forms = "a list of records, a list of lists in feature order, or an object of columns"
-    raise _wrong(("inputs",), f"must be {forms}, with at least one row")
+            value = next(iter(values.values()), None) if isinstance(values, dict) else values
+            value = value if isinstance(value, str | int | float) else None
+            message = (
+                f"is {_shown(values)}: must be a list with at least one value, a value for each "
+                f"row, as in {_example({first: [value]})}; or give a list of records, as in "
+                f"{_example([{first: value}])}, which frame.to_json(orient='records') writes"
+            )
+            raise _wrong((where, first), message)
+    raise _wrong((where,), f"is {_shown(inputs)}: must be {FORMS}, with at least one row")
+
+
+def _shown(value: object) -> str:
+    match value:
+        case dict():
+            names = ", ".join(repr(name[:MAX_SHOWN]) for name in islice(value, 3))
+            return f"an object of {names}" if names else "an empty object"
+        case list():
+            return "a list" if value else "an empty list"
+        case str():
+            return f"the text {value[:MAX_SHOWN]!r}"
+    return _example(value)
+
+
+def _example(value: Any) -> str:
+    """The value in JSON, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 2 * MAX_SHOWN else f"{text[: 2 * MAX_SHOWN]}…"
 
 
 def decode(
@@ -143,7 +269,8 @@ def _from_records(
     expected = {feature.name for feature in features}
     for i, record in enumerate(inputs):
         if not isinstance(record, dict):
-            raise _wrong(("inputs", i), "must be an object like the first row")
+            message = f"must be an object like the first row; it is {_shown(record)}"
+            raise _wrong(("inputs", i), message)
         if record.keys() != expected:
             check_names(record, features, ("inputs", i), unread=unread)
     plain = _plain_numbers(
@@ -160,7 +287,9 @@ def _from_records(
 def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
     for i, row in enumerate(inputs):
         if not isinstance(row, list):
-            raise _wrong(("inputs", i), "must be an object, or a list in feature order")
+            example = f"as in {_example({features[0].name: None})} or [null]"
+            message = "must be an object, or a list in feature order"
+            raise _wrong(("inputs", i), f"{message}, {example}; it is {_shown(row)}")
         if len(row) != len(features):
             message = f"has {len(row)} values for {len(features)} features: {listed(features)}"
             raise _wrong(("inputs", i), message)

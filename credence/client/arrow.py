@@ -181,6 +181,8 @@ def _array(name: str, kind: Kind, values: Sequence[Any]) -> Any:
                 zone = next((v.tzinfo for v in values if isinstance(v, datetime)), None)
                 type_ = na.timestamp("us", timezone="UTC" if zone else "")
                 return na.c_array([None if v is None else _microseconds(v) for v in values], type_)
+            case "integer" if max(map(abs, filter(None, values)), default=0) >= 2**63:
+                return na.c_array(values, TYPES["number"])
             case _:
                 return na.c_array(values, TYPES[kind])
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:

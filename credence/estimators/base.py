@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from core.exceptions import Invalid
+from credence.client.frames import unique_names, with_plain_columns
 from credence.estimators import fitting, saving, tables
 from credence.estimators.answers import AnswersMixin
 from credence.estimators.progress import training_progress
@@ -210,7 +211,7 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[dict[str, Any], np.ndarray]:
         """Named columns, and one target per row, or a row of several."""
         options = {"y_numeric": self.task == "regression", "multi_output": self._has_several(y)}
-        X = tables.with_plain_names(X)
+        X = with_plain_columns(X)
         table = tables.to_arrow(X)
         if table is None:
             X, y = validate_data(self, X, y, **_ARRAYS, **options)
@@ -269,7 +270,7 @@ class BayesianEstimator(AnswersMixin, BaseEstimator):
         return self.model_.predict(self._columns(X), wanted)
 
     def _columns(self, X: Any) -> Columns:
-        X = tables.with_plain_names(X)
+        X = with_plain_columns(X)
         table = tables.to_arrow(X)
         if table is None:
             table = _dense(validate_data(self, X, **_ARRAYS, reset=False))
@@ -324,7 +325,7 @@ def _names_of(y: Any) -> list[str]:
     count = num_targets(y)
     names = getattr(y, "column_names", getattr(y, "columns", None))  # Arrow's columns are values
     if names is not None and count > 1:
-        return tables.unique_names(names)
+        return unique_names(names)
     if count > 1:
         return [f"target{i}" for i in range(count)]
     name = getattr(y, "name", None) if names is None else names[0]

@@ -4,47 +4,20 @@ Arrays hold numbers. A frame's columns keep their types: categories stay categor
 look like times. Strings, booleans and times are read as in an uploaded file.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from core.datasets.columns import Column, canonical
+from core.datasets.columns import Column, canonical, numbers
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.columns.strings import is_string
-from core.datasets.files.names import unused
 from core.datasets.profiles import profile
+from credence.client.arrow import to_stream
+from credence.client.frames import read_frame
 from models.features.columns import Columns, InputColumn, level_text
-
-
-def with_plain_names(data: Any) -> Any:
-    """A frame of pandas or Arrow with names that are strings and differ; other data as they are.
-
-    The integer 7 becomes "7", and a second "x" becomes "x_2", as in an uploaded file. Sparse
-    columns of pandas become dense.
-    """
-    if isinstance(data, pa.Table):
-        return data.rename_columns(unique_names(data.column_names))
-    if not (hasattr(data, "set_axis") and hasattr(data, "columns")):
-        return data
-    names = unique_names(data.columns)
-    if names != list(data.columns):
-        data = data.set_axis(names, axis=1)
-    sparse = [n for n, type_ in data.dtypes.items() if type(type_).__name__ == "SparseDtype"]
-    return data.assign(**{n: data[n].sparse.to_dense() for n in sparse}) if sparse else data
-
-
-def unique_names(names: Iterable[Any]) -> list[str]:
-    """The names as strings; one that is there already gets a number."""
-    texts = list(map(str, names))
-    found, taken = dict[str, None](), set(texts)
-    for text in texts:
-        name = unused(text, taken) if text in found else text
-        found[name] = None
-        taken.add(name)
-    return list(found)
 
 
 def to_arrow(frame: Any) -> pa.Table | None:
@@ -52,7 +25,12 @@ def to_arrow(frame: Any) -> pa.Table | None:
     native = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(native, nw.DataFrame):
         return None
-    return native.to_arrow().select(range(native.shape[1]))  # narwhals appends pandas' index
+    try:
+        return native.to_arrow().select(range(native.shape[1]))  # narwhals appends pandas' index
+    except (pa.ArrowException, NotImplementedError):  # objects: the client knows more of them
+        columns = read_frame(frame).columns
+        stream = to_stream({name: columns[name] for name in native.columns})
+        return pa.ipc.open_stream(stream).read_all()
 
 
 def name_columns(table: Any, names: Sequence[str]) -> dict[str, Column]:
@@ -91,7 +69,11 @@ def read_as(columns: Mapping[str, Column], inputs: Sequence[InputColumn]) -> Col
 def _canonical(columns: Mapping[str, Column], is_levels: Callable[[str, Column], bool]) -> pa.Table:
     """As `core.datasets.columns.canonical`, but categories that look like times stay categories."""
     levels = {n: _levels(column) for n, column in columns.items() if is_levels(n, column)}
-    rest = {name: column for name, column in columns.items() if name not in levels}
+    rest = {
+        name: numbers.seconds(column) if pa.types.is_duration(column.type) else column
+        for name, column in columns.items()
+        if name not in levels
+    }
     table = canonical(pa.table(rest)) if rest else pa.table({})
     return pa.table({n: levels[n] if n in levels else table.column(n) for n in columns})
 

@@ -9,7 +9,7 @@ import nanoarrow as na
 import pyarrow as pa
 
 from credence.client.arrow import Table, to_stream
-from credence.client.frames import read_frame, select
+from credence.client.frames import given_name, read_frame, select, with_plain_columns
 from credence.types import Feature
 from models.features.columns import InputColumn
 
@@ -40,8 +40,10 @@ def read_rows(data: Any, inputs: Sequence[InputColumn]) -> tuple[pa.Table, Calla
 def select_inputs(rows: Rows, inputs: Sequence[InputColumn]) -> pa.Table:
     """The columns of the inputs that are there; numbers and booleans of a category as text."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    table = with_plain_columns(table)
     there = set(table.column_names)
-    pairs = ((one.name, _as_input(one, table[one.name])) for one in inputs if one.name in there)
+    given = ((one, given_name(one.name, there)) for one in inputs)
+    pairs = ((one.name, _as_input(one, table[name])) for one, name in given if name in there)
     return pa.table(dict(pairs))
 
 

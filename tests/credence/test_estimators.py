@@ -7,12 +7,14 @@ to rounding, because torch answers until the loops are compiled, which round oth
 import pickle
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse, stats
 from sklearn.base import clone
@@ -305,6 +307,29 @@ def test_columns_may_be_numbered_repeated_or_sparse() -> None:
     columns = pd.DataFrame(X, columns=["a", "b", "c"]).astype({"c": pd.SparseDtype(float)})
     of_frame = BayesianRegressor(**QUICK).fit(columns, X[:, 0])
     assert_same(of_frame.predict(columns), plain.predict(X))
+
+
+@pytest.mark.parametrize("backend", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_time_spans_are_seconds(backend: Any) -> None:
+    hours = np.random.default_rng(0).uniform(1, 9, 80)
+    spans = [timedelta(hours=value) for value in hours]
+    model = BayesianRegressor(**QUICK).fit(backend({"took": spans}), hours)
+    plain = BayesianRegressor(**QUICK).fit(pd.DataFrame({"took": 3600 * hours}), hours)
+    found = model.predict(backend({"took": spans}))
+    np.testing.assert_allclose(
+        found, plain.predict(pd.DataFrame({"took": 3600 * hours})), rtol=1e-3
+    )
+
+
+def test_periods_are_times_and_a_mixed_column_is_named() -> None:
+    months = pd.period_range("2010-01", periods=80, freq="M")
+    table = pd.DataFrame({"month": months, "bin": pd.cut(np.arange(80), [-1, 40, 80])})
+    model = BayesianRegressor(**QUICK).fit(table, np.arange(80.0))
+    kinds = {one.name: one.type for one in model.model_.inputs}
+    assert kinds == {"month": "datetime", "bin": "category"}
+    mixed = pd.DataFrame({"code": [1, "a"] * 40})
+    with pytest.raises(TypeError, match="column 'code'"):
+        BayesianRegressor(**QUICK).fit(mixed, np.arange(80.0))
 
 
 def test_a_row_of_weight_zero_is_no_row_and_weights_of_classes_multiply() -> None:

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from core.datasets.columns.place import Column, Place
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of a second, by the unit of durations
 OUT_OF_RANGE = (
     f"is infinite or outside float32: give numbers between -{FLOAT32_MAX:.3g} and "
     f"{FLOAT32_MAX:.3g}, or leave it empty"
@@ -16,6 +17,12 @@ OUT_OF_RANGE = (
 def is_number(type_: pa.DataType) -> bool:
     """Whether the type is integer, float or decimal, of any width."""
     return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+
+
+def seconds(spans: Column) -> Column:
+    """Time spans as seconds."""
+    ticks = spans.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return pc.divide(ticks, TICKS[spans.type.unit])
 
 
 def checked(column: Column, place: Place) -> Column:

@@ -36,7 +36,10 @@ def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
     first, length = "", -1
     for name, values in columns.items():
         if not isinstance(values, list | tuple):
-            raise Place(name, POINTER).invalid("is not a list: give its values, one per row")
+            raise Place(name, POINTER).invalid(
+                "is not a list: give its values, one per row, as in [1.0, null], which "
+                "frame.to_dict('list') writes"
+            )
         if length < 0:
             first, length = name, len(values)
         if len(values) != length:

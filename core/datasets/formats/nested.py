@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from core.datasets.columns import is_supported, tensors
+from core.datasets.columns import is_supported, numbers, tensors
 from core.datasets.columns.strings import is_string
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.json_columns import left_out
@@ -19,7 +19,6 @@ from core.exceptions import Invalid
 pc: Any = compute  # its stubs lack functions
 Array = Any
 MAX_DEPTH = 32
-SECONDS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # a second in each unit of durations
 
 
 def flattened(table: pa.Table) -> tuple[pa.Table, tuple[Finding, ...]]:
@@ -76,9 +75,7 @@ def _plain(column: Array) -> Array:
         decoded: list[Array] = [pc.run_end_decode(chunk) for chunk in column.chunks]
         return _plain(pa.chunked_array(decoded) if decoded else pa.nulls(0))
     if pa.types.is_duration(type_):
-        return pc.divide(
-            column.cast(pa.int64()).cast(pa.float64(), safe=False), SECONDS[type_.unit]
-        )
+        return numbers.seconds(column)
     return column
 
 

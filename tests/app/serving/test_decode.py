@@ -1,12 +1,14 @@
 """Reading many rows: in blocks, exactly, and with the right pointer to the one that is wrong."""
 
+import json
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from core.exceptions import Invalid
-from core.inputs.records import decode
+from core.inputs.records import decode, num_rows, read_rows
 from core.inputs.values import BLOCK_VALUES
 from models.features.columns import InputColumn
 
@@ -42,6 +44,78 @@ def test_a_wrong_value_is_found_in_any_block_and_form(type_: str, good: Any, bad
     assert error([{"a": v} for v in values], of) == f"/inputs/{LAST}/a"
     assert error({"a": values}, of) == f"/inputs/a/{LAST}"
     assert len(decode({"a": values[:-1]}, of)["a"]) == LAST
+
+
+FRAME = pd.DataFrame({"deck": ["A", "B"], "age": [None, 3.0]}, index=[7, 8])
+FERRY = features(deck="category", age="number")
+ORIENTS: dict[Any, dict[str, str]] = {
+    "records": {"value": "/1/age", "missing": "/0/age", "unknown": "/0/old"},
+    "index": {"value": "/8/age", "missing": "/7/age", "unknown": "/7/old"},
+    "columns": {"value": "/age/8", "missing": "/age", "unknown": "/old"},
+    "split": {"value": "/data/1/1", "missing": "/columns/age", "unknown": "/columns/1"},
+    "table": {"value": "/data/1/age", "missing": "/data/0/age", "unknown": "/data/0/old"},
+    "values": {"value": "/1/1"},
+}
+
+
+@pytest.mark.parametrize("orient", ORIENTS)
+def test_what_pandas_writes_is_read_and_errors_point_into_it(orient: Any) -> None:
+    text = FRAME.to_json(orient=orient)
+    rows = read_rows(json.loads(text))
+    assert num_rows(rows.values) == 2
+    read = rows.decode(FERRY)
+    assert read["deck"].tolist() == ["A", "B"]
+    np.testing.assert_array_equal(read["age"], [np.nan, 3.0])
+    wrong = {"value": text.replace("3.0", '"x"')}
+    if orient != "values":
+        wrong["missing"] = wrong["unknown"] = FRAME.rename(columns={"age": "old"}).to_json(
+            orient=orient
+        )
+    for kind, sent in wrong.items():
+        with pytest.raises(Invalid) as caught:
+            read_rows(json.loads(sent)).decode(FERRY)
+        assert f"/inputs{ORIENTS[orient][kind]}" in dict(caught.value.errors)
+
+
+def test_the_named_index_of_a_table_may_be_there() -> None:
+    named = FRAME.rename_axis("key").to_json(orient="table")
+    assert read_rows(json.loads(named)).decode(FERRY)["deck"].tolist() == ["A", "B"]
+
+
+def test_columns_that_are_named_like_a_shape_are_columns() -> None:
+    rows = read_rows({"columns": ["A", "B"], "data": [1.0, 2.0]})
+    assert rows.decode(features(columns="category", data="number"))["data"].tolist() == [1.0, 2.0]
+
+
+def _read(inputs: Any) -> None:
+    rows = read_rows(inputs)
+    num_rows(rows.values)
+    rows.decode(FERRY)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "path", "says"),
+    [
+        ({"deck": "A", "age": 3}, "/inputs/deck", ["the text 'A'", '{"deck": ["A"]}']),
+        ({"age": []}, "/inputs/age", ["an empty list", '[{"age": null}]']),
+        ({"deck": {"r": "A"}}, "/inputs/deck", ["an object of 'r'", "orient='records'"]),
+        ({"age": {"0": 1}, "deck": {"1": "A"}}, "/inputs/deck", ["other rows", "'age'"]),
+        ({"columns": ["age"], "data": [[1, 2]]}, "/inputs/data/0", ["2 values for 1"]),
+        ({"columns": ["age", "age"], "data": [[1, 2]]}, "/inputs/columns", ["twice"]),
+        ({}, "/inputs", ["an empty object", '[{"age": 31}]', "[[31]]", '{"age": [31]}']),
+        (None, "/inputs", ["null", '[{"age": 31}]']),
+        (["A"], "/inputs/0", ["the text 'A'", '{"deck": null}']),
+    ],
+)
+def test_another_shape_is_shown_beside_the_one_that_is_wanted(
+    inputs: Any, path: str, says: list[str]
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        _read(inputs)
+    [(found, message)] = caught.value.errors
+    assert found == path
+    for part in says:
+        assert part in message
 
 
 def test_numbers_keep_their_values_and_places() -> None:

@@ -113,9 +113,12 @@ def test_sets_of_classes_are_of_the_kinds_that_are_asked_for(http: httpx.Client)
 def test_records_lists_and_columns_say_the_same(http: httpx.Client) -> None:
     lists = [[row[name] for name in FEATURES] for row in ROWS]
     columns = {name: [row[name] for row in ROWS] for name in reversed(FEATURES)}
-    answers = [ask(http, inputs=inputs)["mean"] for inputs in (ROWS, lists, columns)]
-    assert answers[1] == close(answers[0])
-    assert answers[2] == close(answers[0])
+    split = {"columns": FEATURES, "index": [4, 5, 6], "data": lists}
+    keyed = {name: dict(zip("012", values, strict=True)) for name, values in columns.items()}
+    forms: tuple[Any, ...] = (ROWS, lists, columns, split, keyed)
+    first, *others = [ask(http, inputs=inputs)["mean"] for inputs in forms]
+    for other in others:
+        assert other == close(first)
 
 
 def test_times_with_an_offset_are_the_same_instant(http: httpx.Client) -> None:

@@ -57,7 +57,7 @@ def test_every_encoding_of_unicode_is_read(read: Read, encoding: str) -> None:
     assert read(text.encode(encoding)).table.to_pylist() == [{"a": "é中"}]
 
 
-@pytest.mark.parametrize("orient", ["index", "split", "table"])
+@pytest.mark.parametrize("orient", ["columns", "index", "split", "table", "records"])
 def test_what_pandas_writes_comes_back(read: Read, orient: Any) -> None:
     table = read(pd.DataFrame({"a": [1.5, None], "b": ["x", None]}).to_json(orient=orient)).table
     assert table.select(["a", "b"]).to_pydict() == {"a": [1.5, None], "b": ["x", None]}

@@ -1,5 +1,8 @@
 """Columns in every form, and back in the same form."""
 
+import io
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,11 @@ import pytest
 
 from credence.client.arrow import Table, from_stream, to_stream
 from credence.client.frames import read_frame, select
+from credence.scoring.tables import select_inputs
+from models.features.columns import InputColumn
 
 COLUMNS = {"x": [1.5, None, 3.0], "kind": ["a", "b", None]}
+TOKYO = datetime(2023, 12, 31, 15, tzinfo=UTC)  # midnight there, as it is sent
 PANDAS = pd.DataFrame(COLUMNS, index=[7, 3, 5])
 
 
@@ -74,6 +80,155 @@ def test_features_are_picked_and_codes_are_text() -> None:
     assert {name: c.values for name, c in picked.items()} == {"x": [2.0], "code": ["7"]}
     with pytest.raises(ValueError, match="no column 'z'"):
         select(columns, [{"name": "z", "type": "number"}])
+
+
+NAMED = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ([0, 1], ["0", "1"]),
+        (NAMED, ["('a', 'x')", "('a', 'y')"]),
+        ([None, pd.Timestamp("2024-01-01")], ["None", "2024-01-01 00:00:00"]),
+        (["x", "x"], ["x", "x_2"]),
+        (["1", 1], ["1", "1_2"]),
+    ],
+    ids=["numbers", "levels", "times", "repeated", "equal-as-text"],
+)
+def test_names_are_texts_that_differ(given: Any, names: list[str]) -> None:
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
+    frame.columns = given if isinstance(given, pd.Index) else pd.Index(given, dtype=object)
+    wanted = dict(zip(names, [[1.0, 3.0], [2.0, 4.0]], strict=True))
+    assert columns_of(frame) == wanted
+    features: Any = [{"name": name, "type": "number"} for name in names]
+    assert list(select(read_frame(frame).columns, features)) == names
+
+
+def test_records_and_dicts_may_have_numbers_as_names() -> None:
+    assert columns_of({0: [1.0]}) == columns_of([{0: 1.0}]) == {"0": [1.0]}
+    assert columns_of(pa.table([[1.0], [2.0]], names=["x", "x"])) == {"x": [1.0], "x_2": [2.0]}
+    structured = np.array([(1, 2.0)], dtype=[("a", int), ("b", float)])
+    assert columns_of(structured) == {"a": [1], "b": [2.0]}
+
+
+def test_repeated_names_are_found_as_pandas_and_as_files_write_them() -> None:
+    read_by_pandas = pd.read_csv(io.StringIO("x,x,x,y\n1,2,3,4\n"))
+    names = {"x": [1], "x_2": [2], "x_3": [3]}
+    features: Any = [{"name": name, "type": "number"} for name in names]
+    picked = select(read_frame(read_by_pandas).columns, features)
+    assert {name: column.values for name, column in picked.items()} == names
+    backwards: Any = [{"name": "x.1", "type": "number"}]
+    assert select(read_frame(names).columns, backwards)["x.1"].values == [2]
+    with pytest.raises(ValueError, match=r"'z_2'"):
+        select(read_frame({"z.1": [1]}).columns, [{"name": "z_2", "type": "number"}])
+
+
+def test_codes_that_lack_some_are_categories() -> None:
+    frame = pd.DataFrame({"code": [1, None, 2]})  # which pandas holds as floats
+    picked = select(read_frame(frame).columns, [{"name": "code", "type": "category"}])
+    assert picked["code"].values == ["1", None, "2"]
+
+
+def test_a_loaded_model_finds_repeated_names() -> None:
+    table = pa.table([[1.0], [2.0]], names=["x", "x"])
+    inputs = [InputColumn(name=name, type="number") for name in ("x", "x_2")]
+    assert select_inputs(table, inputs).to_pydict() == {"x": [1.0], "x_2": [2.0]}
+    as_pandas = table.rename_columns(["x", "x.1"])
+    assert select_inputs(as_pandas, inputs).to_pydict() == {"x": [1.0], "x_2": [2.0]}
+
+
+HOURS = pd.to_timedelta(["1h", None])
+MONTHS = pd.PeriodIndex(["2024-01", None], freq="M")
+FIRST = datetime(2024, 1, 1)  # noqa: DTZ001 - what a time without a zone comes back as
+
+
+@pytest.mark.parametrize(
+    ("values", "sent"),
+    [
+        (HOURS, [3600.0, None]),
+        (pl.Series([timedelta(hours=1), None]), [3600.0, None]),
+        (pa.array([timedelta(hours=1), None]), [3600.0, None]),
+        (np.array([3600, "NaT"], "timedelta64[s]"), [3600.0, None]),
+        ([np.timedelta64(3600 * 10**9, "ns"), None], [3600.0, None]),
+        (MONTHS, [FIRST, None]),
+        (pd.Series(list(MONTHS), dtype=object), [FIRST, None]),
+        ([pd.Timestamp("2024-01-01"), pd.NaT], [FIRST, None]),
+        ([np.datetime64("2024-01-01", "ns"), None], [FIRST, None]),
+        (pd.array([1, None], dtype="Int64"), [1, None]),
+        ([1, pd.NA], [1, None]),
+        (pd.array([True, None], dtype="boolean"), [True, None]),
+        (pd.array(["a", None], dtype="string"), ["a", None]),
+        (pd.arrays.SparseArray([0.0, np.nan]), [0.0, None]),
+        (pd.Categorical([1, None]), ["1", None]),
+        (pd.cut([0.5, np.nan], [0, 1]), ["(0, 1]", None]),
+        ([Decimal("1.5"), None], [1.5, None]),
+        ([2**64, None], [2.0**64, None]),
+        ([time(8, 30), None], ["08:30:00", None]),
+        (pd.to_datetime(["2024-01-01", None]).tz_localize("Asia/Tokyo"), [TOKYO, None]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_of_every_kind_are_sent(values: Any, sent: list[Any]) -> None:
+    match values:
+        case list() | np.ndarray():
+            data: Any = {"c": values}
+        case pl.Series():
+            data = pl.DataFrame({"c": values})
+        case pa.Array():
+            data = pa.table({"c": values})
+        case _:
+            data = pd.DataFrame({"c": values})
+    assert columns_of(data) == {"c": sent}
+
+
+def test_a_named_index_is_a_column_and_comes_back_as_the_index() -> None:
+    days = pd.DatetimeIndex(["2024-01-01", "2024-01-02"], name="day")
+    frame = read_frame(pd.DataFrame({"sold": [3, 4]}, index=days))
+    assert {name: column.kind for name, column in frame.columns.items()} == {
+        "sold": "integer",
+        "day": "time",
+    }
+    assert frame.restore(table_of({"mean": [1.0, 2.0]})).index.equals(days)
+    levels = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["k", None])
+    assert columns_of(pd.DataFrame({"x": [1, 2]}, index=levels)) == {"x": [1, 2], "k": ["a", "b"]}
+    shadowed = pd.DataFrame({"x": [1, 2]}, index=pd.Index([8, 9], name="x"))
+    assert columns_of(shadowed) == {"x": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([1, "a"], r"int \(1\), str \('a'\).*frame\['c'\].astype\('string'\)"),
+        ([b"a"], r"bytes \(b'a'\).*frame\['c'\].str.decode"),
+        ([{"a": 1}], "a column for each key"),
+        ([[1, 2], [3]], "lists of numbers of one length"),
+        ([["a"], ["b"]], "lists of numbers of one length"),
+        ([1 + 2j], "two columns"),
+        (pd.interval_range(0, 2), "left"),
+        ([pa.scalar(1)], "Int64Scalar"),
+    ],
+)
+def test_a_column_that_cannot_be_sent_is_named(values: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=f"column 'c' .*{says}"):
+        read_frame(pd.DataFrame({"c": values}))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"c": 1.5}, r"column 'c' is 1.5: give a list"),
+        ({"c": "text"}, r"column 'c' is 'text': give a list"),
+        ({"c": {"0": 1}}, r"column 'c' is \{'0': 1\}: give a list"),
+        (pd.Series([1.0], name="c"), r"to_frame\(\)"),
+        (pl.Series([1.0]), r"to_frame\(\)"),
+        (pl.LazyFrame({"c": [1.0]}), r"collect\(\)"),
+        (pa.Table.from_pandas(pd.DataFrame({"c": MONTHS})), "column 'c'.*frame of pandas itself"),
+    ],
+)
+def test_data_without_a_list_for_each_column_are_refused(data: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        read_frame(data)
 
 
 @pytest.mark.parametrize(
