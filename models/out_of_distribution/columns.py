@@ -106,12 +106,15 @@ class SeenColumn:
 
     @property
     def width(self) -> float:
-        """The unit of distances: the range; of a constant its size, or 1; of one date a day."""
+        """The unit of distances: the range; of a constant its size; of one date a day.
+
+        0 of a constant 0 and if all values are missing: any other value is at a distance of 1.
+        """
         if self.lowest is None or self.highest is None:
-            return 1.0
+            return 0.0
         spread = self.highest - self.lowest
         constant = _DAY if self.kind == "datetime" else abs(self.lowest)
-        return spread or constant or 1.0
+        return spread or constant
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,8 @@ class SeenColumns:
         start = self._numbers.index(some[0])
         low, high, width, complete = self._known[:, start : start + len(some)]
         with np.errstate(over="ignore"):  # of numbers near the largest there are
-            far = np.maximum(low - matrix, matrix - high) / width
+            beyond = np.maximum(low - matrix, matrix - high)
+        far = _in_ranges(beyond, width)
         scores = np.where(absent, complete, np.where(far > _LEAST, far, 0.0))
         for place, i in enumerate(some):
             for gap in self.columns[i].gaps:
@@ -203,8 +207,14 @@ def _of_tensors(column: SeenColumn, values: np.ndarray) -> Float[np.ndarray, "ro
         return np.zeros(len(values))
     flat = values.reshape(len(values), -1)
     below = column.lowest - flat.min(1).astype(np.float64)
-    far = np.maximum(below, flat.max(1).astype(np.float64) - column.highest) / column.width
+    above = flat.max(1).astype(np.float64) - column.highest
+    far = _in_ranges(np.maximum(below, above), column.width)
     return np.where(far > _LEAST, far, 0.0)
+
+
+def _in_ranges(beyond: np.ndarray, width: np.ndarray | float) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.where(width > 0, beyond / width, beyond > 0)
 
 
 def _text(value: float) -> str:
