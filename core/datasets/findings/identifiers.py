@@ -194,7 +194,7 @@ def _is_whole(values: np.ndarray) -> bool:
 
 
 def _is_long(one: CheckedColumn) -> bool:
-    """Whether the numbers have many digits that differ: measured ones in a small unit end in zeros."""
+    """Whether the numbers have many digits; measured ones in a small unit end in zeros."""
     low, high = one.profile.min or 0.0, one.profile.max or 0.0
     if low < _LONG or len(str(int(low))) != len(str(int(high))):
         return False
