@@ -634,7 +634,8 @@ class PredictSettings(ReadingOptions, total=False):
 
 
 class Seen(TypedDict):
-    """What training saw in a column: the range of numbers and dates, or up to ten levels."""
+    """What training saw in a column: the range of numbers and dates, or up to ten levels; of a
+    number in a gap the values on both sides of it."""
 
     lowest: NotRequired[float | str | None]
     highest: NotRequired[float | str | None]
@@ -646,7 +647,7 @@ class Reason(TypedDict):
     """Why a row is unlike those of training; without a column it is the row as a whole."""
 
     column: str | None
-    code: Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+    code: Literal["out_of_range", "gap", "unseen_level", "missing_unseen", "unusual_combination"]
     value: float | str | bool | None
     seen: Seen | None
     text: str

@@ -173,7 +173,8 @@ class SetsResponse(Response):
 
 
 class SeenResponse(Response):
-    """What training saw in a column: the range of a number or date, or the categories."""
+    """What training saw in a column: the range of a number or date, or the categories; of a number
+    in a gap the values on both sides of it."""
 
     lowest: float | str | None = Field(None, description="without stray values")
     highest: float | str | None = None

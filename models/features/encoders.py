@@ -43,7 +43,7 @@ class TensorEncoder:
         return cls(
             tuple(values.shape[1:]),
             mean,
-            std if std > 1e-12 * max(1.0, abs(mean)) else 0.0,
+            std if std > 1e-12 * abs(mean) else 0.0,
         )
 
     @property

@@ -58,7 +58,7 @@ class NumberTarget:
             InvalidData: if the target does not vary.
         """
         mean, std = moments.mean(values, weights), moments.deviation(values, weights)
-        if std <= 1e-12 * max(1.0, abs(mean)):
+        if std <= 1e-12 * abs(mean):  # rounding, as of a constant
             raise InvalidData(f"the target is {mean:g} in every training row", "/target")
         return cls(mean, std)
 

@@ -4,6 +4,8 @@ The score of a value is 0 inside. It is
 
 * for a number or a date x beyond the range [l, h]: max(l − x, x − h) ÷ (h − l), its distance in
   ranges. An element of a tensor counts likewise, and the farthest one is the row's.
+* for a number in a gap of the training values (`models.out_of_distribution.gaps`): its distance
+  from the nearer end ÷ half the gap's width, beyond a margin.
 * for a level that no training row had: 1 − c ÷ 2r, with the share c of training rows that have a
   level to themselves, which estimates the probability of a new level (Good 1953), and the
   false-alarm rate r; 0 where c > r, as for identifiers.
@@ -25,6 +27,7 @@ from models.config.ranges import Count, Flag, Number, Probability, Text
 from models.features import moments
 from models.features.moments import Weights
 from models.features.numbers import microseconds
+from models.out_of_distribution.gaps import MAX_GAPS, Gap, find_gaps
 from models.out_of_distribution.robust_range import robust_range
 
 MAX_LEVELS = 10  # that are listed: enough to see what is meant
@@ -49,6 +52,7 @@ class SeenColumn:
         levels: of categories and booleans: the most frequent ones.
         num_levels: how many levels there were.
         new_level: the score of a level that no training row had.
+        gaps: of numbers, those that are wide for the column; none in versions of earlier releases.
     """
 
     kind: Text
@@ -58,6 +62,7 @@ class SeenColumn:
     levels: Annotated[tuple[Text, ...], Len(0, MAX_LEVELS)] = ()
     num_levels: Count = 0
     new_level: Probability = 0.0
+    gaps: Annotated[tuple[Gap, ...], Len(0, MAX_GAPS)] = ()
 
     @classmethod
     def fit(
@@ -83,7 +88,8 @@ class SeenColumn:
         if kind == "tensor":
             return cls(kind, float(values.min()), float(values.max()))
         lowest, highest = robust_range(as_numbers(kind, values), weights)
-        return cls(kind, lowest, highest, missing=absent)
+        gaps = find_gaps(values, rate) if kind == "number" else ()
+        return cls(kind, lowest, highest, missing=absent, gaps=gaps)
 
     @classmethod
     def _of_levels(
@@ -100,12 +106,15 @@ class SeenColumn:
 
     @property
     def width(self) -> float:
-        """The unit of distances: the range; of a constant its size, or 1; of one date a day."""
+        """The unit of distances: the range; of a constant its size; of one date a day.
+
+        0 of a constant 0 and if all values are missing: any other value is at a distance of 1.
+        """
         if self.lowest is None or self.highest is None:
-            return 1.0
+            return 0.0
         spread = self.highest - self.lowest
         constant = _DAY if self.kind == "datetime" else abs(self.lowest)
-        return spread or constant or 1.0
+        return spread or constant
 
 
 @dataclass(frozen=True)
@@ -161,8 +170,13 @@ class SeenColumns:
         start = self._numbers.index(some[0])
         low, high, width, complete = self._known[:, start : start + len(some)]
         with np.errstate(over="ignore"):  # of numbers near the largest there are
-            far = np.maximum(low - matrix, matrix - high) / width
-        return np.where(absent, complete, np.where(far > _LEAST, far, 0.0))
+            beyond = np.maximum(low - matrix, matrix - high)
+        far = _in_ranges(beyond, width)
+        scores = np.where(absent, complete, np.where(far > _LEAST, far, 0.0))
+        for place, i in enumerate(some):
+            for gap in self.columns[i].gaps:
+                np.maximum(scores[:, place], gap.depth(matrix[:, place]), out=scores[:, place])
+        return scores
 
     @cached_property
     def _known(self) -> Float[np.ndarray, "4 numbers"]:
@@ -193,8 +207,14 @@ def _of_tensors(column: SeenColumn, values: np.ndarray) -> Float[np.ndarray, "ro
         return np.zeros(len(values))
     flat = values.reshape(len(values), -1)
     below = column.lowest - flat.min(1).astype(np.float64)
-    far = np.maximum(below, flat.max(1).astype(np.float64) - column.highest) / column.width
+    above = flat.max(1).astype(np.float64) - column.highest
+    far = _in_ranges(np.maximum(below, above), column.width)
     return np.where(far > _LEAST, far, 0.0)
+
+
+def _in_ranges(beyond: np.ndarray, width: np.ndarray | float) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.where(width > 0, beyond / width, beyond > 0)
 
 
 def _text(value: float) -> str:

@@ -1,6 +1,7 @@
 """Why rows are unlike those of training: the columns, their values and what training saw."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -104,11 +105,15 @@ def reasons_of_column(name: str, seen: SeenColumn, values: np.ndarray) -> list[R
     levels = seen.kind in {"category", "boolean"}
     code: Code = "unseen_level" if levels else "out_of_range"
     what, absent = _what(seen), is_missing(seen.kind, values).tolist()
-    shown = _values(seen, values)
-    return [
+    found = [
         Reason(name, "missing_unseen", None, what) if lacks else Reason(name, code, value, what)
-        for value, lacks in zip(shown, absent, strict=True)
+        for value, lacks in zip(_values(seen, values), absent, strict=True)
     ]
+    for gap in seen.gaps:
+        ends = Range(_number(gap.lowest), _number(gap.highest))
+        for row in np.flatnonzero(gap.depth(values)).tolist():
+            found[row] = replace(found[row], code="gap", seen=ends)
+    return found
 
 
 def _what(seen: SeenColumn) -> Seen | None:

@@ -82,16 +82,20 @@ def scores_of(
 def _fit(
     label: str, origin: Origin, season: int, horizon: int, should_stop: ShouldStop
 ) -> tuple[Float64[np.ndarray, "horizon"], Float64[np.ndarray, "horizon"]]:
-    """Means and variances of the steps ahead, from half the width of the 90 % intervals."""
+    """Means and variances of the steps ahead, from half the width of the 90 % intervals.
+
+    The method reads values of size 1: some of its tolerances are absolute.
+    """
     check_stop(should_stop)
     known = stretch(fill(origin.past.values, season), season)
-    found = _model(label, season, len(known)).forecast(y=known, h=horizon, level=[_LEVEL])
+    unit = float(np.abs(known).max(initial=0.0)) or 1.0
+    found = _model(label, season, len(known)).forecast(y=known / unit, h=horizon, level=[_LEVEL])
     mean, low, high = (
         np.asarray(found[name], float) for name in ("mean", f"lo-{_LEVEL}", f"hi-{_LEVEL}")
     )
     deviation = 0.5 * (high - low) / NormalDist().inv_cdf(0.5 + 0.005 * _LEVEL)
     least = np.finfo(np.float32).eps * (1 + np.abs(mean))
-    return mean, np.square(np.maximum(deviation, least))
+    return unit * mean, np.square(unit * np.maximum(deviation, least))
 
 
 def stretch(values: Float64[np.ndarray, "steps"], season: int) -> Float64[np.ndarray, "recent"]:

@@ -194,8 +194,11 @@ def _is_whole(values: np.ndarray) -> bool:
 
 
 def _is_long(one: CheckedColumn) -> bool:
+    """Whether the numbers have many digits; measured ones in a small unit end in zeros."""
     low, high = one.profile.min or 0.0, one.profile.max or 0.0
     if low < _LONG or len(str(int(low))) != len(str(int(high))):
+        return False
+    if high < 2**63 and low < _LONG * int(np.gcd.reduce(one.values.astype(np.int64))):
         return False
     seconds = [10**power for power in (0, 3, 6, 9)]  # … down to nanoseconds
     return not any(_EPOCHS[0] * s <= low and high <= _EPOCHS[1] * s for s in seconds)

@@ -13,7 +13,7 @@ from models.forecasting.observation import Observation
 from models.forecasting.totals.across import fit_rho
 from models.forecasting.totals.coupling import Draws, PerStep, Spread, couple, fit_theta, shuffled
 
-_LEAST = 1e-12  # deviation of sums that are always the same
+_LEAST = 1e-12  # deviation of sums that are always the same, of their size
 _FIT_PATHS = 400  # that fit: a median of so many is known to 6 % of a deviation
 
 
@@ -37,8 +37,11 @@ class Sums:
     def spread(self) -> Spread:
         """Whole numbers stand for intervals of length 1: their variance has 1/12 more."""
         spread = Spread.of(self.on_scale(self.draws))
-        rounding = 1 / 12 if self.observation.integer else _LEAST**2
-        return replace(spread, deviation=(spread.deviation.square() + rounding).sqrt())
+        if self.observation.integer:
+            return replace(spread, deviation=(spread.deviation.square() + 1 / 12).sqrt())
+        size = self.draws.abs().amax(0)
+        size = torch.where((size > 0) & (not self.observation.is_log), size, 1.0)
+        return replace(spread, deviation=torch.hypot(spread.deviation, _LEAST * size))
 
     def on_scale(self, sums: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
         """The logarithms of sums of positive values."""

@@ -12,7 +12,7 @@ from models.prediction.answers.answer import Answer
 REASONS = "reasons"
 """The name of the answer."""
 
-Code = Literal["out_of_range", "unseen_level", "missing_unseen", "unusual_combination"]
+Code = Literal["out_of_range", "gap", "unseen_level", "missing_unseen", "unusual_combination"]
 Level = str | bool
 Value = float | int | str | bool | None
 _SHOWN_TEXT = 40  # characters of a value in a sentence
@@ -20,7 +20,10 @@ _SHOWN_TEXT = 40  # characters of a value in a sentence
 
 @dataclass(frozen=True)
 class Range:
-    """The lowest and the highest value that training saw, as the caller would write them."""
+    """The lowest and the highest value that training saw, as the caller would write them.
+
+    Of a gap: the values at its lower and at its upper end.
+    """
 
     lowest: float | int | str | None
     highest: float | int | str | None
@@ -77,6 +80,9 @@ class Reason:
         match self.code:
             case "missing_unseen":
                 return f"{self.column} is missing; training always had a value"
+            case "gap" if isinstance(self.seen, Range):
+                ends = f"{shown(self.seen.lowest)} and {shown(self.seen.highest)}"
+                return f"{self.column} is {shown(self.value)}; training saw nothing between {ends}"
             case "unusual_combination" if self.column is None:
                 return "its values are usual one by one, but not together"
             case "unusual_combination":

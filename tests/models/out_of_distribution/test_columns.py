@@ -6,7 +6,7 @@ import pytest
 from models.config import FeatureConfig
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.out_of_distribution.columns import SeenColumn
+from models.out_of_distribution.columns import SeenColumn, SeenColumns
 from models.out_of_distribution.robust_range import robust_range
 
 RATE = 0.01
@@ -58,6 +58,12 @@ def test_distances_are_in_ranges(
     np.testing.assert_allclose(found[:, at], expected, rtol=1e-6)
     assert not np.delete(found, at, axis=1).any()
     np.testing.assert_allclose(encoder.column_score(encoder.encode(rows)), expected, rtol=1e-6)
+
+
+def test_any_other_number_is_unlike_a_constant_0_whatever_its_unit() -> None:
+    seen = SeenColumns((SeenColumn.fit("number", np.zeros(200), RATE),))
+    values = np.array([0.0, 1e-9, -1e9, np.nan])
+    assert seen.per_column([values], {})[:, 0].tolist() == [0, 1, 1, 1]
 
 
 def test_rows_that_were_learned_have_no_score(encoder: FeatureEncoder) -> None:

@@ -1,6 +1,7 @@
 """Every method beside scikit-learn itself, called directly on the same rows."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from models.evaluation.baseline import BaselineKind
 from models.exceptions import Stopped
 from tests.worker.baselines.tables import table
 from worker.baselines import estimators
@@ -89,12 +91,24 @@ def test_the_linear_model_is_scikit_learns() -> None:
 def test_boosted_trees_are_scikit_learns() -> None:
     given, truth = task("y")
     scores, _ = score_numbers("boosted_trees", given, truth)
+    mean, deviation = given.truth.mean(), given.truth.std()
     model = HistGradientBoostingRegressor(
         categorical_features="from_dtype", early_stopping=True, random_state=0
-    ).fit(frame()[LEARNED], given.truth)
-    predicted = model.predict(frame()[HELD_OUT])
+    ).fit(frame()[LEARNED], (given.truth - mean) / deviation)
+    predicted = mean + deviation * model.predict(frame()[HELD_OUT])
     np.testing.assert_allclose(scores["squared_error"], (truth - predicted) ** 2, rtol=1e-9)
     assert scores["coverage_0.9"].mean() == pytest.approx(0.9, abs=0.12)  # 60 rows: 3 errors
+
+
+@pytest.mark.parametrize("kind", get_args(BaselineKind))
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_scores_of_numbers_are_relative_to_the_unit(kind: BaselineKind, unit: float) -> None:
+    given, truth = task("y")
+    scores, _ = score_numbers(kind, given, truth)
+    there = replace(given, truth=unit * given.truth)
+    found, _ = score_numbers(kind, there, unit * truth)
+    np.testing.assert_allclose(found["crps"], unit * scores["crps"], rtol=1e-6)
+    np.testing.assert_allclose(found["squared_error"], unit**2 * scores["squared_error"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["linear", "boosted_trees"])

@@ -88,13 +88,23 @@ def test_scores_are_of_gaussians_with_the_widths_of_the_librarys_intervals(label
     model = getattr(statsforecast, label)(season_length=1)
     expected = []
     for origin in chosen:
-        answer = model.forecast(y=origin.past.values, h=HORIZON, level=[90])
-        mean, low, high = (np.asarray(answer[name]) for name in ("mean", "lo-90", "hi-90"))
+        unit = origin.past.values.max()
+        answer = model.forecast(y=origin.past.values / unit, h=HORIZON, level=[90])
+        mean, low, high = (unit * np.asarray(answer[name]) for name in ("mean", "lo-90", "hi-90"))
         scale = (high - low) / 2 / stats.norm.ppf(0.95)
         z = (origin.targets(HORIZON) - mean) / scale
         inner = z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi)
         expected.append(scale * inner)  # Gneiting and Raftery 2007, eq. 21
     np.testing.assert_allclose(found["crps"], np.concatenate(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("label", [classic.label for classic in CLASSICS])
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_scores_are_relative_to_the_unit(label: str, unit: float) -> None:
+    (one,) = origins(1)
+    there = replace(one, series=replace(one.series, values=unit * one.series.values))
+    scores, found = (scores_of(label, [origin], 1, HORIZON)["crps"] for origin in (one, there))
+    np.testing.assert_allclose(found, unit * scores, rtol=1e-4)
 
 
 def test_a_long_season_is_taken_out_before_the_fit() -> None:

@@ -21,13 +21,15 @@ def test_findings_do_not_depend_on_the_unit(tmp_path: Path, unit: float) -> None
         columns = {
             "size": size.tolist(),
             "scaled": (factor * random.gamma(2.0, size=400)).tolist(),
+            "width": (factor * np.round(50 + random.random(400), 6)).tolist(),
             "copy": (factor * (3 * size + noise)).tolist(),
             "y": (factor * (3 * size + noise)).tolist(),
         }
         dataset, _ = context.datasets.add_columns(f"unit-{factor}", columns)
         load = partial(context.datasets.columns, dataset.id)
         findings = [*dataset.findings, *check_target(dataset, "y", load)]
-        found.append([(one.code, one.column, one.severity, one.rows) for one in findings])
+        said = [(one.code, one.column, one.severity, one.rows) for one in findings]
+        found.append(said + [(one.name, one.type, one.use) for one in dataset.columns])
     context.close()
     assert found[0] == found[1]
     assert ("leak", "copy") in [one[:2] for one in found[0]]
