@@ -167,8 +167,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         services = app.state.services = _services(context, metrics, throughput, engine, large_work)
         with frequent_thread_switches():
             predictor = services.predictor
-            others = predictor.versions.forget, throughput.forget, services.cards.forget
-            async with forgetting_deleted_models(predictor.cache, context.registry.stored, others):
+            holders = (
+                *(predictor.cache, predictor.versions, predictor.adaptation),
+                *(throughput, services.cards),
+            )
+            async with forgetting_deleted_models(holders, context.registry.stored):
                 yield
     finally:
         key_ring.stop()
