@@ -19,6 +19,7 @@ from app.http.direct_path import DirectPath, Service
 from app.http.event_streams import EventStreams
 from app.http.large_work import LargeWork
 from app.http.middleware import OpenBodies, middleware
+from app.http.path_prefix import Proxies
 from app.metrics.metrics import Metrics
 from app.metrics.routes import RouteTemplates
 from app.metrics.scrapes import Scrapes
@@ -95,7 +96,8 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         host: the address on which the service will listen. A loopback address needs no keys.
 
     Raises:
-        InvalidSetting: the device does not exist, or the admin key file holds no key.
+        InvalidSetting: the device does not exist, the admin key file holds no key, or the prefix
+            begins like a path of the service.
     """
     service_device(settings)
     key_ring, open_bodies = KeyRing(settings, host), OpenBodies()
@@ -116,6 +118,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
     app.state.open_bodies = open_bodies
     endpoints = predictions.predict, inference_protocol.infer
     app.direct = DirectPath(settings, key_ring, open_bodies, *endpoints)
+    app.outermost = Proxies(app.answer, settings)
     modules = (
         predictions,
         inference_protocol,
@@ -164,8 +167,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         services = app.state.services = _services(context, metrics, throughput, engine, large_work)
         with frequent_thread_switches():
             predictor = services.predictor
-            others = predictor.versions.forget, throughput.forget, services.cards.forget
-            async with forgetting_deleted_models(predictor.cache, context.registry.stored, others):
+            holders = (
+                *(predictor.cache, predictor.versions, predictor.adaptation),
+                *(throughput, services.cards),
+            )
+            async with forgetting_deleted_models(holders, context.registry.stored):
                 yield
     finally:
         key_ring.stop()

@@ -15,6 +15,7 @@ from pydantic.json_schema import models_json_schema
 from app.access.required_scopes import required
 from app.errors import MEDIA_TYPE
 from app.http.idempotency import HEADER, MAX_LENGTH
+from app.http.path_prefix import prefix
 from app.schemas.access import SharingRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
@@ -160,7 +161,8 @@ def install(app: FastAPI) -> None:
     def openapi() -> Document:
         if app.openapi_schema is None:
             app.openapi_schema = _describe(app)
-        return app.openapi_schema
+        servers = {"servers": [{"url": prefix()}]} if prefix() else {}
+        return app.openapi_schema | servers
 
     app.openapi = openapi  # type: ignore[method-assign]
 

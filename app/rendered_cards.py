@@ -31,6 +31,10 @@ class RenderedCards:
         self._keep(key, card)
         return card
 
+    def artifacts(self) -> Collection[str]:
+        """The artifacts whose cards are known."""
+        return {artifact for artifact, *_ in self._known}
+
     def forget(self, artifacts: Collection[str]) -> None:
         """Drop the cards of these artifacts."""
         for key in [key for key in self._known if key[0] in artifacts]:

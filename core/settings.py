@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.access.claims import check_rules
 from core.access.hosts import check_names
-from core.access.proxies import check_proxies
+from core.access.proxies import check_proxies, check_root_path
 from core.exceptions import InvalidSetting
 from core.process.resources import available_bytes, available_cores
 from core.sources.rules import read_folders, read_rules
@@ -184,8 +184,13 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Annotated[str, AfterValidator(check_proxies)] = Field(
         "127.0.0.1,::1",
-        description="addresses and networks of proxies whose X-Forwarded-For and "
-        "X-Forwarded-Proto are believed, separated by commas",
+        description="addresses and networks of proxies whose X-Forwarded-For, X-Forwarded-Proto "
+        "and X-Forwarded-Prefix are believed, separated by commas",
+    )
+    root_path: Annotated[str, AfterValidator(check_root_path)] = Field(
+        "",
+        description="the path under which a proxy offers the service, such as /credence; none by "
+        "default",
     )
     worker_metrics_host: Annotated[str, Field(min_length=1)] = Field(
         "127.0.0.1", description="address on which the worker's metrics are served"

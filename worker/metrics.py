@@ -75,6 +75,10 @@ class WorkerMetrics:
         families = self.epoch_seconds.collect()
         return {sample.labels["model"] for family in families for sample in family.samples}
 
+    def running(self) -> set[str]:
+        """The models of running jobs. Their gauges appear before their first epoch is counted."""
+        return {sample.labels["model"] for sample in next(iter(self.nelbo.collect())).samples}
+
     def forget(self, model: str) -> None:
         """Remove all metrics of a model that was deleted."""
         self.remove(model)

@@ -61,9 +61,10 @@ class Sweeper:
         if is_heartbeat:
             self._context.workers.beat(self._runner.worker_id, self._device, self._started_at)
         self._take_back_lost_jobs()
+        if is_sweep:
+            self._forget_deleted_models()
         if is_sweep and not self._runner.busy:
             self._resend_wake_ups()
-            self._forget_deleted_models()
 
     def _take_back_lost_jobs(self) -> None:
         """Requeue the jobs whose lease was not renewed for `lease_seconds` of this process's clock.
@@ -87,7 +88,8 @@ class Sweeper:
             self._context.queue.send(job_id)  # an idle worker need not wait for a sweep
 
     def _forget_deleted_models(self) -> None:
-        if names := self._metrics.models():
+        """Remove their metrics. A model that is being trained need not exist yet."""
+        if names := self._metrics.models() - self._metrics.running():
             there = {model for model, _ in self._context.registry.existing(names)}
             for name in names - there:
                 self._metrics.forget(name)

@@ -15,7 +15,7 @@ from time import perf_counter
 import structlog
 from asgi_correlation_id import correlation_id
 from fastapi import FastAPI, Request, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access.key_ring import KeyRing
 from app.dependencies import Services
@@ -52,11 +52,19 @@ def template_of(path: str) -> str:
 
 
 class Service(FastAPI):
-    """The application; predictions go the short way once there is one."""
+    """The application; predictions go the short way once there is one.
+
+    Everything goes through `outermost` first, if there is one, which calls `answer`.
+    """
 
     direct: "DirectPath | None" = None
+    outermost: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.outermost or self.answer)(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whose path begins at `/`."""
         endpoint = None if self.direct is None else self.direct.endpoint_of(scope)
         if self.direct is None or endpoint is None:
             await super().__call__(scope, receive, send)

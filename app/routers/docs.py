@@ -11,6 +11,8 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
+from app.http.path_prefix import prefix
+
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSETS_URL = "/docs/assets"
 HEADERS = {
@@ -25,12 +27,13 @@ router = APIRouter(include_in_schema=False)
 @router.get("/docs")
 async def docs() -> HTMLResponse:
     """Interactive documentation, which no other page may frame."""
+    assets = prefix() + ASSETS_URL
     page = get_swagger_ui_html(
-        openapi_url="/openapi.json",
+        openapi_url=f"{prefix()}/openapi.json",
         title="Credence",
-        swagger_js_url=f"{ASSETS_URL}/swagger-ui-bundle.js",
-        swagger_css_url=f"{ASSETS_URL}/swagger-ui.css",
-        swagger_favicon_url=f"{ASSETS_URL}/favicon.png",
+        swagger_js_url=f"{assets}/swagger-ui-bundle.js",
+        swagger_css_url=f"{assets}/swagger-ui.css",
+        swagger_favicon_url=f"{assets}/favicon.png",
     )
     page.headers.update(HEADERS | {"Content-Security-Policy": _policy(bytes(page.body).decode())})
     return page

@@ -1,6 +1,6 @@
 """The levels of adaptive intervals, from the labels of a version."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -61,6 +61,14 @@ class Adaptation:
             known = await self._refreshed(version, model, options, known)
             self._known = {**_newest(self._known), key: known}
         return replace(options, adapted=known.adapted)
+
+    def artifacts(self) -> Collection[str]:
+        """The artifacts with a result."""
+        return {artifact for artifact, *_ in self._known}
+
+    def forget(self, artifacts: Collection[str]) -> None:
+        """Drop the results, and the labels, of these artifacts."""
+        self._known = {key: known for key, known in self._known.items() if key[0] not in artifacts}
 
     async def _refreshed(
         self,

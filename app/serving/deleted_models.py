@@ -3,37 +3,50 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from anyio import to_thread
 
-from app.serving.model_cache import ModelCache
 from core.process.freed_memory import return_freed_memory
 from core.process.periodic import Periodic
 
 SECONDS = 5.0
 
 
+class Holder(Protocol):
+    """Keeps something of artifacts in memory. For use on the event loop."""
+
+    def artifacts(self) -> Collection[str]:
+        """The artifacts of which it keeps something."""
+
+    def forget(self, artifacts: Collection[str]) -> None:
+        """Drop what it keeps of these."""
+
+
 @asynccontextmanager
 async def forgetting_deleted_models(
-    cache: ModelCache,
-    stored: Callable[[Sequence[str]], Collection[str]],
-    others: Sequence[Callable[[Collection[str]], None]],
+    holders: Sequence[Holder], stored: Callable[[Sequence[str]], Collection[str]]
 ) -> AsyncIterator[None]:
     """Drop them every few seconds during the block.
 
+    Every holder is asked what it keeps: a model that is no longer loaded may have left a card, and
+    a prediction that runs during a deletion leaves something after it.
+
     Args:
         stored: of some artifacts those that belong to a version.
-        others: forget what they know of these artifacts; called on the event loop.
     """
     loop = asyncio.get_running_loop()
 
+    async def kept() -> set[str]:
+        return {key for holder in holders for key in holder.artifacts()}
+
     async def forget(keys: Collection[str]) -> None:
-        for each in (cache.forget, *others):
-            each(keys)
+        for holder in holders:
+            holder.forget(keys)
 
     def sweep() -> None:
-        keys = [loaded.version.artifact_key for loaded in cache.loaded()]
-        if deleted := set(keys) - set(stored(keys) if keys else ()):
+        keys = asyncio.run_coroutine_threadsafe(kept(), loop).result()
+        if deleted := keys - set(stored([*keys]) if keys else ()):
             asyncio.run_coroutine_threadsafe(forget(deleted), loop).result()
             return_freed_memory()
 

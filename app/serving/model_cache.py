@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -91,7 +91,11 @@ class ModelCache:
         """The loaded models, the least recently used first. Any thread may call this."""
         return tuple(self._loaded.values())
 
-    def forget(self, artifact_keys: Iterable[str]) -> None:
+    def artifacts(self) -> Collection[str]:
+        """The artifacts of the loaded models."""
+        return [*self._loaded]
+
+    def forget(self, artifact_keys: Collection[str]) -> None:
         """Drop the models of these artifacts."""
         for key in artifact_keys:
             if key in self._loaded:

@@ -127,6 +127,12 @@ class Throughput:
         share = 1.0 if is_apart else self._answer_shares.get(key.artifact, 1.0)
         return self.seconds(known, rows, samples) * max(1.0, 1.0 + share * more)
 
+    def artifacts(self) -> Collection[str]:
+        """The artifacts of which something is known."""
+        keys = [*self._means, *self._worth_joining, *self._lowered]
+        models = {key.artifact for key in keys if isinstance(key, SpeedKey)}
+        return models | {artifact for artifact, *_ in [*self._cheapest]} | {*self._answer_shares}
+
     def forget(self, artifacts: Collection[str]) -> None:
         """Drop what is known of these artifacts."""
         for known in (self._means, self._worth_joining, self._lowered):

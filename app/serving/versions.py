@@ -81,6 +81,10 @@ class VersionLookup:
         self._epoch += 1
         self._lookups.clear()  # requests that wait get their results, new ones start new lookups
 
+    def artifacts(self) -> Collection[str]:
+        """The artifacts that are results."""
+        return {known.version.artifact_key for known in self._known.values()}
+
     def forget(self, artifact_keys: Collection[str]) -> None:
         """Drop the results that are one of these artifacts."""
         for key, known in list(self._known.items()):

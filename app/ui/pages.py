@@ -15,6 +15,7 @@ from starlette.types import Scope as Connection
 
 from app.access.required_scopes import required
 from app.access.session import is_signed_in
+from app.http.path_prefix import with_prefix
 from app.ui.dataset_names import dataset_details
 from app.ui.format import (
     format_age,
@@ -99,7 +100,7 @@ def is_own(address: str) -> bool:
 
 
 def page(html: str, status: int = 200) -> HTMLResponse:
-    """A page as a response, with its security headers."""
+    """A page as a response, with its security headers, and the path prefix in its links."""
     headers = {
         "Content-Security-Policy": POLICY,
         "X-Content-Type-Options": "nosniff",
@@ -108,7 +109,7 @@ def page(html: str, status: int = 200) -> HTMLResponse:
         "Cache-Control": "no-store",  # the contents depend on the caller
         "Vary": "Accept",
     }
-    return HTMLResponse(html, status, headers)
+    return HTMLResponse(with_prefix(html), status, headers)
 
 
 @cache

@@ -3,6 +3,7 @@
 import time
 from itertools import count
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -64,8 +65,10 @@ class Calls:
         """A page of the service as one HTML file, with its styles and scripts inline."""
         page = yield from self.call("GET", path, headers={"Accept": "text/html"}, read=text)
         found = {}
+        prefix = urlsplit(self.url).path  # which a link has, and httpx adds to a path
         for address in references(page):
-            found[address] = yield from self.call("GET", address, read=text)
+            path = address.removeprefix(prefix)
+            found[address] = yield from self.call("GET", path, read=text)
         return with_references(page, found)
 
     def create(self, path: str, **options: Any) -> Operation[Any]:

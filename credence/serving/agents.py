@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import problem_response
 from app.http.middleware import REQUEST_ID, client_of
+from app.http.path_prefix import prefix
 from core.exceptions import TooLarge, Unavailable
 from credence.client import AsyncClient
 
@@ -120,7 +121,9 @@ class CallerClient(AsyncClient):
         self._request = request
         self._app = app
         super().__init__(
-            f"{request.url.scheme}://{request.url.netloc}", retries=RETRIES, progress=False
+            f"{request.url.scheme}://{request.url.netloc}{prefix()}",
+            retries=RETRIES,
+            progress=False,
         )
 
     def _open(self, **options: Any) -> None:

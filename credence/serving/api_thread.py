@@ -35,7 +35,7 @@ class ApiThread:
             log_level="warning",  # the supervisor reports start and stop
             access_log=False,
             server_header=False,
-            forwarded_allow_ips=app.state.settings.trusted_proxies,
+            proxy_headers=False,  # the application reads them, and the prefix
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=grace_seconds,
         )

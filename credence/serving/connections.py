@@ -20,6 +20,7 @@ from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.errors import problem_response
+from app.http.path_prefix import OWN
 from core.exceptions import Unavailable
 from credence.serving.concurrency_limit import ConcurrencyLimit
 from credence.serving.lingering import LingeringTransport
@@ -29,7 +30,10 @@ HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20
 TURN_SECONDS = 0.1  # a busy event loop reads at least once in this time
 STALLED_SECONDS = 20.0  # the client has read no byte of a response in this time
 RESERVED_FILES = 256  # descriptors for database, models, uploads, libraries
-PREDICTIONS = re.compile(r"/predict/?|/v2/models/.*/infer/?")
+# Under any prefix: which one the request has is known later. None begins like an own path.
+PREDICTIONS = re.compile(
+    rf"(?:/(?!(?:{'|'.join(sorted(OWN))})/)[^/]+.*)?(?:/predict/?|/v2/models/.*/infer/?)"
+)
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-length: 0\r\n\r\n"

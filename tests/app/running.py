@@ -92,6 +92,7 @@ def serving(
         app,
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # as in `credence serve`: the application reads them
         timeout_graceful_shutdown=grace_seconds,
         timeout_keep_alive=600,  # httpx keeps a connection for 5 s, and is the one to close it
     )

@@ -8,6 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from app.access import session
 from app.access.key_ring import KeyRing
 from app.access.oidc.code_flow import Attempt, CodeFlow
+from app.http.path_prefix import prefix
 from app.ui.pages import HOME, SIGN_IN, is_own, show
 from core.exceptions import Invalid, NotFound
 
@@ -62,4 +63,5 @@ def _code_flow(request: Request) -> CodeFlow:
 
 
 def _redirect_uri(request: Request) -> str:
-    return str(request.url_for("callback"))
+    address = request.url_for("callback")
+    return str(address.replace(path=prefix() + address.path))

@@ -1,6 +1,6 @@
 // For every page of the dashboard: requests to the API, their errors, and buttons that send requests.
 
-import { asError, byId } from "./dom.js";
+import { asError, at, byId } from "./dom.js";
 
 /** An error of the API, with its problem document, RFC 9457. */
 export class Refusal extends Error {
@@ -24,7 +24,7 @@ export async function api(method, path, body, headers = {}, signal = null) {
   if (/^\/predict(\?|$)/.test(path)) sent["X-Credence-Exploring"] ??= "1"; // not counted as drift
   let response, text;
   try {
-    response = await fetch(path, { method, signal, headers: sent, body: body instanceof Blob ? body : JSON.stringify(body) });
+    response = await fetch(at(path), { method, signal, headers: sent, body: body instanceof Blob ? body : JSON.stringify(body) });
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
@@ -49,7 +49,8 @@ export function parsed(text) {
 }
 
 export function askForAKey() {
-  location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname)}`);
+  const here = location.pathname.slice(new URL(at("/")).pathname.length - 1);
+  location.assign(at(`/ui/sign-in?next=${encodeURIComponent(here)}`));
 }
 
 /** Show a notice for some seconds; screen readers read it out.
@@ -143,7 +144,7 @@ async function sendRequest(button) {
       return;
     }
     if (done) sessionStorage.setItem("notice", done);
-    if (then) location.assign(then.replace("{id}", answer?.id));
+    if (then) location.assign(at(then.replace("{id}", answer?.id)));
     else location.reload();
   } catch (error) {
     notify(asError(error).message, "bad");
@@ -167,7 +168,7 @@ byId("theme").addEventListener("click", () => {
 
 document.getElementById("sign-out")?.addEventListener("click", async () => {
   await api("DELETE", "/ui/session");
-  location.assign("/ui/sign-in");
+  location.assign(at("/ui/sign-in"));
 });
 
 const left = sessionStorage.getItem("notice");

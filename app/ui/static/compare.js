@@ -1,7 +1,7 @@
 // The page of comparisons: ticked versions side by side, and the form to compare methods.
 
 import { api, once, showRefusal } from "./app.js";
-import { byId, inputById } from "./dom.js";
+import { at, byId, inputById } from "./dom.js";
 import { document_, element } from "./parts.js";
 
 const choice = document.getElementById("choice");
@@ -11,7 +11,7 @@ choice?.addEventListener("change", async () => {
   const ticked = checkedIn(choice, ":checked");
   for (const box of choice.querySelectorAll("input")) box.closest("tr")?.classList.toggle("chosen", box.checked);
   const asked = [ticked.length && `versions=${ticked.join(",")}`, new URLSearchParams(location.search).has("pruned") && "pruned=true"].filter(Boolean);
-  address = asked.length ? `/ui/compare?${asked.join("&")}` : "/ui/compare";
+  address = at(asked.length ? `/ui/compare?${asked.join("&")}` : "/ui/compare");
   history.replaceState(null, "", address);
   if (loading) return; // the loop below loads the new address, too
   loading = true;
@@ -48,7 +48,7 @@ if (form) {
     event.preventDefault();
     try {
       const job = await api("POST", "/compare", request(form), once());
-      location.assign(`/ui/jobs/${job.id}`);
+      location.assign(at(`/ui/jobs/${job.id}`));
     } catch (refusal) {
       showRefusal(form, refusal);
     }

@@ -1,7 +1,7 @@
 // The page of a data set: its file, or some of its columns, read otherwise. Both make a new data set.
 
 import { api, clearRefusal, once, showRefusal } from "./app.js";
-import { byId } from "./dom.js";
+import { at, byId } from "./dom.js";
 import { readingOptions } from "./reading.js";
 
 const UNUSED = "unused"; // the same as in app/ui/column_readings.py
@@ -16,7 +16,7 @@ async function change(form, body, done) {
   try {
     const made = await api("POST", form.dataset.url ?? "", body, once());
     sessionStorage.setItem("notice", `${done} This is a new data set; the old one is kept.`);
-    location.assign(`/ui/datasets/${made.id}`);
+    location.assign(at(`/ui/datasets/${made.id}`));
   } catch (refusal) {
     showRefusal(form, refusal);
     button.disabled = false;

@@ -16,6 +16,10 @@ export const inputById = (id) => /** @type {HTMLInputElement} */ (byId(id));
  * @param {string} id */
 export const findInput = (id) => /** @type {HTMLInputElement | null} */ (document.getElementById(id));
 
+/** The whole address of a path of the service. This script is at `/ui/static/` below the prefix of a proxy.
+ * @param {string} path */
+export const at = (path) => new URL(`../..${path}`, import.meta.url).href;
+
 /** What was thrown, as an Error.
  * @param {unknown} thrown */
 export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));

@@ -1,7 +1,7 @@
 // The page of expected scores: uploads rows that are read as the training data were, and shows their scores.
 
 import { Refusal, api, clearRefusal, once, showRefusal } from "./app.js";
-import { byId, inputById } from "./dom.js";
+import { at, byId, inputById } from "./dom.js";
 import { headersFor } from "./media_types.js";
 
 const form = byId("rows");
@@ -17,7 +17,7 @@ form.addEventListener("submit", async (event) => {
     const { model = "", version = "" } = form.dataset;
     const query = new URLSearchParams({ name: file.name, like: model });
     const { id } = await api("POST", `/datasets?${query}`, file, { ...headersFor(file.name), ...once() });
-    location.assign(`/ui/models/${model}/versions/${version}/expected?dataset=${id}`);
+    location.assign(at(`/ui/models/${model}/versions/${version}/expected?dataset=${id}`));
   } catch (error) {
     showRefusal(form, error);
     button.disabled = false;

@@ -1,6 +1,6 @@
 // The page of a job: shows its events from the first one until the job ends.
 
-import { byId } from "./dom.js";
+import { at, byId } from "./dom.js";
 
 const place = () => byId("job");
 const { job = "", kind } = place().dataset;
@@ -174,7 +174,7 @@ function row(point) {
 document.addEventListener("htmx:afterSwap", () => Charts.read(place()));
 
 // A resumed job has events after an earlier end, so this reconnects after each end. Status 204 stops it.
-const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
+const source = new EventSource(at(`/jobs/${encodeURIComponent(job)}/events`));
 /** @param {string} type
  * @param {(event: any) => void} handle */
 const on = (type, handle) => source.addEventListener(type, ({ data }) => handle(JSON.parse(data)));

@@ -1,5 +1,5 @@
 import { api } from "./app.js";
-import { asError, byId, inputById } from "./dom.js";
+import { asError, at, byId, inputById } from "./dom.js";
 
 const form = byId("sign-in");
 const key = inputById("key");
@@ -9,7 +9,7 @@ form.addEventListener("submit", async (event) => {
   wrong.hidden = true;
   try {
     await api("POST", "/ui/session", { key: key.value });
-    location.assign(form.dataset.next ?? "/ui/");
+    location.assign(at(form.dataset.next ?? "/"));
   } catch (error) {
     wrong.textContent = asError(error).message;
     wrong.hidden = false;

@@ -1,6 +1,6 @@
 // Code for predictions with Python and curl, with the features of the model.
 
-import { byId } from "./dom.js";
+import { at, byId } from "./dom.js";
 
 /** Fill in the snippets, if the page has any.
  * @param {Question} question */
@@ -34,7 +34,7 @@ function python(question, rows) {
   return [
     "from credence import Client",
     "",
-    `client = Client(${JSON.stringify(location.origin)})`,
+    `client = Client(${JSON.stringify(at("/").slice(0, -1))})`,
     "answer = client.predict(",
     `    ${JSON.stringify(question.model)},`,
     `    ${spread(rows)},`,
@@ -69,5 +69,5 @@ function literal(value) {
 function curl({ model, version }, inputs) {
   const lines = Object.entries({ model, version, inputs }).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`);
   const body = `{${lines.join(",\n       ")}}`.replaceAll("'", "'\\''");
-  return `curl ${location.origin}/predict \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`;
+  return `curl ${at("/predict")} \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`;
 }

@@ -1,7 +1,7 @@
 // The form that names a source: the service reads it, not the browser.
 
 import { api, clearRefusal, once, showRefusal } from "./app.js";
-import { byId } from "./dom.js";
+import { at, byId } from "./dom.js";
 
 const form = /** @type {HTMLFormElement} */ (byId("source"));
 
@@ -14,7 +14,7 @@ form.addEventListener("submit", async (event) => {
   try {
     const made = await api("POST", "/datasets", { name, source: given }, once());
     sessionStorage.setItem("notice", `Read ${made.rows} rows as ${made.name}.`);
-    location.assign(`/ui/datasets/${made.id}`);
+    location.assign(at(`/ui/datasets/${made.id}`));
   } catch (refusal) {
     showRefusal(form, refusal);
     button.disabled = false;

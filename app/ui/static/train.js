@@ -2,7 +2,7 @@
 // When a choice changes, the form is loaded again with that body, because other settings depend on it.
 
 import { api, notify, once, showRefusal } from "./app.js";
-import { byId } from "./dom.js";
+import { at, byId } from "./dom.js";
 
 /** @typedef {Map<string, unknown>} Paths values by dotted paths */
 
@@ -94,7 +94,7 @@ function without(paths, changed) {
 async function reload(changed) {
   const body = nested(without(given(), changed));
   const open = [...form().querySelectorAll("details[open]")].map((fold) => fold.id);
-  const address = `/ui/train?request=${encodeURIComponent(JSON.stringify(body))}`;
+  const address = at(`/ui/train?request=${encodeURIComponent(JSON.stringify(body))}`);
   form().classList.add("waits");
   await htmx.ajax("GET", address, { target: "#train", select: "#train", swap: "outerHTML" });
   form().classList.remove("waits");
@@ -150,7 +150,7 @@ document.addEventListener("submit", async (event) => {
   button.disabled = true;
   try {
     const job = await api("POST", "/train", body, sent.headers);
-    location.assign(`/ui/jobs/${job.id}`);
+    location.assign(at(`/ui/jobs/${job.id}`));
   } catch (refusal) {
     showRefusal(form(), refusal);
     button.disabled = false;

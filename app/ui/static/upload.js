@@ -1,7 +1,7 @@
 // The upload of a file, with a progress bar.
 
 import { askForAKey, once, parsed } from "./app.js";
-import { byId, inputById } from "./dom.js";
+import { at, byId, inputById } from "./dom.js";
 import { headersFor } from "./media_types.js";
 import { readingOptions } from "./reading.js";
 
@@ -29,7 +29,7 @@ const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes 
  * @param {string} name */
 function address(name) {
   const settings = Object.entries(readingOptions(how)).map(([option, value]) => [option, String(value)]);
-  return `/datasets?${new URLSearchParams([["name", name], ...settings])}`;
+  return at(`/datasets?${new URLSearchParams([["name", name], ...settings])}`);
 }
 
 /** @param {Blob} file
@@ -74,7 +74,7 @@ function ended(name) {
   const looks = (answer.findings || []).filter((/** @type {{ severity: string }} */ one) => one.severity !== "info").length;
   const look = looks ? ` ${looks} ${looks === 1 ? "thing" : "things"} to look at before you train.` : "";
   sessionStorage.setItem("notice", isNew ? `Uploaded ${answer.rows} rows as ${answer.name}.${look}` : `The same rows were already uploaded as ${answer.name}.`);
-  location.assign(`/ui/datasets/${answer.id}`);
+  location.assign(at(`/ui/datasets/${answer.id}`));
 }
 
 /** Show the errors of a file and what to do.
@@ -131,7 +131,7 @@ byId("stop-upload").addEventListener("click", () => request.abort());
 example.addEventListener("click", async () => {
   const { file = "", name = "" } = example.dataset;
   try {
-    upload(await (await fetch(file)).blob(), name);
+    upload(await (await fetch(at(file))).blob(), name);
   } catch {
     refuse(name, { detail: "The service did not respond. Is it still running?" });
   }

@@ -1,7 +1,7 @@
 // The page of webhooks: a form for a new one, whose secret is shown once.
 
 import { api, clearRefusal, once, showRefusal } from "./app.js";
-import { byId, inputById } from "./dom.js";
+import { at, byId, inputById } from "./dom.js";
 
 const form = byId("webhook");
 
@@ -13,7 +13,7 @@ form.addEventListener("submit", async (event) => {
   try {
     const made = await api("POST", "/webhooks", { url: inputById("webhook-url").value.trim(), events }, once());
     byId("secret").textContent = made.secret;
-    byId("made-link").setAttribute("href", `/ui/webhooks/${made.id}`);
+    byId("made-link").setAttribute("href", at(`/ui/webhooks/${made.id}`));
     form.hidden = true;
     byId("made").hidden = false;
     byId("made-link").focus();

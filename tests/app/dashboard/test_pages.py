@@ -116,3 +116,16 @@ def test_a_slash_in_a_field_is_a_slash(service: Service, visit: Visit) -> None:
     field.fill("")
     field.press("/")
     assert field.input_value() == "/"
+
+
+def test_under_a_prefix_a_browser_asks_for_nothing_outside(cards: Service, visit: Visit) -> None:
+    prefix = "/tools/credence"
+    visit.context.set_extra_http_headers({"X-Forwarded-Prefix": prefix})
+    page = visit.go(f"{cards.url}{prefix}/ui/predict?model=price")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.locator("#answer").get_by_text("90 %").first.wait_for()
+    typed(page, "tree")
+    page.get_by_role("group", name="Models").get_by_role("option").first.click()
+    page.wait_for_url(f"**{prefix}/ui/models/tree")
+    inside = (f"{cards.url}{prefix}/", "data:", "blob:")
+    assert [url for url in visit.requests if not url.startswith(inside)] == []

@@ -91,9 +91,11 @@ def test_a_person_without_a_scope_is_told_so(guarded: Service, visit: Visit) -> 
     expect(page.get_by_text("CREDENCE_OIDC_SCOPES")).to_be_visible()
 
 
-def begin(guarded: Service) -> tuple[httpx.Response, dict[str, list[str]]]:
+def begin(
+    guarded: Service, headers: dict[str, str] | None = None
+) -> tuple[httpx.Response, dict[str, list[str]]]:
     """The answer to the beginning of a sign-in, and what it asks of the provider."""
-    response = guarded.http.get("/ui/sign-in/start?next=/ui/models")
+    response = guarded.http.get("/ui/sign-in/start?next=/ui/models", headers=headers)
     assert response.status_code == 303
     return response, parse_qs(urlsplit(response.headers["location"]).query)
 
@@ -104,6 +106,12 @@ def test_each_sign_in_has_secrets_of_its_own(guarded: Service) -> None:
         assert first[name] != second[name]
     assert first["code_challenge_method"] == ["S256"]
     assert first["redirect_uri"] == [f"{guarded.url}/ui/sign-in/callback"]
+
+
+def test_the_provider_sends_people_back_below_the_prefix(guarded: Service) -> None:
+    response, asked = begin(guarded, {"X-Forwarded-Prefix": "/tools"})
+    assert asked["redirect_uri"] == [f"{guarded.url}/tools/ui/sign-in/callback"]
+    assert "; Path=/tools/ui/sign-in;" in response.headers["set-cookie"]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,22 @@
 """Nothing is kept in memory of a version that was deleted."""
 
 from collections.abc import Iterable
+from functools import partial
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from app.serving.throughput import SpeedKey
 from tests.app.conftest import MakeService
+from tests.app.running import Service, serving
 from tests.waiting import wait_until
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.serving.deleted_models.SECONDS", 0.1)
 
 
 def test_estimates_and_cards_of_a_deleted_version_are_forgotten(make_service: MakeService) -> None:
@@ -29,6 +39,52 @@ def test_estimates_and_cards_of_a_deleted_version_are_forgotten(make_service: Ma
     assert artifacts_of(throughput._worth_joining) == {kept}
     assert {artifact for artifact, *_ in throughput._cheapest} == {kept}
     assert gone not in throughput._answer_shares
+
+
+def test_what_an_unloaded_model_left_is_forgotten_too(make_service: MakeService) -> None:
+    """A card needs no loaded model, and another model may have taken its place in memory."""
+    service = make_service()
+    predictor, cards = service.services.predictor, service.services.cards
+    body = {"model": "price", "inputs": [ROW], "interval_kinds": ["adaptive"]}
+    assert service.post("/predict", body).status_code == 200
+    assert service.http.get("/models/price/versions/1/card").status_code == 200
+    loaded = [*predictor.cache.artifacts()]
+    assert {*predictor.adaptation.artifacts()} == {*loaded}
+    predictor.cache.forget(loaded)
+    holders = predictor.adaptation, predictor.versions, cards, predictor.engine._throughput
+    assert all(holder.artifacts() for holder in holders)
+    assert service.http.delete("/models/price").status_code == 204
+    wait_until(lambda: not any([*holder.artifacts()] for holder in holders))
+
+
+def test_every_replica_forgets_a_model_that_another_one_deleted(make_service: MakeService) -> None:
+    """Counters and models of those that were deleted stayed in each process for its lifetime."""
+    first = make_service()
+    with serving(first.context.settings.data_dir) as second:
+        for service in (first, second):
+            answer = service.post("/predict", {"model": "price", "inputs": [ROW], "store": True})
+            labels = {"prediction": answer.json()["id"], "truth": [1.0]}
+            assert service.post("/feedback", labels).status_code == 201
+            other = {"model": "tree", "inputs": [[0.0, 0.0, [[0, 0], [0, 0]]]]}
+            assert service.post("/predict", other).status_code == 200
+            assert len(metrics_of(service, "price")) > 20
+        assert first.http.delete("/models/price").status_code == 204
+        for service in (first, second):
+            assert metrics_of(service, "price") == set()
+            assert len(metrics_of(service, "tree")) > 10
+            wait_until(partial(is_all_in_memory, service, "tree"))
+
+
+def is_all_in_memory(service: Service, model: str) -> bool:
+    loaded = service.services.predictor.cache.loaded()
+    return {entry.version.model for entry in loaded} == {model}
+
+
+def metrics_of(service: Service, model: str) -> set[str]:
+    """The names of the metrics with a series of the model."""
+    families = text_string_to_metric_families(service.http.get("/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    return {sample.name for sample in samples if sample.labels.get("model") == model}
 
 
 def artifacts_of(known: Iterable[object]) -> set[str]:
