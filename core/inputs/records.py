@@ -1,6 +1,7 @@
 """`inputs` of a prediction (records, lists or columns) → the columns of the model."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from types import NoneType
@@ -165,7 +166,8 @@ def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
             message = f"has {len(row)} values for {len(features)} features: {listed(features)}"
             raise _wrong(("inputs", i), message)
     if all(feature.type == "number" and feature.reading is None for feature in features):
-        return _from_matrix(inputs, features)
+        with suppress(Invalid):  # a text may be a number, too
+            return _from_matrix(inputs, features)
     return {
         f.name: read_values(f, [row[j] for row in inputs], partial(_place_in_row, j))
         for j, f in enumerate(features)

@@ -7,7 +7,12 @@ from credence.commands.lists import shown
 
 @pytest.mark.parametrize(
     ("limit", "as_json", "count", "is_said"),
-    [(None, False, 20, True), (None, True, 51, False), (50, True, 50, True), (51, False, 51, False)],
+    [
+        (None, False, 20, True),
+        (None, True, 51, False),
+        (50, True, 50, True),
+        (51, False, 51, False),
+    ],
 )
 def test_a_list_that_is_cut_says_so(
     capsys: pytest.CaptureFixture[str], limit: int | None, as_json: bool, count: int, is_said: bool
