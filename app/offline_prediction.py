@@ -15,6 +15,7 @@ from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.files.ingest import Given
 from core.datasets.inputs import check_inputs
+from core.datasets.labelled import levels_known
 from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid
 from core.jobs.specs import PredictSpec, plan_chunk_rows, split
@@ -98,7 +99,7 @@ def _dataset(
     # The reply of an Idempotency-Key is that of the job, not of its data set.
     caller = replace(context.caller, operation=None)
     sources = context.for_caller(caller).sources
-    given = Given(fixes=fixes_like(model.columns_read))
+    given = Given(fixes=fixes_like(model.columns_read, levels=levels_known(model)))
     read = partial(sources.add, request.model, request.source, given)
 
     async def read_apart() -> Dataset:

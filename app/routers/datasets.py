@@ -27,6 +27,7 @@ from core.datasets.files.ingest import Given
 from core.datasets.files.options import DatasetOptions
 from core.datasets.findings.target_checks import check_target
 from core.datasets.formats import MEDIA_TYPES, declared_format
+from core.datasets.labelled import levels_known
 from core.datasets.understanding.fixes import ColumnFix, fixes_like
 from core.exceptions import Invalid, NotFound, UnsupportedFormat
 from models.config import ColumnName
@@ -125,10 +126,11 @@ async def _fixes_like(
     try:
         if like.startswith(DATASET_ID):
             dataset = await to_thread.run_sync(context.datasets.get, like)
-            return fixes_like(dataset.readings, decimal)
+            levels = await to_thread.run_sync(context.datasets.levels, dataset)
+            return fixes_like(dataset.readings, decimal, levels)
         version = await to_thread.run_sync(context.registry.get, like)
         model: TrainedModel = await services.predictor.cache.get(version)
-        return fixes_like(model.columns_read, decimal)
+        return fixes_like(model.columns_read, decimal, levels_known(model))
     except NotFound as error:
         raise Invalid(
             [("like", f"{error}: give the id of a data set or the name of a model")]

@@ -33,7 +33,8 @@ from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid, TooLarge, UnsupportedFormat
 from core.inputs.unread_cells import unread_note
 from core.validation import describe
-from models.features.columns import Columns, InputColumn
+from models.features.columns import ColumnReading, Columns, InputColumn
+from models.features.readings import EXACT
 
 ROWS = "/inputs"
 MAX_TABLE_BYTES = 4 * MAX_BYTES  # limits how far a packed file expands
@@ -98,7 +99,7 @@ class FileRows:
         table = self.source.table
         check_present(wanted, table.column_names, ROWS)
         source = replace(self.source, table=table.select([column.name for column in wanted]))
-        given = [column.reading_or_plain for column in wanted]
+        given = [_cells_of(column) for column in wanted]
         fixes = fixes_like(given, source.reading.decimal)
         with _pointing_to_rows():
             found = understand(source, {fix.name: fix for fix in fixes})
@@ -186,6 +187,13 @@ def split(query: QueryParams) -> tuple[QueryParams, ReadingOptions]:
         errors = error.errors(include_url=False)
         raise Invalid([(f"/{e['loc'][0]}", describe(e)) for e in errors]) from None
     return QueryParams([item for item in items if item[0] not in OPTIONS]), reading
+
+
+def _cells_of(column: InputColumn) -> ColumnReading:
+    """How cells are read. Those of levels stay texts: `to_inputs` reads them as the model does."""
+    if column.type == "category":
+        return ColumnReading(name=column.name, type="category", format=EXACT)
+    return column.reading_or_plain
 
 
 def _type(found: Understood, feature: InputColumn) -> str:

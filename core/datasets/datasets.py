@@ -373,6 +373,16 @@ class Datasets:
             values = pc.unique(_texts(table, name)).to_pylist()
         return sorted(value for value in values if value is not None)
 
+    def levels(self, dataset: Dataset) -> Mapping[str, Sequence[str]]:
+        """All levels of each category; a profile has only the most frequent ones."""
+        return {
+            one.name: one.levels
+            if one.num_levels == len(one.levels)
+            else self.distinct(dataset.id, one.name)
+            for one in dataset.columns
+            if one.type == "category" and one.levels is not None
+        }
+
     def newest_of(
         self, dataset_id: str, name: str, value: str | None, limit: int, names: Sequence[str]
     ) -> Sequence[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from core.datasets.datasets import ALL_ROWS, Datasets, RowSelection
-from core.datasets.understanding.parsing import Unreadable, parse
+from core.datasets.understanding.parsing import Unreadable, as_levels, parse
 from core.exceptions import Invalid
 from models.features.columns import (
     ColumnProfile,
@@ -14,7 +14,7 @@ from models.features.columns import (
     InputColumn,
     convert,
 )
-from models.features.readings import as_trained, without_sentinels
+from models.features.readings import without_sentinels
 
 MAX_NAMES = 20  # in one message
 BLANK: Mapping[str, Any] = {
@@ -140,7 +140,7 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
         raise Invalid([(path, f"{message}: {ADVICE}")])
     if needed.type == "number":
         return without_sentinels(values, needed.reading)
-    return as_trained(values, needed) if needed.type == "category" else values
+    return as_levels(values.tolist(), needed) if needed.type == "category" else values
 
 
 def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:

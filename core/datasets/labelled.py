@@ -1,6 +1,6 @@
 """What a model reads of a data set: its inputs, and the labels where there are any."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from core.datasets.datasets import ALL_ROWS, Datasets, RowSelection
 from core.datasets.inputs import (
@@ -42,6 +42,11 @@ def labelled_columns(
     first = (rows.start or 0) if isinstance(rows, slice) else 0
     wanted = list({column.name: column for column in needed}.values())
     return to_inputs(columns, types, wanted, place=lambda row: row_counted_from_0(first + row))
+
+
+def levels_known(model: TrainedModel) -> Mapping[str, Collection[str]]:
+    """The levels of each category of a model, its classes among them."""
+    return {column.name: column.levels for column in (*model.labels, *model.inputs)}
 
 
 def _labels(model: TrainedModel) -> tuple[InputColumn, ...]:

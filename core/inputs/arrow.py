@@ -17,8 +17,8 @@ from models.features.readings import without_sentinels
 
 ROWS = "/inputs"
 WANTED = {
-    "number": "integers, floats, decimals or durations",
-    "boolean": "booleans",
+    "number": "integers, floats, decimals, durations, or strings of numbers",
+    "boolean": "booleans, or their words, or 1 and 0",
     "category": "strings, dictionary-encoded or not",
     "datetime": "timestamps, dates or RFC 3339 strings",
     "text": "strings",
@@ -54,15 +54,15 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
             return to_numpy(times.to_utc(column, place), "datetime")
-        case _ if strings.is_string(type_) and _takes_texts(feature):
+        case "number" | "boolean" | "category" | "datetime" | "text" if _has_values(type_, feature):
             return _values(feature, column.to_pylist())
-        case "number" | "boolean" | "category" | "datetime" | "text" if pa.types.is_null(type_):
-            return _values(feature, [None] * len(column))
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
 
 
-def _takes_texts(feature: InputColumn) -> bool:
-    return feature.reading is not None or feature.type in ("category", "datetime", "text")
+def _has_values(type_: pa.DataType, feature: InputColumn) -> bool:
+    """Whether the column is read as one of JSON is: texts, nulls, or the 1 and 0 of booleans."""
+    is_bit = feature.type == "boolean" and pa.types.is_integer(type_)
+    return is_bit or strings.is_string(type_) or pa.types.is_null(type_)
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -294,7 +295,8 @@ def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
             message = f"has {len(row)} values for {len(features)} features: {listed(features)}"
             raise _wrong(("inputs", i), message)
     if all(feature.type == "number" and feature.reading is None for feature in features):
-        return _from_matrix(inputs, features)
+        with suppress(Invalid):  # a text may be a number, too
+            return _from_matrix(inputs, features)
     return {
         f.name: read_values(f, [row[j] for row in inputs], partial(_place_in_row, j))
         for j, f in enumerate(features)

@@ -1,20 +1,23 @@
 """Texts in a request → values, read as the files of the training data were.
 
-A column of which the training data had texts such as `1.234,56 €` takes such texts, beside values
-of its type.
+A column takes texts as a file has them, such as `1.234,56 €`, beside values of its type. Booleans
+are also the words of any language, and 1 and 0.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from json import dumps
 from typing import Any
 
 import numpy as np
 
-from core.datasets.understanding.parsing import Unreadable, parse
+from core.datasets.understanding.parsing import Unreadable, as_levels, parse
 from core.exceptions import Invalid
-from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import EXACT, as_trained, without_sentinels
+from models.features.columns import ColumnReading, InputColumn, level_text
+from models.features.readings import without_sentinels
 
 RFC_3339 = "an RFC 3339 time such as 2026-01-31T08:00:00Z"
+MAX_SHOWN = 40  # characters of a value in a message
 
 Reader = Callable[[Sequence[Any], Callable[[int], str]], np.ndarray]
 
@@ -31,34 +34,52 @@ def read_mixed(
     Raises:
         Invalid: at the first value that is neither, with how a text must be written.
     """
-    assert column.reading is not None
-    if column.reading.format == EXACT:
-        absent = ("", *column.reading.missing)
-        known = plain([None if value in absent else value for value in values], place)
-        return as_trained(known, column)
-    at = [i for i, value in enumerate(values) if type(value) is str]
-    if column.type == "datetime" and not _day_before_month(column.reading):
-        at = _not_plain(plain, values, at)
-    if not at:
-        return _known(plain(values, place), column)
-    texts = dict.fromkeys(at)
+    if column.type == "category":
+        return as_levels(plain(values, place).tolist(), column)
+    if column.type == "datetime" and column.reading is None:
+        return plain(values, place)  # without a form, 01.02.2024 could be two days
+    reading = column.reading_or_plain
+    if column.type != "datetime" or not _day_before_month(reading):
+        with suppress(Invalid):  # as a rule, values have their type
+            return _known(plain(values, place), column)
+    texts = {
+        i: text for i, value in enumerate(values) if (text := _text(value, column)) is not None
+    }
+    if column.type == "datetime" and not _day_before_month(reading):
+        texts = {i: texts[i] for i in _not_plain(plain, values, list(texts))}
     read = plain([None if i in texts else v for i, v in enumerate(values)], place)
+    if not texts:
+        return _known(read, column)
+    at = list(texts)
     try:
-        read[at] = parse([values[i] for i in at], column.reading)
+        read[at] = parse([*texts.values()], reading)
     except Unreadable as error:
         other = f", {RFC_3339}" if column.type == "datetime" else ""
-        message = f"must be {error.expected}{other}, or null if it is missing"
+        given = shown(values[at[error.index]])
+        message = f"must be {error.expected}{other}, or null if it is missing, not {given}"
         raise Invalid([(place(at[error.index]), message)]) from None
     except ValueError as error:  # of an imported model
         raise Invalid([(place(at[0]), f"the model cannot read texts here: {error}")]) from None
-    if column.spellings is None:
-        return _known(read, column)
-    levels = set(column.spellings.values())  # even one that elsewhere stands for a missing value
-    exact = [
-        values[i] if values[i] in levels else level for i, level in zip(at, read[at], strict=True)
-    ]
-    read[at] = np.array([*exact, None], dtype=object)[:-1]
-    return as_trained(read, column)
+    return _known(read, column)
+
+
+def shown(value: Any) -> str:
+    """A value of a request as JSON writes it, in a message; a long one is cut."""
+    match value:
+        case list() | dict():
+            return "a list" if isinstance(value, list) else "an object"
+        case str() if len(value) > MAX_SHOWN:
+            return f"{dumps(value[:MAX_SHOWN], ensure_ascii=False)} …"
+        case int() if abs(value) > 10**MAX_SHOWN:
+            return "so large an integer"
+    return dumps(value, ensure_ascii=False)
+
+
+def _text(value: Any, column: InputColumn) -> str | None:
+    """The text that a file would have for a value; None for one of the column's type."""
+    if column.type == "boolean" and type(value) in (int, float) and value in (0, 1):
+        return level_text(value)
+    return value if type(value) is str else None
 
 
 def _known(values: np.ndarray, column: InputColumn) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from core.exceptions import Invalid
-from core.inputs.texts import Reader, read_mixed
+from core.inputs.texts import Reader, read_mixed, shown
 from models.features.columns import InputColumn
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -41,9 +41,7 @@ def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray
     if column.type == "tensor":
         return read_tensors(values, place, column.shape)
     read = READERS[column.type]
-    if column.reading is not None:
-        read = partial(read_mixed, column, read)
-    return blocks(read, values, place)
+    return blocks(partial(read_mixed, column, read), values, place)
 
 
 def blocks(read: Reader, rows: Values, place: Place, values_per_row: int = 1) -> np.ndarray:
@@ -114,7 +112,7 @@ def _datetimes(values: Values, place: Place) -> np.ndarray:
     times = [None if value is None else _instant(value) for value in values]
     for i, (value, time) in enumerate(zip(values, times, strict=True)):
         if time is None and value is not None:
-            raise _wrong(place(i), expected)
+            raise _wrong(place(i), f"{expected}, not {shown(value)}")
     return np.array(times, dtype="datetime64[us]")
 
 
@@ -181,7 +179,7 @@ def check_types(values: Values, place: Place, allowed: set[type], message: str) 
     """Raise `Invalid` at the first value of another type. A bool is not an int."""
     if not set(map(type, values)) <= allowed:
         row = next(i for i, value in enumerate(values) if type(value) not in allowed)
-        raise _wrong(place(row), message)
+        raise _wrong(place(row), f"{message}, not {shown(values[row])}")
 
 
 def _wrong(path: str, message: str) -> Invalid:

@@ -1,6 +1,6 @@
 """Columns of a table: their types, profiles and conversions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,8 +103,9 @@ class InputColumn:
         missing: whether the training rows had missing numbers, so that the model has learned from
             them.
         continues: whether it is the text that a language model continues, and the only input.
-        reading: how texts are read; None if they are not: a number must be a number.
+        reading: how the training data were read; None if they were values without texts.
         spellings: the level of each text without stray blanks and case; None if these count.
+        levels: those of the training rows, of a category.
     """
 
     name: str
@@ -114,10 +115,11 @@ class InputColumn:
     continues: bool = False
     reading: ColumnReading | None = None
     spellings: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    levels: Collection[str] = field(default=(), compare=False, repr=False)
 
     @property
     def reading_or_plain(self) -> ColumnReading:
-        """How a file's column is read, which has nothing but texts."""
+        """How texts are read: as the training data were, or as plain values are written."""
         return self.reading or ColumnReading(name=self.name, type=self.type)
 
 

@@ -43,12 +43,14 @@ def with_readings(
     Args:
         levels: the levels in training of each category.
     """
-    if not readings:
-        return tuple(inputs)
     by_name = {one.name: one for one in readings}
     from_texts = _are_from_texts(readings)
+    known = (
+        replace(one, levels=frozenset(levels[one.name])) if one.name in levels else one
+        for one in inputs
+    )
     return tuple(
-        _with_reading(one, by_name.get(one.name), levels, from_texts=from_texts) for one in inputs
+        _with_reading(one, by_name.get(one.name), levels, from_texts=from_texts) for one in known
     )
 
 
@@ -87,21 +89,18 @@ def spellings(levels: Sequence[str]) -> dict[str, str]:
     return {folded: level for folded, level in found.items() if folded not in twice}
 
 
-def as_trained(levels: np.ndarray, column: InputColumn) -> np.ndarray:
-    """Levels as the training data have them: merged and spelled as there.
-
-    Unknown ones and missing values stay.
-    """
-    if column.spellings is None and not merged_levels(column):
-        return levels
-    found = {level: level_as_trained(level, column) for level in set(levels.tolist())}
-    made = np.empty(len(levels), dtype=object)
-    made[:] = [found[level] for level in levels.tolist()]
-    return made
+def is_known(level: str, column: InputColumn) -> bool:
+    """Whether it is a level of the training rows, in any of the spellings that count as one."""
+    if column.spellings is None:
+        return level in column.levels or level in merged_levels(column)
+    return level in column.levels or fold(level) in column.spellings
 
 
 def level_as_trained(level: Any, column: InputColumn) -> Any:
-    """As `as_trained`, of one value; what is no text stays."""
+    """A level as the training data have it: merged and spelled as there.
+
+    Unknown ones, and what is no text, stay.
+    """
     if not isinstance(level, str):
         return level
     if column.spellings is None:

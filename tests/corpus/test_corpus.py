@@ -56,7 +56,7 @@ def test_a_file_is_read_as_meant(datasets: Datasets, case: Case) -> None:
     for name, values in (dates | dict(case.values)).items():
         found = [row[name] for row in rows[: len(values)]]
         assert found == [_expected(value, types[name]) for value in values]
-    _check_findings(case, _findings(datasets, dataset, case.target))
+    _check_findings(case, findings_of(datasets, dataset, case.target))
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.refused], ids=lambda c: c.file)
@@ -77,7 +77,7 @@ def _expected(value: Any, type_: str) -> Any:
     return pytest.approx(value, rel=1e-12) if isinstance(value, int | float | list) else value
 
 
-def _findings(datasets: Datasets, dataset: Dataset, target: str | None) -> tuple[Finding, ...]:
+def findings_of(datasets: Datasets, dataset: Dataset, target: str | None) -> tuple[Finding, ...]:
     if target is None:
         return dataset.findings
 

@@ -73,7 +73,7 @@ def to_columns(
 
 
 def _read(tensor: Tensor, feature: InputColumn) -> dict[str, np.ndarray]:
-    if tensor.datatype == BYTES and feature.reading is not None:
+    if tensor.datatype == BYTES and feature.type != "tensor":
         return {feature.name: _texts(tensor, feature)}
     match feature.type:
         case "number":
@@ -144,7 +144,8 @@ def _check_width(tensor: Tensor, width: int) -> None:
 
 def _check_datatype(tensor: Tensor, type_: str) -> None:
     if tensor.datatype not in DATATYPES[type_]:
-        known = ", ".join(DATATYPES[type_])
+        texts = () if type_ == "tensor" else (BYTES,)
+        known = ", ".join(dict.fromkeys((*DATATYPES[type_], *texts)))
         raise tensor.invalid(f"has datatype {tensor.datatype}: a {type_} feature takes {known}")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from core.datasets.columns import Column
-from core.datasets.understanding.booleans import MOST_WORDS, Words, find, spelling
+from core.datasets.understanding.booleans import MOST_WORDS, Words, bits_of, find, spelling
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import CLEAR
 from core.datasets.understanding.texts import Texts, lost, sample, without
@@ -25,7 +25,7 @@ def read(texts: Texts, column: Column) -> Understood | None:
 
 def understood(texts: Texts, column: Column, known: Column, family: Words) -> Understood:
     """The booleans; null where a text is no word of the family."""
-    bits, (true, false) = family.bits(known), spelling(family, counts_of(known))
+    bits, (true, false) = bits_of(family, known), spelling(family, counts_of(known))
     values = bits
     if family.stays:
         values = pc.if_else(bits, pa.scalar(true, known.type), pa.scalar(false, known.type))
@@ -36,7 +36,7 @@ def understood(texts: Texts, column: Column, known: Column, family: Words) -> Un
     return Understood(
         values,
         ColumnReading(name=texts.name, type="boolean", format=format_),
-        (texts.finding("mostly_boolean", "info", message, words, type="category"),)
+        (texts.finding("mostly_boolean", "info", message, words, type="category", missing=[]),)
         if pc.any(words).as_py()
         else (),
     )

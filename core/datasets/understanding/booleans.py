@@ -34,6 +34,22 @@ FAMILIES = (
     *(Words(true, false, stays=True) for true, false in YES_NO),
 )
 
+ANY = Words(
+    (*(word for one in FAMILIES for word in one.true), "1"),
+    (*(word for one in FAMILIES for word in one.false), "0"),
+    stays=False,
+)
+"""No word of true in one language is a word of false in another."""
+
+
+def bits_of(family: Words, column: Column) -> Column:
+    """Arrow booleans: a column of known booleans takes the words of every language, 1 and 0.
+
+    Args:
+        family: the column's own words, which go before those of others.
+    """
+    return pc.coalesce(family.bits(column), ANY.bits(column))
+
 
 def find(counts: Mapping[str, int]) -> Words | None:
     """The words to which all texts belong; a single letter alone does not tell."""
@@ -50,7 +66,8 @@ def spelling(family: Words, counts: Mapping[str, int]) -> tuple[str, str]:
     """The most frequent spellings of true and of false."""
     true, false = Counter[str](), Counter[str]()
     for text, count in counts.items():
-        (true if text.lower() in family.true else false)[text] += count
+        for found, known in ((true, family.true), (false, family.false)):
+            found.update({text: count} if text.lower() in known else {})
     return _first(true, family.true), _first(false, family.false)
 
 

@@ -80,7 +80,7 @@ class _Reader:
         texts = Texts(name, _in_one_piece(given.cast(pa.large_string())), self.lines)
         if fix is not None and forced.type_of(fix) is not None:
             return forced.read(texts, fix, self.hints, self.pointers[name])
-        return untyped.read(texts, self.hints, _missing(fix))
+        return untyped.read(texts, self.hints, _missing(fix), forced.usual_words(fix))
 
     def _of_type(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
         column = canonical(pa.table({name: given})).column(0)

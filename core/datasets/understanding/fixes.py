@@ -1,6 +1,6 @@
 """What the owner of a data set says about its columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -9,12 +9,14 @@ from pydantic import Field
 
 from core.datasets.profiles import MAX_LEVEL_LENGTH
 from core.datasets.understanding.merging import composed
+from core.datasets.understanding.missing import CLEAR
 from core.datasets.understanding.number_formats import NumberFormat
 from core.exceptions import Invalid
 from models.config import ColumnName
 from models.features.columns import ColumnReading
 
 MAX_MISSING = 100
+NO_LEVELS: Mapping[str, Collection[str]] = {}
 MAX_MERGED = 1_000  # levels of a column
 MAX_ALL_MERGED = 10_000  # levels of all columns: the row of the data set holds them
 FORMAT_DESCRIPTION = (
@@ -83,14 +85,19 @@ def merge(before: Sequence[ColumnFix], now: Sequence[ColumnFix]) -> tuple[Column
 
 
 def fixes_like(
-    readings: Sequence[ColumnReading], decimal: str | None = None
+    readings: Sequence[ColumnReading],
+    decimal: str | None = None,
+    levels: Mapping[str, Collection[str]] = NO_LEVELS,
 ) -> tuple[ColumnFix, ...]:
     """What reads the columns of another file as these were read.
 
     Args:
         decimal: the decimal mark that the caller gives for the other file; it goes before theirs.
+        levels: the known levels of categories. None of these is a word for a missing value.
     """
-    return tuple(_fix_like(_with_decimal(one, decimal)) for one in readings)
+    return tuple(
+        _fix_like(_with_decimal(one, decimal), levels.get(one.name, ())) for one in readings
+    )
 
 
 def check_names(fixes: Sequence[ColumnFix], names: Sequence[str]) -> None:
@@ -133,13 +140,14 @@ def _with_decimal(reading: ColumnReading, mark: str | None) -> ColumnReading:
     return replace(reading, format=str(format_.with_decimal(mark)))
 
 
-def _fix_like(reading: ColumnReading) -> ColumnFix:
+def _fix_like(reading: ColumnReading, known: Collection[str]) -> ColumnFix:
     type_: Any = reading.type if reading.type in get_args(StoredType) else None
+    words = {word: word for word in CLEAR if word in known} if type_ == "category" else {}
     return ColumnFix(
         name=reading.name,
         type=type_,
         format=reading.format,
         missing=reading.missing or None,
         use=reading.use,
-        levels=reading.levels or None,
+        levels={**words, **reading.levels} or None,
     )

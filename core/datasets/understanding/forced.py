@@ -62,7 +62,20 @@ def read(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Understood
         raise Invalid([(f"{pointer}/format", f"a category has the format {levels.EXACT} or none")])
     if fix.format:
         return levels.exact(texts, missing)
-    return levels.read(texts, missing, words=CLEAR if fix.missing is None else ALWAYS)
+    return levels.read(texts, missing, words=usual_words(fix))
+
+
+def usual_words(fix: ColumnFix | None) -> tuple[str, ...]:
+    """The usual texts for a missing value among levels, without those that are known to be levels.
+
+    If the owner says that no text stands for a missing value, only an empty cell does.
+    """
+    if fix is None:
+        return CLEAR
+    if fix.missing is not None and not fix.missing:
+        return ("",)
+    usual = CLEAR if fix.missing is None or type_of(fix) is None else ALWAYS
+    return tuple(word for word in usual if word not in (fix.levels or {}))
 
 
 def _number(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Understood:
@@ -109,7 +122,7 @@ def _boolean(texts: Texts, fix: ColumnFix, pointer: str) -> Understood:
         raise Invalid([(f"{pointer}/format", str(error))]) from error
     counts = {} if given else boolean_columns.counts_of(known)
     family = given or booleans.find(counts) or booleans.Words(("1",), ("0",), stays=False)
-    bits = family.bits(known)
+    bits = booleans.bits_of(family, known)
     if filled(bits) < filled(known):
         _refuse(texts, lost(known, bits), f"boolean ({'/'.join(_pair(family))})", pointer)
     return boolean_columns.understood(texts, known, known, family)

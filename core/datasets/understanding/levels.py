@@ -44,20 +44,22 @@ def read(
         column = pc.if_else(pc.equal(column, ""), texts.column, column)
     clean = without(column, (*(() if typed else words), *missing))
     levels, merged = _merged(clean)
+    absent = lost(without(column, ("", *missing)), clean)
+    exact = _exact_but(column, absent, missing)
     return Understood(
         levels,
         reading,
         (
-            *_missing_words(texts, lost(without(column, ("", *missing)), clean)),
-            *_blanks(texts, column),
-            *_case(texts, clean, levels, merged),
+            *_missing_words(texts, absent, missing),
+            *_blanks(texts, column, exact),
+            *_case(texts, clean, levels, merged, exact),
         ),
     )
 
 
 def exact(texts: Texts, missing: tuple[str, ...] = (), *, typed: bool = False) -> Understood:
-    """The column as levels in which blanks and case count."""
-    column = without(texts.column, (*(() if typed else ALWAYS), *missing))
+    """The column as levels in which blanks and case count; only an empty text is missing."""
+    column = without(texts.column, (*(() if typed else ("",)), *missing))
     return Understood(column, ColumnReading(name=texts.name, type="category", format=EXACT))
 
 
@@ -115,24 +117,38 @@ def replaced(column: Column, one_of: Mapping[str, str]) -> Column:
     return pa.chunked_array([pa.array(usual, column.type).take(encoded.indices)])
 
 
-def _missing_words(texts: Texts, where: Any) -> list[Finding]:
+def _exact_but(column: Column, absent: Any, missing: tuple[str, ...]) -> dict[str, Any]:
+    """The fix by which blanks and case count, and the same words stay missing."""
+    if not pc.any(absent).as_py():
+        return {"format": EXACT}
+    words = pc.unique(column.filter(absent)).to_pylist()
+    return {"format": EXACT, "missing": [*missing, *words]}
+
+
+def _missing_words(texts: Texts, where: Any, missing: tuple[str, ...]) -> list[Finding]:
     if not pc.any(where).as_py():
         return []
     message = "{values} in {rows}: read as missing"
-    return [texts.finding("missing_words", "info", message, where, format=EXACT)]
+    # The owner's own words stay missing where blanks and case count.
+    fix: dict[str, Any] = {"format": EXACT} if missing else {"type": "category", "missing": []}
+    return [texts.finding("missing_words", "info", message, where, **fix)]
 
 
-def _blanks(texts: Texts, column: Column) -> list[Finding]:
+def _blanks(texts: Texts, column: Column, fix: Mapping[str, Any]) -> list[Finding]:
     stray = pc.and_(pc.not_equal(texts.column, column), pc.not_equal(column, ""))
     stray = pc.fill_null(stray, False)
     if not pc.any(stray).as_py():
         return []
     message = "blanks at the ends of texts were removed in {rows}"
-    return [texts.finding("blanks", "info", message, stray, format=EXACT)]
+    return [texts.finding("blanks", "info", message, stray, **fix)]
 
 
 def _case(
-    texts: Texts, clean: Column, levels: Column, merged: Mapping[str, list[str]]
+    texts: Texts,
+    clean: Column,
+    levels: Column,
+    merged: Mapping[str, list[str]],
+    fix: Mapping[str, Any],
 ) -> list[Finding]:
     if not merged:
         return []
@@ -140,4 +156,4 @@ def _case(
     first = next(iter(merged))
     more = f", and {counted(len(merged) - 1, 'other')} alike" if len(merged) > 1 else ""
     message = f"{quoted(merged[first])} read as “{first}”{more}: {{rows}} with another spelling"
-    return [texts.finding("case", "warning", message, changed, format=EXACT)]
+    return [texts.finding("case", "warning", message, changed, **fix)]

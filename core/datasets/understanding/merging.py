@@ -21,7 +21,7 @@ def with_merged(found: Understood, levels: Mapping[str, str]) -> Understood:
     if not levels or found.reading.type != "category":
         return found
     column = _merged(found.column, levels, exact=found.reading.format == EXACT)
-    return found.with_reading(column, levels=dict(levels))
+    return found.with_reading(column, levels=_others(levels))
 
 
 def _merged(column: Column, levels: Mapping[str, str], *, exact: bool) -> Column:
@@ -30,6 +30,11 @@ def _merged(column: Column, levels: Mapping[str, str], *, exact: bool) -> Column
     found = {level: meant.get(level if exact else fold(level), level) for level in known}
     changed = {level: other for level, other in found.items() if level != other}
     return replaced(column, changed) if changed else column
+
+
+def _others(levels: Mapping[str, str]) -> dict[str, str]:
+    """Without words that stay as they are: `fixes_like` names those that are levels."""
+    return {level: meant for level, meant in levels.items() if level != meant}
 
 
 def composed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,9 @@ from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.forced import without_zeros
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.number_formats import NumberFormat
-from core.datasets.understanding.texts import trimmed, without
-from models.features.columns import ColumnReading
+from core.datasets.understanding.texts import BLANKS, trimmed, without
+from models.features.columns import ColumnReading, InputColumn
+from models.features.readings import is_known, level_as_trained
 
 
 class Unreadable(ValueError):
@@ -50,10 +51,33 @@ def parse(values: Sequence[str | None], reading: ColumnReading) -> np.ndarray:
         case "datetime":
             return _times(_filled(given, missing.KNOWN, reading), reading)
         case "category":
-            return _levels(given, reading)
+            return as_levels(
+                values, InputColumn(name=reading.name, type="category", reading=reading)
+            )
         case "text":
             return _objects([value or "" for value in values])
     raise ValueError(f"texts cannot be read as a column of type {reading.type}")
+
+
+def as_levels(values: Sequence[str | None], column: InputColumn) -> np.ndarray:
+    """Texts as the levels of the training data, None where they stand for a missing value.
+
+    A level that the model knows never stands for one. A level that it does not know stays.
+    """
+    found = {value: _level(value, column) for value in set(values)}
+    return _objects([found[value] for value in values])
+
+
+def _level(text: str | None, column: InputColumn) -> str | None:
+    if text is None or text in column.levels:
+        return text
+    reading = column.reading_or_plain
+    is_exact = reading.format == levels.EXACT
+    clean = text if is_exact else text.strip(BLANKS)
+    words = (*(missing.ALWAYS if is_exact else missing.CLEAR), *reading.missing)
+    if clean in words and not is_known(clean, column):
+        return None
+    return level_as_trained(clean, column)
 
 
 def expected(reading: ColumnReading) -> str:
@@ -82,7 +106,7 @@ def _numbers(texts: Column, reading: ColumnReading) -> np.ndarray:
 
 
 def _booleans(texts: Column, reading: ColumnReading) -> np.ndarray:
-    bits = booleans.of_format(reading.format).bits(texts)
+    bits = booleans.bits_of(booleans.of_format(reading.format), texts)
     numbers = bits.cast(pa.uint8()).cast(pa.float64())
     return _checked(texts, np.array(numbers.to_numpy(), np.float64), expected(reading))
 
@@ -91,12 +115,6 @@ def _times(texts: Column, reading: ColumnReading) -> np.ndarray:
     format_ = DateFormat.parse(reading.format)
     instants = format_.read(texts).cast(LOCAL_MICROSECONDS)
     return _checked(texts, np.array(instants.to_numpy(), "datetime64[us]"), expected(reading))
-
-
-def _levels(given: Column, reading: ColumnReading) -> np.ndarray:
-    if reading.format == levels.EXACT:
-        return _objects(without(given, (*missing.ALWAYS, *reading.missing)).to_pylist())
-    return _objects(_filled(given, missing.CLEAR, reading).to_pylist())
 
 
 def _checked(texts: Column, found: np.ndarray, form: str) -> np.ndarray:

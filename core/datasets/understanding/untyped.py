@@ -16,7 +16,7 @@ from core.datasets.understanding import (
 from core.datasets.understanding.dates import columns as date_columns
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
-from core.datasets.understanding.missing import ALWAYS
+from core.datasets.understanding.missing import ALWAYS, CLEAR
 from core.datasets.understanding.texts import Texts, sample, trimmed, without
 from core.datasets.understanding.understood import Understood
 from models.features.columns import ColumnReading
@@ -24,11 +24,14 @@ from models.features.columns import ColumnReading
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
 
 
-def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understood:
+def read(
+    texts: Texts, hints: Hints, missing: tuple[str, ...] = (), words: tuple[str, ...] = CLEAR
+) -> Understood:
     """The column as what most of its texts are.
 
     Args:
         missing: texts that stand for a missing value besides the usual ones.
+        words: the usual ones, if the column holds levels.
 
     Raises:
         Invalid: a number is outside float32.
@@ -45,7 +48,7 @@ def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understoo
     if found is None and _has_digits(column):
         found = date_columns.read(texts, column, hints)
         found = found or number_columns.read(texts, column, hints)
-    return found or _levels(texts, column, hints, missing)
+    return found or _levels(texts, column, hints, missing, words)
 
 
 def _has_digits(column: Column) -> bool:
@@ -64,8 +67,14 @@ def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Und
     return Understood(number_columns.in_range(texts, numbers), reading, findings)
 
 
-def _levels(texts: Texts, column: Column, hints: Hints, missing: tuple[str, ...]) -> Understood:
-    found = levels.read(texts, missing)
+def _levels(
+    texts: Texts,
+    column: Column,
+    hints: Hints,
+    missing: tuple[str, ...],
+    words: tuple[str, ...],
+) -> Understood:
+    found = levels.read(texts, missing, words=words)
     if found.column.null_count == len(found.column):
         nothing = ColumnReading(name=texts.name, type="number")
         return Understood(found.column.cast(pa.float64()), nothing, found.findings)

@@ -152,7 +152,7 @@ def test_numbers_are_not_copied() -> None:
         ({"size": pa.array([1.0, float("nan"), 2.0])}, "/inputs/size/1"),
         ({"size": pa.array([None, 2.0, 1e39])}, "/inputs/size/2"),
         ({"size": pa.array([True, True, False])}, "/inputs/size"),
-        ({"wet": pa.array([1, 0, 1])}, "/inputs/wet"),
+        ({"wet": pa.array([1, 0, 2])}, "/inputs/wet/2"),
         ({"wood": pa.array([1, 0, 1])}, "/inputs/wood"),
         ({"day": pa.array([1, 0, 1])}, "/inputs/day"),
         ({"day": pa.array(["now", "", "x"])}, "/inputs/day/0"),

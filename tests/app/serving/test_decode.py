@@ -28,8 +28,8 @@ def error(inputs: Any, of: list[InputColumn]) -> str:
 @pytest.mark.parametrize(
     ("type_", "good", "bad"),
     [
-        ("number", 1.5, "1.5"),
-        ("boolean", True, 1),
+        ("number", 1.5, "1.5.2"),
+        ("boolean", True, 2),
         ("category", "oak", 3),
         ("text", "a nice house", 3),
         ("datetime", "2026-01-31", "yesterday"),

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import credence
 from core.datasets.files.ingest import Given
 from core.datasets.files.options import DatasetOptions
-from core.datasets.understanding.fixes import ColumnFix
+from core.datasets.understanding.fixes import ColumnFix, from_json
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from tests.app.running import Service, publish_as, serving
 from tests.app.serving.test_predict_files import answer, send
@@ -68,6 +70,7 @@ def flats(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own(flats: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with serving(tmp_path_factory.mktemp("flats-served")) as service:
         publish_flats(service, flats)
+        publish_towns(service, tmp_path_factory.mktemp("towns") / "towns.csv")
         yield service
 
 
@@ -81,6 +84,44 @@ def publish_flats(service: Service, flats: Path) -> None:
         pruning=(),
     )
     publish_as(service.context, "flats", dataset, config)
+
+
+TOWNS = ("country", "owner", "capital", "size")
+KNOWN: list[dict[str, Any]] = [
+    {"country": "NA", "owner": "null", "capital": "true", "size": "3.5"},
+    {"country": "DE", "owner": "None", "capital": "WAHR", "size": "7"},
+    {"country": "null", "owner": "Ada", "capital": "0", "size": "12.25"},
+    {"country": "FR", "owner": "", "capital": "no", "size": ""},
+]
+
+
+def publish_towns(service: Service, path: Path) -> None:
+    """Namibia is a country, and three owners are called as others write a missing value."""
+    lines = ["country,owner,capital,size,price"]
+    for i in range(300):
+        country = ("NA", "DE", "FR", "null", "-")[i % 5]
+        owner = ("None", "Ada", "null", "")[i % 4]
+        capital, size = ("true", "false")[i % 2], i * 37 % 100 / 4
+        size_text = "" if i % 50 == 0 else size
+        lines.append(f"{country},{owner},{capital},{size_text},{size + 9 * (i % 5 == 0)}")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    dataset, _ = service.context.datasets.add("towns", CSV, path)
+    for column in ("country", "owner"):
+        (finding,) = (
+            one for one in dataset.findings if (one.code, one.column) == ("missing_words", column)
+        )
+        fix = from_json((finding.fix or {})["columns"])
+        dataset, _ = service.context.datasets.change_columns(dataset.id, fix)
+    levels = {one.name: set(one.levels or ()) for one in dataset.columns}
+    assert levels["country"] == {"NA", "DE", "FR", "null", "-"}
+    assert levels["owner"] == {"None", "Ada", "null"}
+    config = ModelConfig(
+        target="price",
+        network=MLPConfig(hidden=(8,)),
+        training=TrainingConfig(epochs=3, fine_tune_epochs=1),
+        pruning=(),
+    )
+    publish_as(service.context, "towns", dataset, config)
 
 
 def csv_of(rows: list[dict[str, str]]) -> bytes:
@@ -203,3 +244,64 @@ def test_a_number_that_stands_for_a_missing_value_is_said(own: Service) -> None:
     ).json()
     told = own.post("/feedback", {"prediction": stored["id"], "truth": [350.0]}).json()
     assert told["metrics"]["rmse"] == pytest.approx(abs(expected["mean"][0] - 350.0), rel=1e-4)
+
+
+def test_a_level_that_the_model_knows_is_never_a_missing_value(own: Service) -> None:
+    """By every way in, and so are the words of yes and no and numbers as texts."""
+    plain = [
+        {"country": "NA", "owner": "null", "capital": True, "size": 3.5},
+        {"country": "DE", "owner": "None", "capital": True, "size": 7},
+        {"country": "null", "owner": "Ada", "capital": False, "size": 12.25},
+        {"country": "FR", "owner": None, "capital": False, "size": None},
+    ]
+    found = answer(own.post("/predict", {"model": "towns", "inputs": plain}))
+    expected = close(found["mean"])
+    assert found["out_of_distribution"][:3] == [False] * 3
+    without = [row | {"country": None} for row in plain]
+    unlike = answer(own.post("/predict", {"model": "towns", "inputs": without}))["mean"]
+    assert abs(unlike[0] - found["mean"][0]) > 1e-3
+
+    columns = {name: [row[name] for row in KNOWN] for name in TOWNS}
+    for inputs in (KNOWN, columns, [list(row.values()) for row in KNOWN]):
+        by_json = answer(own.post("/predict", {"model": "towns", "inputs": inputs}))
+        assert by_json["mean"] == expected
+    by_stream = send(own.http, as_arrow(columns), ARROW, "application/json", model="towns")
+    assert answer(by_stream)["mean"] == expected
+    for type_, body in files_of(KNOWN).items():
+        assert answer(send(own.http, body, type_, model="towns"))["mean"] == expected, type_
+    tensors = [
+        {"name": name, "shape": [4], "datatype": "BYTES", "data": values}
+        for name, values in columns.items()
+    ]
+    by_tensors = own.post("/v2/models/towns/infer", {"inputs": tensors}).json()["outputs"]
+    assert next(one["data"] for one in by_tensors if one["name"] == "mean") == expected
+    loaded = credence.load(f"{own.url}/models/towns")
+    assert loaded.predict(KNOWN).mean.tolist() == expected
+
+    for type_ in (CSV, PARQUET):
+        like = own.http.post(
+            "/datasets",
+            content=files_of(KNOWN)[type_],
+            headers={"Content-Type": type_},
+            params={"name": "known", "like": "towns"},
+        )
+        job = own.post("/predict/batch", {"model": "towns", "dataset": like.json()["id"]})
+        assert result_of(own, done(own, job)).column("mean").to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "right"),
+    [
+        ("capital", "maybe", "true or false"),
+        ("capital", 2, "true, false or null"),
+        ("size", "big", "1234.56"),
+    ],
+)
+def test_a_refusal_shows_the_value_and_what_would_be_right(
+    own: Service, column: str, value: Any, right: str
+) -> None:
+    rows = [KNOWN[0], KNOWN[1] | {column: value}]
+    (error,) = problem(own.post("/predict", {"model": "towns", "inputs": rows}), 422)["errors"]
+    assert error["path"] == f"/inputs/1/{column}"
+    assert right in error["message"]
+    assert error["message"].endswith("not " + json.dumps(value))

@@ -202,7 +202,7 @@ def _words(texts: Texts, where: Any) -> list[Finding]:
     if not pc.any(where).as_py():
         return []
     message = "{values} in {rows}: no date, read as missing"
-    return [texts.finding("mostly_dates", "info", message, where, type="category")]
+    return [texts.finding("mostly_dates", "info", message, where, type="category", missing=[])]
 
 
 def _others(texts: Texts, known: Column, where: Any, format_: DateFormat) -> list[Finding]:
@@ -220,4 +220,4 @@ def _others(texts: Texts, known: Column, where: Any, format_: DateFormat) -> lis
         f"{begin}: no date written so, or a day that does not exist, read as missing; read the "
         "column as category if these texts mean something"
     )
-    return [texts.finding("mostly_dates", "warning", message, where, type="category")]
+    return [texts.finding("mostly_dates", "warning", message, where, type="category", missing=[])]
