@@ -45,7 +45,7 @@ def holidays_of(config: ModelConfig, columns: Columns) -> Holidays | None:
     if forecast.holidays is None:
         return None
     check_holidays(config)
-    times = columns[str(forecast.time)]
+    times = columns[str(forecast.time_column)]
     years = times[present(times)].astype("datetime64[Y]").astype(np.int64) + 1970
     first, last = max(int(years.min()) - YEARS, 1), min(int(years.max()) + YEARS, 9999)
     return calendar(forecast.holidays, first, last)

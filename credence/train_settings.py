@@ -172,10 +172,18 @@ class LanguageSettings(TypedDict, total=False):
     steps: int | None
 
 
+class ZonedTime(TypedDict, total=False):
+    """A time column whose days follow the clock of a time zone, such as "Europe/Berlin"."""
+
+    column: Required[str]
+    zone: Required[str]
+    utc: bool | None
+
+
 class ForecastSettings(TypedDict, total=False):
     """The columns of time and key, the steps ahead and back, and what is known of series."""
 
-    time: str | None
+    time: str | ZonedTime | None
     key: str | None
     horizon: int | None
     context: int | None

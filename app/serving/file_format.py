@@ -106,7 +106,8 @@ class FileRows:
         pairs = list(zip(wanted, found, strict=True))
         types = {column.name: _type(one, column) for column, one in pairs}
         columns = {one.reading.name: to_numpy(one.column, types[one.reading.name]) for one in found}
-        return to_inputs(columns, types, wanted, ROWS, self.line), pairs
+        readings = [one.reading for one in found]
+        return to_inputs(columns, types, wanted, ROWS, self.line, readings=readings), pairs
 
     def line(self, row: int) -> str:
         """Where a row is in the file."""

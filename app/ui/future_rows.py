@@ -20,6 +20,11 @@ def known_ahead(about: Json) -> list[str]:
     return [one["name"] for one in about["features"] or () if one["name"] not in read]
 
 
+def takes_local(forecast: Json) -> bool:
+    """Whether the rows of the training data have local times of a zone."""
+    return forecast.get("zone") is not None and not forecast["utc"]
+
+
 def future_rows(history: Sequence[Json], about: Json) -> list[Json]:
     """A row per step after the history of one series, each with the values of a season before.
 
@@ -42,7 +47,8 @@ def future_rows(history: Sequence[Json], about: Json) -> list[Json]:
     before = _a_season_before(rows, forecast["season"], len(after))
     told = [*([] if key is None else [key]), *(forecast["static"] or ()), *names]
     return [
-        {time: _as_text(when)} | {name: row[name] for name in told}
+        {time: _as_text(when, "" if takes_local(forecast) else "Z")}
+        | {name: row[name] for name in told}
         for when, row in zip(after, before, strict=True)
     ]
 
@@ -61,8 +67,8 @@ def _as_time(value: Any) -> Any:
     return np.datetime64(datetime.fromisoformat(value).replace(tzinfo=None), "us")
 
 
-def _as_text(time: Any) -> Any:
+def _as_text(time: Any, zone: str) -> Any:
     """A time as in a row in JSON."""
     if not isinstance(time, np.datetime64):
         return float(time)
-    return f"{np.datetime_as_string(time, unit='s')}Z"
+    return f"{np.datetime_as_string(time, unit='s')}{zone}"

@@ -221,6 +221,7 @@ def _ingested(answer: Json, table: pa.Table, path: Path) -> Ingested:
         readings=tuple(map(column_reading_of, answer["readings"])),
         findings=tuple(map(Finding.from_json, answer["findings"])),
         file=path,
+        first_line=answer.get("first_line"),
     )
 
 

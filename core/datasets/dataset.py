@@ -39,6 +39,7 @@ class Dataset:
         given: what the caller said about file and columns.
         provenance: where it was read from; None of an upload.
         num_columns: the number of columns; lists leave out the columns of wide data sets.
+        first_line: the line of the first row in the file, if each row is one line; else None.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Dataset:
     given: Given = field(default_factory=Given)
     provenance: Provenance | None = None
     num_columns: int = 0
+    first_line: int | None = None
 
     @property
     def source(self) -> Json | None:
@@ -92,6 +94,7 @@ def _record(row: DatasetRow, columns: Sequence[Json], about: Json, num_columns: 
             DatasetOptions(**about.get("options", {})), fixes.from_json(about.get("fixes", ()))
         ),
         provenance=Provenance(**about["provenance"]) if "provenance" in about else None,
+        first_line=about.get("first_line"),
     )
 
 
@@ -104,6 +107,7 @@ def about_of(found: Ingested, given: Given, provenance: Provenance | None = None
         "findings": [finding.to_json() for finding in found.findings],
         "options": given_fields(given.options),
         "fixes": fixes.to_json(given.fixes),
+        "first_line": found.first_line,
     }
 
 

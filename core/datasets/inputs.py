@@ -10,6 +10,7 @@ from core.datasets.understanding.parsing import Unreadable, as_levels, parse
 from core.exceptions import Invalid
 from models.features.columns import (
     ColumnProfile,
+    ColumnReading,
     Columns,
     InputColumn,
     convert,
@@ -85,9 +86,10 @@ def columns_for(
     rows: RowSelection = ALL_ROWS,
 ) -> Columns:
     """Columns of a data set that `check_inputs` has accepted; see `to_inputs`."""
-    types = input_types(needed, datasets.get(dataset_id).columns)
+    dataset = datasets.get(dataset_id)
+    types = input_types(needed, dataset.columns)
     columns = datasets.columns(dataset_id, [column.name for column in needed], rows, types)
-    return to_inputs(columns, types, needed)
+    return to_inputs(columns, types, needed, readings=dataset.readings)
 
 
 def row_counted_from_0(row: int) -> str:
@@ -101,6 +103,8 @@ def to_inputs(
     needed: Sequence[InputColumn],
     path: str = "/dataset",
     place: Callable[[int], str] = row_counted_from_0,
+    *,
+    readings: Sequence[ColumnReading] = (),
 ) -> Columns:
     """Columns in the types that a model needs, categories spelled as in its training data.
 
@@ -108,14 +112,17 @@ def to_inputs(
         columns: in the convention of `models.features.columns`; those not needed stay as they are.
         stored: the type of each column.
         place: the number of a row → where it is, for messages.
+        readings: how the columns were read.
 
     Raises:
         Invalid: a value cannot be read as the model needs it; the message names column and row.
     """
     made: dict[str, np.ndarray] = {}
+    instants = {reading.name for reading in readings if reading.offset}
     for one in needed:
         try:
-            made[one.name] = _converted(columns[one.name], stored[one.name], one, path)
+            values = _converted(columns[one.name], stored[one.name], one, path)
+            made[one.name] = one.on_its_clock(values, has_offset=one.name in instants)
         except Unreadable as error:
             message = (
                 f"column {one.name!r}, {place(error.index)}, must be {error.expected}, or empty: "

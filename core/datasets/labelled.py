@@ -29,7 +29,8 @@ def labelled_columns(
     Raises:
         Invalid: a column is missing, or a value cannot be read as the model needs it.
     """
-    profiles = {profile.name: profile for profile in datasets.get(dataset_id).columns}
+    dataset = datasets.get(dataset_id)
+    profiles = {profile.name: profile for profile in dataset.columns}
     stored = list(profiles.values())
     check_inputs(model.inputs, stored)
     types, needed = input_types(model.inputs, stored), list(model.inputs)
@@ -41,7 +42,13 @@ def labelled_columns(
     columns = datasets.columns(dataset_id, names, rows, types)
     first = (rows.start or 0) if isinstance(rows, slice) else 0
     wanted = list({column.name: column for column in needed}.values())
-    return to_inputs(columns, types, wanted, place=lambda row: row_counted_from_0(first + row))
+    return to_inputs(
+        columns,
+        types,
+        wanted,
+        place=lambda row: row_counted_from_0(first + row),
+        readings=dataset.readings,
+    )
 
 
 def levels_known(model: TrainedModel) -> Mapping[str, Collection[str]]:

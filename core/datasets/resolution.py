@@ -1,6 +1,7 @@
 """Resolves a training on a data set: every default filled in, and notes on what was decided."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 
 from core.calendars import check_holidays
@@ -8,7 +9,7 @@ from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.datasets.findings.target_checks import check_target
 from core.datasets.findings.training_notes import notes_on_columns
-from models.config import ModelConfig
+from models.config import ModelConfig, ZonedTime
 from models.exceptions import InvalidData
 from models.features.columns import column_of
 from models.tabular.race_recipe import explain_single_fit
@@ -85,7 +86,30 @@ def _resolve(
     load = partial(datasets.columns, dataset.id)
     columns = [column for column in dataset.columns if column.name not in others]
     check_holidays(given)
-    return resolve(given, columns, dataset.rows, load)
+    given = with_offsets(given, {one.name for one in dataset.readings if one.offset})
+    try:
+        return resolve(given, columns, dataset.rows, load)
+    except InvalidData as error:
+        if not error.rows or dataset.first_line is None:
+            raise
+        raise error.in_file(dataset.first_line) from error
+
+
+def with_offsets(given: ModelConfig, names: Collection[str]) -> ModelConfig:
+    """The configuration, which knows whether the times of its series are instants.
+
+    Args:
+        names: of the columns whose times have an offset from UTC.
+    """
+    forecast = given.forecast
+    if (
+        forecast is None
+        or not isinstance(forecast.time, ZonedTime)
+        or forecast.time.utc is not None
+    ):
+        return given
+    time = replace(forecast.time, utc=forecast.time.column in names)
+    return replace(given, forecast=replace(forecast, time=time))
 
 
 def _check(given: ModelConfig, names: Sequence[str], dataset: Dataset) -> None:

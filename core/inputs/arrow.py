@@ -53,7 +53,8 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
         case "boolean" if pa.types.is_boolean(type_):
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
-            return to_numpy(times.to_utc(column, place), "datetime")
+            found = to_numpy(times.to_utc(column, place), "datetime")
+            return feature.on_its_clock(found, has_offset=times.has_offset(column))
         case "number" | "boolean" | "category" | "datetime" | "text" if _has_values(type_, feature):
             return _values(feature, column.to_pylist())
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")

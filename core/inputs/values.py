@@ -7,11 +7,12 @@ holds the interpreter's lock until it ends and so blocks the event loop.
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from itertools import chain
 from math import prod
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -41,6 +42,9 @@ def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray
     if column.type == "tensor":
         return read_tensors(values, place, column.shape)
     read = READERS[column.type]
+    if column.zone is not None:
+        zone = ZoneInfo(column.zone)
+        read = partial(_datetimes, given=zone, taken=zone if column.takes_local else UTC)
     return blocks(partial(read_mixed, column, read), values, place)
 
 
@@ -105,11 +109,18 @@ def _texts(values: Values, place: Place) -> np.ndarray:
     ]
 
 
-def _datetimes(values: Values, place: Place) -> np.ndarray:
-    """datetime64[us] in UTC, with NaT for null. A time without an offset is UTC."""
+def _datetimes(
+    values: Values, place: Place, given: tzinfo = UTC, taken: tzinfo = UTC
+) -> np.ndarray:
+    """datetime64[us], with NaT for null.
+
+    Args:
+        given: the zone of a time without an offset.
+        taken: the zone of what is returned.
+    """
     expected = "must be an RFC 3339 time such as 2026-01-31T08:00:00Z, or null"
     check_types(values, place, {str, MISSING}, expected)
-    times = [None if value is None else _instant(value) for value in values]
+    times = [None if value is None else _time(value, given, taken) for value in values]
     for i, (value, time) in enumerate(zip(values, times, strict=True)):
         if time is None and value is not None:
             raise _wrong(place(i), f"{expected}, not {shown(value)}")
@@ -125,13 +136,19 @@ READERS: dict[str, Reader] = {
 }
 
 
-def _instant(text: str) -> datetime | None:
-    """The time in UTC, without a time zone for NumPy; None if the text is not a time."""
+def _time(text: str, given: tzinfo, taken: tzinfo) -> datetime | None:
+    """The time in a zone, without the zone for NumPy; None if the text is not a time."""
     if not TIMESTAMP.fullmatch(text):
         return None
     try:
         time = datetime.fromisoformat(f"{text}-01" if len(text) == MONTH_LENGTH else text.upper())
-        return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+        if time.tzinfo is None and given is taken:
+            return time
+        return (
+            (time if time.tzinfo else time.replace(tzinfo=given))
+            .astimezone(taken)
+            .replace(tzinfo=None, fold=0)
+        )
     except (ValueError, OverflowError):
         return None
 

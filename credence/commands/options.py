@@ -70,6 +70,14 @@ Time = Annotated[
         rich_help_panel=FORECASTS,
     ),
 ]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ZONE",
+        help="The time zone whose clock the times and days follow, such as Europe/Berlin.",
+        rich_help_panel=FORECASTS,
+    ),
+]
 Key = Annotated[
     str | None,
     typer.Option(

@@ -41,6 +41,7 @@ from credence.commands.options import (
     Time,
     Url,
     Yes,
+    Zone,
     column_list,
     reading_options,
 )
@@ -70,6 +71,7 @@ def train(
     ] = None,
     task: TaskOption = None,
     time: Time = None,
+    zone: Zone = None,
     key: Key = None,
     horizon: Horizon = None,
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
@@ -128,7 +130,7 @@ def train(
         "task": task,
         "method.kind": method,
         "likelihood": likelihood,
-        "forecast.time": time,
+        "forecast.time": zoned_time(time, zone),
         "forecast.key": key,
         "forecast.horizon": horizon,
     }
@@ -182,6 +184,15 @@ def check_columns(
     for option, column in others.items():
         if column is not None:
             check_column(column, data, reading, option)
+
+
+def zoned_time(time: str | None, zone: str | None) -> Json | str | None:
+    """The setting `forecast.time` of a column and a time zone."""
+    if zone is None:
+        return time
+    if time is None:
+        raise typer.BadParameter("needs --time, the column of the local times", param_hint="--zone")
+    return {"column": time, "zone": zone}
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:

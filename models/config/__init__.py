@@ -35,6 +35,7 @@ from models.config.model import ScaleName as ScaleName
 from models.config.model import SupportConfig as SupportConfig
 from models.config.model import Task as Task
 from models.config.model import Transform as Transform
+from models.config.model import ZonedTime as ZonedTime
 from models.config.networks import Activation as Activation
 from models.config.networks import ConvolutionalConfig as ConvolutionalConfig
 from models.config.networks import MLPConfig as MLPConfig

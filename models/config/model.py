@@ -86,9 +86,25 @@ Transform = Literal["none", "log", "sqrt", "logit", "counts"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class ZonedTime:
+    """A time column whose days follow the clock of a time zone, such as "Europe/Berlin".
+
+    Times without an offset from UTC are local times of the zone. `utc` says that they are UTC, or
+    have an offset; by default as the file has them. Steps of hours, the hour of the day, the day of
+    the week and holidays then agree with the clock.
+    """
+
+    __pydantic_config__ = STRICT
+    column: ColumnName
+    zone: Annotated[str, Len(1, 64)]
+    utc: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForecastConfig:
     """The time column, the key column that separates series, and lengths in time steps.
 
+    `time` is the column's name or, for days that follow the clock of a place, its name and `zone`.
     The network reads windows of `context` steps, each step with those one `season` earlier: several
     seasons, as a day and a week of hours, are a list that increases, [24, 168].
     `transform` is the scale that is forecast: "log" for series whose variation grows with their
@@ -104,7 +120,7 @@ class ForecastConfig:
     """
 
     __pydantic_config__ = STRICT
-    time: ColumnName | None = None
+    time: ColumnName | ZonedTime | None = None
     key: ColumnName | None = None
     horizon: Steps | None = None
     context: Steps | None = None
@@ -115,6 +131,20 @@ class ForecastConfig:
     static: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] | None = None
     past: Annotated[tuple[ColumnName, ...], Len(0, 1_000)] = ()
     holidays: Annotated[str, Len(1, 64)] | None = None
+
+    @property
+    def time_column(self) -> str | None:
+        return self.time.column if isinstance(self.time, ZonedTime) else self.time
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone whose clock the days follow."""
+        return self.time.zone if isinstance(self.time, ZonedTime) else None
+
+    @property
+    def local_zone(self) -> str | None:
+        """The time zone of the times that rows have; None if these are UTC."""
+        return None if isinstance(self.time, ZonedTime) and self.time.utc else self.zone
 
     @property
     def seasons(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
+from models.features.clock import Clock
 from models.nearest import no_such_column
 
 Columns = Mapping[str, np.ndarray]
@@ -48,6 +49,7 @@ class ColumnReading:
         missing: texts that stand for a missing value.
         use: whether the column is a feature unless a training names its features.
         levels: levels of a category that are read as another one, such as misspelt ones.
+        offset: whether times have an offset from UTC, so that a time zone does not move them.
     """
 
     name: str
@@ -56,10 +58,14 @@ class ColumnReading:
     missing: tuple[str, ...] = ()
     use: bool = True
     levels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    offset: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The reading as it is stored. Without merged levels, earlier releases can read it."""
-        return {key: value for key, value in vars(self).items() if key != "levels" or value}
+        """The reading as it is stored. Without merged levels and offsets, earlier releases can
+        read it.
+        """
+        new = ("levels", "offset")
+        return {key: value for key, value in vars(self).items() if key not in new or value}
 
 
 _CONVERSIONS = {
@@ -106,6 +112,8 @@ class InputColumn:
         reading: how the training data were read; None if they were values without texts.
         spellings: the level of each text without stray blanks and case; None if these count.
         levels: those of the training rows, of a category.
+        zone: the time zone of times without an offset; None for UTC.
+        takes_local: whether the model takes local times of the zone; else it takes UTC.
     """
 
     name: str
@@ -116,6 +124,19 @@ class InputColumn:
     reading: ColumnReading | None = None
     spellings: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
     levels: Collection[str] = field(default=(), compare=False, repr=False)
+    zone: str | None = None
+    takes_local: bool = False
+
+    def on_its_clock(self, times: np.ndarray, *, has_offset: bool) -> np.ndarray:
+        """The times as the model takes them: in UTC, or as its clock shows them.
+
+        Args:
+            has_offset: whether they are in UTC, as they had an offset; else local.
+        """
+        if self.zone is None or has_offset != self.takes_local:
+            return times
+        clock = Clock.of(self.zone)
+        return clock.local(times) if self.takes_local else clock.instants(times)[0]
 
     @property
     def reading_or_plain(self) -> ColumnReading:

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Len
 from jaxtyping import Shaped
 
 from models.config.ranges import Flag, NotNegative, Number, Positive
 from models.features import moments
+from models.features.clock import Clock
 from models.features.expansion import Form
 from models.features.moments import Weights
 from models.features.power import PowerTransform
@@ -124,12 +126,13 @@ class DatetimeEncoder:
     """The instant as a number, and sine and cosine of the phase in each cycle.
 
     A cycle (hour of day, day of week, day of year) is used if the training times span at least two
-    periods of it and differ in phase.
+    periods of it and differ in phase. With `zone`, phases are those of its clock; else of UTC.
     """
 
     instant: NumberEncoder
     cycles: tuple[Cycle, ...]
     kind: Literal["datetime"] = "datetime"
+    zone: Annotated[str, Len(1, 64)] | None = None
 
     @classmethod
     def fit(
@@ -155,7 +158,8 @@ class DatetimeEncoder:
         micros = microseconds(values)
         instant = self.instant.encode(micros)
         plain = self.instant.form.plain
-        waves = [_waves(micros, CYCLES[name][0]) for name in self.cycles]
+        shown = micros if self.zone is None else microseconds(Clock.of(self.zone).local(values))
+        waves = [_waves(shown, CYCLES[name][0]) for name in self.cycles]
         return np.concatenate([instant[:, :plain], *waves, instant[:, plain:]], axis=1)
 
 

@@ -43,7 +43,7 @@ class Known:
 def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig, ...]:
     """The time, the covariates and, last, the key."""
     forecast = config.forecast or ForecastConfig()
-    time = FeatureConfig(name=str(forecast.time), type=time_type)  # type: ignore[arg-type]
+    time = FeatureConfig(name=str(forecast.time_column), type=time_type)  # type: ignore[arg-type]
     key = () if forecast.key is None else (FeatureConfig(name=forecast.key, type="category"),)
     return time, *(config.features or ()), *key
 
@@ -55,7 +55,7 @@ def fit_known(
 
     The instant itself is not an input: a forecast's instants are later than all in training.
     """
-    time = str((config.forecast or ForecastConfig()).time)
+    time = str((config.forecast or ForecastConfig()).time_column)
     features = feature_configs(config, types[time])
     forecast = config.forecast or ForecastConfig()
     encoders = [
@@ -64,7 +64,7 @@ def fit_known(
     phases = fit_encoder(features[0], columns[time])
     if isinstance(phases, DatetimeEncoder):
         slow = tuple(c for c in phases.cycles if CYCLES[c][0] >= 2 * spacing.microseconds)
-        first = DatetimeEncoder(_NOTHING, slow)
+        first = DatetimeEncoder(_NOTHING, slow, zone=forecast.zone)
         return FeatureEncoder(features, tuple(types[f.name] for f in features), (first, *encoders))
     stored = tuple(types[f.name] for f in features)
     return FeatureEncoder(features, stored, (_NOTHING, *encoders))
@@ -122,7 +122,7 @@ def known_ahead(
 ) -> Float[Tensor, "steps inputs"]:
     """The encoded covariates that change within a series and are known ahead."""
     forecast = config.forecast or ForecastConfig()
-    others = {forecast.time, forecast.key, *forecast.past, *(forecast.static or ())}
+    others = {forecast.time_column, forecast.key, *forecast.past, *(forecast.static or ())}
     some = [i for i, feature in enumerate(encoder.features) if feature.name not in others]
     return _encoded(encoder, some, columns)
 

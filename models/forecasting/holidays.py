@@ -49,7 +49,7 @@ class Holidays:
         Raises:
             InvalidInput: if holidays of a step are not known.
         """
-        starts, stops = _days_of(times, spacing)
+        starts, stops = _days_of(spacing.local(times), spacing)
         self._check(starts, stops)
         counts = [self._within(starts, stops)]
         if _is_short(spacing):

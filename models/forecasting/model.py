@@ -15,6 +15,7 @@ from models.config import (
     Json,
     ModelConfig,
     OutOfDistributionConfig,
+    ZonedTime,
 )
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.out_of_distribution import Detector
@@ -54,7 +55,7 @@ from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
 from models.forecasting.panels.observed import continued
 from models.forecasting.rollout import History, Paths, Rollout, aligned
 from models.forecasting.seen import SeenSeries
-from models.forecasting.series import Series, split_series
+from models.forecasting.series import Series, in_utc, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.totals.groups import read_groups
@@ -113,6 +114,10 @@ class Forecaster(TabularModel):
     def inputs(self) -> tuple[InputColumn, ...]:
         """The columns of a history: time, target, covariates, key."""
         time, *others = self.encoder.inputs
+        offset = any(one.offset for one in self.readings if one.name == time.name)
+        local = self.forecast.local_zone
+        zone = self.forecast.zone if offset else local
+        time = replace(time, zone=zone, takes_local=local is not None)
         target = InputColumn(name=self.config.target, type="number", missing=True)
         return self._as_read([time, target, *others])
 
@@ -126,9 +131,17 @@ class Forecaster(TabularModel):
     @property
     def description(self) -> Json:
         return super().description | {
-            "forecast": asdict(self.forecast),
+            "forecast": asdict(self.forecast) | self._time,
             "forecast_members": self._members(),
         }
+
+    @property
+    def _time(self) -> Json:
+        """The name of the time column and, if it has one, its zone."""
+        time = self.forecast.time
+        if not isinstance(time, ZonedTime):
+            return {"time": time}
+        return {"time": time.column, "zone": time.zone, "utc": bool(time.utc)}
 
     def _members(self) -> list[Json]:
         """What forecasts are mixtures of, the heaviest first."""
@@ -213,10 +226,14 @@ class Forecaster(TabularModel):
         Raises:
             InvalidInput: naming what is missing or wrong.
         """
-        horizon, time = options.horizon, str(self.forecast.time)
+        horizon, time = options.horizon, str(self.forecast.time_column)
         missing = [column.name for column in self.inputs if column.name not in columns]
         if missing:
             raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
+        try:
+            columns = in_utc(columns, self.forecast)
+        except InvalidData as error:
+            raise InvalidInput(error.message, f"/inputs/{time}") from error
         asked = Histories(self.config.target, self.forecast, self.frame, self.spacing).read(columns)
         covariates = check_future(asked, future, self.future_inputs, horizon, time)
         ahead = [
@@ -251,7 +268,7 @@ class Forecaster(TabularModel):
             [ahead for one in origins for ahead in one.ahead(steps)],
             steps,
         )
-        return newest_of(pasts, origins, histories, str(self.forecast.time))
+        return newest_of(pasts, origins, histories, str(self.forecast.time_column))
 
     def _scored(self, x: History, options: ResolvedOptions, pause: Pause) -> Arrays:
         """The arrays of the answer about anomalies, for the summary; {} if none are asked for."""
@@ -269,7 +286,7 @@ class Forecaster(TabularModel):
         Raises:
             InvalidInput: if their times cannot be written.
         """
-        time = str(self.forecast.time)
+        time = str(self.forecast.time_column)
         given = one.ahead[time][:horizon]
         own = not self.spacing.is_regular and len(given) == horizon
         times = given if own else self.spacing.after(one.past.times, horizon)
@@ -543,11 +560,11 @@ class Forecaster(TabularModel):
     def group_columns(self) -> tuple[str, ...]:
         """The time, and the key if there is one."""
         key = self.forecast.key
-        return (str(self.forecast.time), *(() if key is None else (key,)))
+        return (str(self.forecast.time_column), *(() if key is None else (key,)))
 
     def row_groups(self, columns: Columns) -> list[np.ndarray]:
         """The rows of each series, in the order of time."""
-        times = columns[str(self.forecast.time)]
+        times = in_utc(columns, self.forecast)[str(self.forecast.time_column)]
         groups = group(columns, self.forecast.key)
         return [rows[np.argsort(times[rows], kind="stable")] for rows in groups]
 
@@ -622,7 +639,7 @@ class Forecaster(TabularModel):
         firsts = np.arange(len(parts)) * (context + horizon)
         columns = stacked(parts)
         known = known_of(self.encoder, self.config, columns, firsts)
-        times = columns[str(self.forecast.time)]
+        times = columns[str(self.forecast.time_column)]
         known = known.with_holidays(self.holidays, times, self.spacing)
         each = known.dynamic.unflatten(0, (len(parts), -1))
         dynamic = each[:, 1:]  # each step of a window has those of the step after it
@@ -648,7 +665,7 @@ class Forecaster(TabularModel):
             joined(one.columns_of(names, self._most_known), {name: after[name] for name in names})
             for one, after in zip(pasts, ahead, strict=True)
         ]
-        columns, time = stacked(parts), str(self.forecast.time)
+        columns, time = stacked(parts), str(self.forecast.time_column)
         read = known_ahead(self.encoder, self.config, columns)
         if self.holidays is not None:
             read = torch.cat([read, self.holidays.read(columns[time], self.spacing)], 1)

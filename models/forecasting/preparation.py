@@ -126,7 +126,7 @@ def prepare_series(
     sets = SetBounds.of(series, config)
     observation = observation_of(config, series)
     chosen = calibration_origins(series, config, _frame(config, observation).span)
-    spacing = Spacing.fit([one.times for one in series])
+    spacing = Spacing.fit([one.times for one in series], forecast.zone)
     notes = _notes(config, spacing, series, calibrates=bool(chosen)) + told(observation)
     stacked = Stacked.of(series)
     table = _Table(

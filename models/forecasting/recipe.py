@@ -17,8 +17,10 @@ from models.config import (
     NetworkConfig,
     RecurrentConfig,
     SplitTime,
+    ZonedTime,
 )
 from models.exceptions import InvalidData
+from models.features.clock import Clock
 from models.features.columns import ColumnProfile, Columns, check_features, column_of
 from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
 from models.forecasting.panels.attributes import candidates, with_attributes
@@ -70,7 +72,7 @@ def plan_series(
     _check_past(config, forecast, profiles)
     _check_holidays(forecast, profiles)
     config = replace(config, features=_covariates(config, forecast, profiles), forecast=forecast)
-    names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
+    names = [str(forecast.time_column), config.target, *([forecast.key] if forecast.key else [])]
     others = [one.name for one in candidates(config, profiles)]
     columns = load([*names, *others])
     features, forecast = with_attributes(config, forecast, profiles, columns)
@@ -92,7 +94,7 @@ def plan_series(
     width = 1 + len(forecast.seasons) + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
-    training = replace(training, split=SplitTime(time=str(forecast.time)))
+    training = replace(training, split=SplitTime(time=str(forecast.time_column)))
     return SeriesPlan(replace(config, forecast=forecast, training=training), inputs, num_windows)
 
 
@@ -113,15 +115,16 @@ def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
     return RecurrentConfig(kind="gru", hidden=(width,))
 
 
-def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str:
-    name = config.forecast.time if config.forecast else None
+def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str | ZonedTime:
+    forecast = config.forecast or ForecastConfig()
+    name = forecast.time_column
     if name is not None:
         if name not in profiles or profiles[name].type not in ("datetime", "number"):
             found = f"is of type {profiles[name].type}" if name in profiles else "is not there"
             raise InvalidData(
                 f"column {name!r} {found}; a time is a datetime or a number", "/forecast/time"
             )
-        return name
+        return name if forecast.zone is None else _zoned(forecast, profiles[name])
     times = [p.name for p in profiles.values() if p.type == "datetime"]
     if len(times) != 1:
         found = f"are {', '.join(times[:20])}" if times else "is no datetime column"
@@ -130,6 +133,19 @@ def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str:
             "/forecast/time",
         )
     return times[0]
+
+
+def _zoned(forecast: ForecastConfig, profile: ColumnProfile) -> ZonedTime:
+    """The time with its zone and whether its times are UTC."""
+    place = "/forecast/time/zone"
+    try:
+        Clock.of(str(forecast.zone))
+    except ValueError as error:
+        raise InvalidData(str(error), place) from None
+    if profile.type != "datetime":
+        message = f"the times in {profile.name!r} are numbers, which have no zone: leave it out"
+        raise InvalidData(message, place)
+    return ZonedTime(column=profile.name, zone=str(forecast.zone), utc=forecast.local_zone is None)
 
 
 def _key(forecast: ForecastConfig | None, profiles: Mapping[str, ColumnProfile]) -> str | None:
@@ -143,14 +159,14 @@ def _key(forecast: ForecastConfig | None, profiles: Mapping[str, ColumnProfile])
 
 
 def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
-    if config.training.split not in ("random", SplitTime(time=str(forecast.time))):
+    if config.training.split not in ("random", SplitTime(time=str(forecast.time_column))):
         raise InvalidData(
             "the end of a series is held out: leave the split out, or split by the same time",
             "/training/split",
         )
     if config.weight is not None:
         raise InvalidData("windows of a series have no weights: leave weight out", "/weight")
-    if config.target in (forecast.time, forecast.key):
+    if config.target in (forecast.time_column, forecast.key):
         raise InvalidData(f"{config.target!r} is the series' time or key, not a target", "/target")
 
 
@@ -170,7 +186,7 @@ def _covariates(
             raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
         if feature.type == "text":
             raise InvalidData(f"{feature.name!r} is text, which a forecaster does not read", path)
-        if feature.name not in (forecast.time, forecast.key):
+        if feature.name not in (forecast.time_column, forecast.key):
             kept.append(feature)
         elif feature.type != stored:  # time and key are always read, as their stored types
             raise InvalidData(
@@ -188,17 +204,17 @@ def _check_past(
     for i, name in enumerate(forecast.past):
         path = f"/forecast/past/{i}"
         type_ = column_of(profiles, name, path).type
-        if name in (config.target, forecast.time, forecast.key) or name in forecast.past[:i]:
+        if name in (config.target, forecast.time_column, forecast.key) or name in forecast.past[:i]:
             raise InvalidData(f"{name!r} is read already: leave it out", path)
         if type_ not in ("number", "boolean", "category", "datetime"):
             raise InvalidData(f"{name!r} is of type {type_}, which a window cannot hold", path)
 
 
 def _check_holidays(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> None:
-    if forecast.holidays is not None and profiles[str(forecast.time)].type != "datetime":
+    if forecast.holidays is not None and profiles[str(forecast.time_column)].type != "datetime":
         raise InvalidData(
-            f"the times in {forecast.time!r} are numbers, which have no holidays: leave them out, "
-            "or give datetimes",
+            f"the times in {forecast.time_column!r} are numbers, which have no holidays: leave "
+            "them out, or give datetimes",
             "/forecast/holidays",
         )
 
@@ -243,7 +259,7 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
     seasons = forecast.seasons
     if forecast.season is None:
-        seasons = find_seasons(learned, Spacing.fit([one.times for one in series]))
+        seasons = find_seasons(learned, Spacing.fit([one.times for one in series], forecast.zone))
     season = seasons[0]
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from models.config.ranges import Flag, Positive
 from models.exceptions import InvalidData
+from models.features.clock import Clock
 
 _MINUTE = 60_000_000  # microseconds
 _HOUR, _DAY = 60 * _MINUTE, 24 * 60 * _MINUTE
@@ -37,6 +38,7 @@ class Spacing:
             absent than there were rows. The steps in between are then inserted as missing; if not,
             rows count as consecutive steps.
         week: of the unit weekday, whether Monday to Sunday have a step: "1111100".
+        zone: the time zone whose clock the days follow; None for UTC. Times are UTC all the same.
     """
 
     unit: Literal["month", "weekday", "microsecond", "number"]
@@ -44,9 +46,10 @@ class Spacing:
     month_end: Flag = False
     is_regular: Flag = True
     week: Week = _EACH_DAY
+    zone: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
     @classmethod
-    def fit(cls, series: Sequence[np.ndarray]) -> "Spacing":
+    def fit(cls, series: Sequence[np.ndarray], zone: str | None = None) -> "Spacing":
         """The most common of all steps.
 
         Raises:
@@ -56,6 +59,10 @@ class Spacing:
         if not series:
             raise InvalidData("no series has two steps with a target", "/dataset")
         usual = cls._usual(series)
+        if zone is not None:
+            clock = Clock.of(zone)
+            on_clock = replace(cls._usual([clock.local(times) for times in series]), zone=zone)
+            usual = on_clock if on_clock._counts_days else replace(usual, zone=zone)  # noqa: SLF001
         is_whole = not any(usual.irregular(times) for times in series)
         rows = sum(len(times) for times in series)
         return replace(usual, is_regular=is_whole and sum(map(usual.absent, series)) <= rows)
@@ -95,6 +102,9 @@ class Spacing:
 
     def after(self, times: np.ndarray, count: int) -> np.ndarray:
         """The `count` times that come after these."""
+        if self.zone is not None and self._counts_days:
+            after = replace(self, zone=None).after(self.local(times[-1:]), count)
+            return Clock.of(self.zone).instants(after)[0]
         last = times[-1:]
         ahead = np.arange(1, count + 1) * self.step
         if self.unit == "number":
@@ -150,7 +160,23 @@ class Spacing:
         turns = [int(cycle // self.step) for cycle in cycles if cycle % self.step == 0]
         return next((turn for turn in turns if 1 < turn <= _MOST_STEPS), 1)
 
+    def local(self, times: np.ndarray) -> np.ndarray:
+        """What the clock of the zone shows at these times."""
+        return times if self.zone is None else Clock.of(self.zone).local(times)
+
+    @property
+    def _counts_days(self) -> bool:
+        """Whether steps are days of a calendar or longer: these have 23 to 25 hours in some zones.
+
+        Shorter steps have the same length all the time.
+        """
+        return self.unit in ("month", "weekday") or (
+            self.unit == "microsecond" and self.step % _DAY == 0
+        )
+
     def _gaps(self, times: np.ndarray) -> np.ndarray:
+        if self._counts_days:
+            times = self.local(times)
         if self.unit == "number":
             return np.diff(times)
         if self.unit == "microsecond":

@@ -9,7 +9,13 @@ from core.names import model_name_of
 from credence.commands.before_training import no_column
 from credence.commands.options import column_list
 from credence.commands.setting_names import check_settings
-from credence.commands.train import assign, build_request, named_target, parse_setting
+from credence.commands.train import (
+    assign,
+    build_request,
+    named_target,
+    parse_setting,
+    zoned_time,
+)
 from credence.fixes import describe, joined
 from credence.train_settings import CompareBody
 from credence.types import Json
@@ -106,3 +112,12 @@ def test_fixes_of_one_column_are_merged_and_said_in_words() -> None:
     columns = [{"name": "a", "type": "number", "missing": ["-", "n/a ?"], "use": False}]
     said = "a: type number, missing - 'n/a ?', leave out of the features"
     assert describe({"columns": columns}) == said
+
+
+def test_a_time_zone_is_part_of_the_time() -> None:
+    zoned = {"column": "time", "zone": "Europe/Berlin"}
+    request = build_request({"forecast.time": zoned_time("time", "Europe/Berlin")}, None)
+    assert request == {"forecast": {"time": zoned}}
+    assert zoned_time("time", None) == "time"
+    with pytest.raises(typer.BadParameter, match="needs --time"):
+        zoned_time(None, "Europe/Berlin")

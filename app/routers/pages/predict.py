@@ -10,7 +10,7 @@ from app.dependencies import ContextDep
 from app.routers.pages.permissions import card_of
 from app.schemas.common import ModelName, Reference
 from app.schemas.models import ModelSummary, VersionResponse
-from app.ui.future_rows import future_rows, known_ahead
+from app.ui.future_rows import future_rows, known_ahead, takes_local
 from app.ui.pages import show
 from app.ui.prediction_form import can_fill_in, form_data, steps_read
 from core.context import Context
@@ -82,11 +82,19 @@ def _history(
         names = _names_read(about, [column.name for column in dataset.columns])
         if key is None:
             start = max(0, dataset.rows - wanted)
-            return datasets.rows(dataset.id, wanted, names, start), ()
+            return _as_given(datasets.rows(dataset.id, wanted, names, start), about), ()
         history = datasets.newest_of(dataset.id, key, series, wanted, names)
-        return history, datasets.distinct(dataset.id, key)
+        return _as_given(history, about), datasets.distinct(dataset.id, key)
     except NotFound:
         return (), ()
+
+
+def _as_given(rows: Sequence[Json], about: Json) -> Sequence[Json]:
+    """The rows; local times are without the Z that a data set gives them."""
+    if not takes_local(about["forecast"]):
+        return rows
+    time = about["forecast"]["time"]
+    return [row | {time: row[time] and row[time].removesuffix("Z")} for row in rows]
 
 
 def _names_read(about: Json, names: Sequence[str]) -> Sequence[str]:

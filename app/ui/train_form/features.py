@@ -44,7 +44,7 @@ def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[F
     why = reasons(dataset)
     read = {config.target}
     if config.task == "forecasting" and config.forecast:  # time and series are read in any case
-        read |= {str(config.forecast.time), str(config.forecast.key)}
+        read |= {str(config.forecast.time_column), str(config.forecast.key)}
     columns = [c for c in dataset.columns if c.name not in read]
     return [
         Feature(

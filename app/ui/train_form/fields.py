@@ -97,7 +97,7 @@ def fields_of(config: object, prefix: str) -> Iterator[Field]:
         path, value = f"{prefix}.{own.name}", getattr(config, own.name)
         if path in KINDS:
             yield field(path, choices=_kinds(path))
-        elif is_dataclass(value) and path != "training.split":
+        elif is_dataclass(value) and path not in ("training.split", "forecast.time"):
             yield from fields_of(value, path)
         elif own.name != "kind" and path not in _WITHOUT_FIELD:
             yield _typed(path, own.type)

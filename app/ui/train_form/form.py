@@ -28,7 +28,9 @@ from models.config import ModelConfig
 from models.exceptions import InvalidData
 
 NAMED = ("model", "dataset", "target")  # required by the route, so never recommended
-WHOLE = ("training.split", "metadata", "features", "pruning")  # objects that are one setting
+WHOLE = (  # objects that are one setting
+    "training.split", "forecast.time", "metadata", "features", "pruning",
+)  # fmt: skip
 
 _SETTING = re.compile(
     "|".join(re.escape(path) for path in sorted(SETTINGS, key=len, reverse=True) if "." in path)

@@ -1,12 +1,18 @@
 """The settings of a training form, in groups."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from app.ui.labels import TASKS
 from app.ui.train_form.fields import Field, as_json, field, fields_of
 from core.datasets.dataset import Dataset
-from models.config import ForecastConfig, LanguageConfig, ModelConfig, OutOfDistributionConfig
+from models.config import (
+    ForecastConfig,
+    LanguageConfig,
+    ModelConfig,
+    OutOfDistributionConfig,
+    ZonedTime,
+)
 from models.features.columns import ColumnProfile
 from models.features.groups import TYPES
 from models.tabular.likelihood_recipe import SHAPES
@@ -56,8 +62,9 @@ def field_groups(config: ModelConfig, dataset: Dataset) -> Iterator[Group]:
     """All other settings of the configuration."""
     columns = [c for c in dataset.columns if c.name != config.target]
     if config.task == "forecasting":
-        forecast = fields_of(config.forecast or ForecastConfig(), "forecast")
-        yield Group("series", "Series", [_of_columns(f, columns) for f in forecast])
+        forecast = config.forecast or ForecastConfig()
+        found = [_of_columns(f, columns) for f in fields_of(forecast, "forecast")]
+        yield Group("series", "Series", [_with_zone(f, forecast) for f in found])
     if config.task == "language_model":
         language = fields_of(config.language or LanguageConfig(), "language")
         yield Group("text", "Text", list(language))
@@ -82,6 +89,15 @@ def _of_columns(one: Field, columns: Sequence[ColumnProfile]) -> Field:
         return one
     names = [c.name for c in columns if c.type in _COLUMN_TYPES[one.path]]
     return field(one.path, [(as_json(name), name) for name in names])
+
+
+def _with_zone(one: Field, forecast: ForecastConfig) -> Field:
+    """The field; that of the time also has the choice of the given column and time zone."""
+    time = forecast.time
+    if one.path != "forecast.time" or not isinstance(time, ZonedTime):
+        return one
+    zoned = (as_json(asdict(time)), f"{time.column} ({time.zone})")
+    return field(one.path, [*one.choices, zoned])
 
 
 def _held_out(one: Field, columns: Sequence[ColumnProfile]) -> Field:

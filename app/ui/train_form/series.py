@@ -23,10 +23,11 @@ def with_series(context: Context, dataset: Dataset, wanted: Json) -> Json:
         return wanted
     if wanted.get("task") != "forecasting" or given.get("forecast.key") is not None:
         return wanted
-    time = given.get("forecast.time") or _only_time(dataset, wanted)
+    time = given.get("forecast.time.column") or given.get("forecast.time")
+    time = time or _only_time(dataset, wanted)
     if time not in {column.name for column in dataset.columns}:
         return wanted
-    found = {"time": time}
+    found = {"time": forecast.get("time") or time}
     if (key := _key(context, dataset, str(time), str(wanted["target"]))) is not None:
         found["key"] = key
     return wanted | {"forecast": forecast | found}

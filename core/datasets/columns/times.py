@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.datasets.columns.place import Column, Place
+from core.datasets.columns.strings import is_string
 
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 LOCAL_MICROSECONDS = pa.timestamp("us")
@@ -13,6 +14,7 @@ LOCAL_MICROSECONDS = pa.timestamp("us")
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
+_ENDS = r"\d:\d{2}(:\d{2}([.,]\d+)?)?\s?(Z|z|UTC|GMT|[+-]\d{2}(:?\d{2})?)\s*$"  # an offset
 _FORMS = (  # pattern that every value matches, text to append, type of the completed text
     (r"^\d{4}-\d{2}$", "-01", LOCAL_MICROSECONDS),
     (rf"^{_DATE}([T ]{_TIME})?$", "", LOCAL_MICROSECONDS),
@@ -28,6 +30,20 @@ OUT_OF_RANGE = "holds a time outside the years 1 to 9999, which RFC 3339 cannot 
 def is_time(type_: pa.DataType) -> bool:
     """Whether the type is a date, a timestamp or a time of day."""
     return pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
+
+
+def has_offset(column: Column, format_: str | None = None) -> bool:
+    """Whether times are instants: they have a zone or an offset, or count from an instant.
+
+    Args:
+        format_: in which texts were read.
+    """
+    if isinstance(column.type, pa.TimestampType):
+        return column.type.tz is not None
+    if (format_ or "").startswith("unix"):
+        return True
+    texts = is_string(column.type)
+    return texts and bool(pc.any(pc.match_substring_regex(column, _ENDS)).as_py())
 
 
 def to_utc(column: Column, place: Place) -> Column:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from core.datasets.files.opening import Opened
 from core.datasets.files.options import DatasetOptions, Reading
-from core.datasets.files.source import Source
+from core.datasets.files.source import Lines, Source, row_numbers
 from core.datasets.files.unique_rows import without_repeats
 from core.datasets.findings.finding import Finding, Severity
 from core.datasets.findings.table_checks import check_table
@@ -36,6 +36,7 @@ class Ingested:
 
     Args:
         file: an Arrow file of the table, if there is one.
+        first_line: the line of the first row in the file, if each row is one line; else None.
     """
 
     table: pa.Table
@@ -44,6 +45,7 @@ class Ingested:
     readings: tuple[ColumnReading, ...]
     findings: tuple[Finding, ...]
     file: Path | None = None
+    first_line: int | None = None
 
 
 def understood(file: Opened, source: Source, given: Given) -> Ingested:
@@ -103,7 +105,16 @@ def ingest(
                 *checked.findings,
             )
         ),
+        first_line=_first_line(lines, table.num_rows),
     )
+
+
+def _first_line(lines: Lines, rows: int) -> int | None:
+    """The line of the first row if each row is one line; None for a file without lines."""
+    if lines is row_numbers or rows == 0:
+        return None
+    first, last = lines([0, rows - 1])
+    return first if last - first == rows - 1 else None
 
 
 def _gravest(findings: Sequence[Finding]) -> tuple[Finding, ...]:

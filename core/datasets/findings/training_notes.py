@@ -75,7 +75,7 @@ def _on_others(dataset: Dataset, config: ModelConfig, features: set[str]) -> Ite
 
 def _on_unread(dataset: Dataset, forecast: ForecastConfig, read: set[str]) -> Iterator[str]:
     """Nobody can know of a column of a series whether its values are known ahead."""
-    read = read | {*forecast.past, str(forecast.time), str(forecast.key)}
+    read = read | {*forecast.past, str(forecast.time_column), str(forecast.key)}
     unread = [one.name for one in dataset.columns if one.use and one.name not in read]
     if unread:
         yield (

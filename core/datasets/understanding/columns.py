@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from core.datasets.columns import Column, canonical, check_names
+from core.datasets.columns.times import has_offset
 from core.datasets.files.source import Lines, Source
 from core.datasets.findings.finding import fix_column
 from core.datasets.understanding import forced, plain_groups, typed, untyped
@@ -74,7 +75,10 @@ class _Reader:
     def read(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
         """A column as the file has it."""
         read = self._of_type if name in self.typed else self._of_texts
-        return _marked(read(name, given, fix), fix)
+        found = read(name, given, fix)
+        if found.reading.type == "datetime" and has_offset(given, found.reading.format):
+            found = found.with_reading(offset=True)
+        return _marked(found, fix)
 
     def _of_texts(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
         texts = Texts(name, _in_one_piece(given.cast(pa.large_string())), self.lines)

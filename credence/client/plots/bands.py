@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from credence.client.arrow import Column
 from credence.client.calls import Calls
@@ -62,19 +63,23 @@ def of_forecast(  # noqa: PLR0917
     table = prediction.table
     if "series" in table.column_names and len(set(table.to_pylist("series"))) > 1:
         raise ValueError("the history has several series: give the rows of one")
-    column = version["forecast"]["time"]
+    column, zone = version["forecast"]["time"], version["forecast"].get("zone")
     if column is None or "time" not in table.column_names:
         raise ValueError(f"{version['model']} has no column of time to draw along")
     times, values = frame.columns[column].values, frame.columns[version["target"]].values
     pairs = [(at, v) for at, v in zip(times, values, strict=True) if v is not None]
     newest = pairs[-SHOWN * len(prediction) :]
-    known = [_time(at) for at, _ in newest], [value for _, value in newest]
+    known = [_time(at, zone) for at, _ in newest], [value for _, value in newest]
     steps = [_time(at) for at in table.to_pylist("time")]
     return band(prediction, steps, (column, version["target"]), known, level)
 
 
-def _time(at: Any) -> Any:
-    """A time in UTC without its zone, so that known values and steps share an axis; else `at`."""
+def _time(at: Any, zone: str | None = None) -> Any:
+    """A time in UTC without its zone, so that known values and steps share an axis; else `at`.
+
+    Args:
+        zone: of a time without an offset; UTC by default.
+    """
     if isinstance(at, str):
         try:
             at = datetime.fromisoformat(at)
@@ -82,5 +87,7 @@ def _time(at: Any) -> Any:
             message = f"the time {at!r} cannot be drawn: give times, or texts such as 2026-03-01"
             raise ValueError(message) from None
     if isinstance(at, datetime):
+        if at.tzinfo is None and zone is not None:
+            at = at.replace(tzinfo=ZoneInfo(zone))
         return at if at.tzinfo is None else at.astimezone(UTC).replace(tzinfo=None)
     return datetime.combine(at, time.min) if isinstance(at, date) else at

@@ -7,10 +7,11 @@ import numpy as np
 
 from models.config import ForecastConfig
 from models.exceptions import InvalidInput
+from models.features.clock import Clock
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
 from models.forecasting.histories.filling import MOST_MISSING
-from models.forecasting.series import Series, with_absent_steps
+from models.forecasting.series import Series, shown, with_absent_steps, zone_advice
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 
@@ -63,7 +64,7 @@ class Histories:
         ahead = {name: values[stop:] for name, values in side.items()}
         values = past[self.target].astype(np.float64)
         checked.values(values)
-        return SeriesAsked(Series(key, past, past[str(self.config.time)], values), ahead)
+        return SeriesAsked(Series(key, past, past[str(self.config.time_column)], values), ahead)
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,23 @@ class _Checked:
 
     def times(self, side: Columns) -> None:
         """Refuse rows without a time, and rows that are not later than those before them."""
-        time = str(self.reader.config.time)
+        time = str(self.reader.config.time_column)
         times = side[time]
         if not present(times).all():
             raise self._wrong(f"row {self._row((~present(times)).argmax())} has no {time!r}")
         if (early := times[1:] <= times[:-1]).any():
             at = int(early.argmax()) + 1
+            zone = self.reader.config.zone
+            when = shown((times if zone is None else Clock.of(zone).local(times))[at])
+            advice = zone_advice(times[at : at + 1], self.reader.config)
+            if times[at] == times[at - 1]:
+                raise self._wrong(
+                    f"rows {self._row(at - 1)} and {self._row(at)} are both of {when}: a series "
+                    "has one value at a time. Keep one of the rows, or add them up" + advice
+                )
             raise self._wrong(
-                f"row {self._row(at)} is of {times[at]}, which is not after row "
-                f"{self._row(at - 1)}: a history is one series in the order of time"
+                f"row {self._row(at)} is of {when}, which is not after row "
+                f"{self._row(at - 1)}: a history is one series in the order of time{advice}"
             )
 
     def stepwise(self, side: Columns) -> Columns:
@@ -92,7 +101,7 @@ class _Checked:
 
         Rows stay as they are if those of training were uneven.
         """
-        reader, time = self.reader, str(self.reader.config.time)
+        reader, time = self.reader, str(self.reader.config.time_column)
         if not reader.spacing.is_regular:
             return side
         start = self._first_even(side[time])

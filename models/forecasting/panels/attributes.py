@@ -62,7 +62,7 @@ def candidates(
     forecast = config.forecast or ForecastConfig()
     if forecast.key is None:
         return ()
-    taken = {config.target, forecast.time, forecast.key, *forecast.past}
+    taken = {config.target, forecast.time_column, forecast.key, *forecast.past}
     if config.features is not None:
         named = [one.name for one in config.features]
         return [profiles[name] for name in named if name not in taken]

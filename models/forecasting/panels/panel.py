@@ -59,7 +59,7 @@ class Panel(TensorRecord):
         columns, begins = stacked.columns, stacked.begins
         forecast = config.forecast or ForecastConfig()
         known = known_of(encoder, config, columns, begins[:-1])
-        known = known.with_holidays(holidays, columns[str(forecast.time)], spacing)
+        known = known.with_holidays(holidays, columns[str(forecast.time_column)], spacing)
         filled = np.array(frame.transform(columns[config.target]))
         for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             filled[start:stop] = fill(filled[start:stop], frame.season)
