@@ -10,6 +10,7 @@ from core.datasets.columns import numbers, strings, tensors, times
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.columns.place import Column, Place
 from core.inputs.records import check_names, refuse_texts
+from core.inputs.texts import takes_numbers
 from core.inputs.values import FLOAT32_MAX, read_values
 from core.validation import pointer
 from models.features.columns import Columns, InputColumn
@@ -53,16 +54,22 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
         case "boolean" if pa.types.is_boolean(type_):
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
-            return to_numpy(times.to_utc(column, place), "datetime")
-        case _ if strings.is_string(type_) and _takes_texts(feature):
+            return without_sentinels(
+                to_numpy(times.to_utc(column, place), "datetime"), feature.reading
+            )
+        case _ if _takes(feature, type_):
             return _values(feature, column.to_pylist())
         case "number" | "boolean" | "category" | "datetime" | "text" if pa.types.is_null(type_):
             return _values(feature, [None] * len(column))
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
 
 
-def _takes_texts(feature: InputColumn) -> bool:
-    return feature.reading is not None or feature.type in ("category", "datetime", "text")
+def _takes(feature: InputColumn, type_: pa.DataType) -> bool:
+    """Whether values of the type are read as those of JSON are."""
+    if numbers.is_number(type_):
+        return takes_numbers(feature)
+    takes_texts = feature.reading is not None or feature.type in ("category", "datetime", "text")
+    return strings.is_string(type_) and takes_texts
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
-from models.features.columns import ColumnReading, InputColumn
+from models.features.columns import ColumnReading, InputColumn, level_text
 from models.features.readings import EXACT, as_trained, without_sentinels
 
 RFC_3339 = "an RFC 3339 time such as 2026-01-31T08:00:00Z"
@@ -36,6 +37,8 @@ def read_mixed(
         absent = ("", *column.reading.missing)
         known = plain([None if value in absent else value for value in values], place)
         return as_trained(known, column)
+    if takes_numbers(column):
+        values = [level_text(v) if type(v) in (int, float) else v for v in values]
     at = [i for i, value in enumerate(values) if type(value) is str]
     if column.type == "datetime" and not _day_before_month(column.reading):
         at = _not_plain(plain, values, at)
@@ -61,9 +64,16 @@ def read_mixed(
     return as_trained(read, column)
 
 
+def takes_numbers(column: InputColumn) -> bool:
+    """Whether the dates of a column are numbers, such as seconds since 1970."""
+    if column.type != "datetime" or column.reading is None:
+        return False
+    return DateFormat(column.reading.format).is_number
+
+
 def _known(values: np.ndarray, column: InputColumn) -> np.ndarray:
-    """Without numbers that stand for a missing value."""
-    return without_sentinels(values, column.reading) if column.type == "number" else values
+    """Without numbers and days that stand for a missing value."""
+    return without_sentinels(values, column.reading)
 
 
 def _day_before_month(reading: ColumnReading) -> bool:
