@@ -226,7 +226,7 @@ def _finding_of_days(one: CheckedColumn, found: dict[np.datetime64, int]) -> Fin
     )
 
 
-def _is_in(days: Column, some: list[np.datetime64]) -> Column:
+def _is_in(days: Column, some: list[np.datetime64]) -> Any:
     return pc.is_in(days, pa.array(np.array(some, "datetime64[D]")))
 
 
