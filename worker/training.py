@@ -23,7 +23,7 @@ from core.schedules.runs import settling
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
 from models.config import ChainConfig
-from models.exceptions import Diverged
+from models.exceptions import Diverged, InvalidData
 from models.features.columns import Columns
 from models.features.readings import readings_of
 from models.joint.model import JointModel, complete
@@ -63,7 +63,7 @@ def run_training(
             dataset = context.datasets.get(spec.dataset)
             training = _training(context, spec, dataset)
             compared = isinstance(spec, MethodSpec)
-            with _naming_extremes(dataset, training):
+            with _naming_causes(dataset, training):
                 model = _train(
                     context, dataset, training, folder, reporter, upload_or_stop, compared=compared
                 )
@@ -84,17 +84,18 @@ def run_training(
 
 
 @contextmanager
-def _naming_extremes(dataset: Dataset, training: Training) -> Iterator[None]:
-    """Add the extreme values of the columns to what a diverged training says."""
+def _naming_causes(dataset: Dataset, training: Training) -> Iterator[None]:
+    """Add what explains it to the error: extreme values, or formulas without values."""
     try:
         yield
-    except Diverged as error:
+    except (Diverged, InvalidData) as error:
+        codes = FAR if isinstance(error, Diverged) else ("formulas",)
         found = [
             one.message
             for one in dataset.findings
-            if one.code in FAR and one.column in training.types
+            if one.code in codes and one.column in training.types
         ]
-        raise Diverged("; ".join([error.message, *found]), error.path) from error
+        raise type(error)("; ".join([error.message, *found]), error.path) from error
 
 
 def _gate(  # noqa: PLR0917 - a training, where it runs, and when to stop

@@ -145,7 +145,7 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
     else:
         message = f"column {needed.name!r} is of type {stored}; the model needs one {_kind(needed)}"
         raise Invalid([(path, f"{message}: {ADVICE}")])
-    if needed.type == "number":
+    if needed.type in ("number", "datetime"):
         return without_sentinels(values, needed.reading)
     return as_levels(values.tolist(), needed) if needed.type == "category" else values
 

@@ -10,6 +10,7 @@ from core.datasets.columns import numbers, strings, tensors, times
 from core.datasets.columns.conversion import to_numpy
 from core.datasets.columns.place import Column, Place
 from core.inputs.records import check_names, refuse_texts
+from core.inputs.texts import takes_numbers
 from core.inputs.values import FLOAT32_MAX, read_values
 from core.validation import pointer
 from models.features.columns import Columns, InputColumn
@@ -54,6 +55,7 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
             found = to_numpy(times.to_utc(column, place), "datetime")
+            found = without_sentinels(found, feature.reading)
             return feature.on_its_clock(found, has_offset=times.has_offset(column))
         case "number" | "boolean" | "category" | "datetime" | "text" if _has_values(type_, feature):
             return _values(feature, column.to_pylist())
@@ -61,9 +63,10 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
 
 
 def _has_values(type_: pa.DataType, feature: InputColumn) -> bool:
-    """Whether the column is read as one of JSON is: texts, nulls, or the 1 and 0 of booleans."""
+    """Whether the column is read as one of JSON is: texts, nulls, dates that are numbers, bits."""
     is_bit = feature.type == "boolean" and pa.types.is_integer(type_)
-    return is_bit or strings.is_string(type_) or pa.types.is_null(type_)
+    is_date = numbers.is_number(type_) and takes_numbers(feature)
+    return is_bit or is_date or strings.is_string(type_) or pa.types.is_null(type_)
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

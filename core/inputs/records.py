@@ -22,7 +22,7 @@ from core.inputs.values import (
 )
 from core.validation import MAX_ERRORS, pointer
 from models.features.columns import Columns, InputColumn
-from models.features.readings import numeric_sentinels
+from models.features.readings import sentinels_of
 from models.plural import first_of
 
 MAX_NAMES = 20  # in a message
@@ -241,9 +241,9 @@ def decode_columns(
 
 def _is_number(feature: InputColumn) -> bool:
     """Whether numbers stand for themselves, and none for a missing value."""
-    reading = feature.reading
-    has_sentinels = reading is not None and numeric_sentinels(tuple(reading.missing))
-    return feature.type == "number" and not has_sentinels
+    if feature.type != "number":
+        return False
+    return feature.reading is None or not sentinels_of(feature.reading)
 
 
 def _plain_numbers(columns: dict[str, list[Any]]) -> Columns:

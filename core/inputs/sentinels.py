@@ -1,4 +1,4 @@
-"""Numbers of a request that stood for a missing value in the training data, such as -999."""
+"""Values of a request that stood for a missing one in the training data: -999, 9999-12-31."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from models.features.columns import Columns, InputColumn, level_text
-from models.features.readings import numeric_sentinels
+from models.features.readings import are_sentinels, blanked, sentinels_of
 from models.plural import counted
 
 
 def with_sentinels(features: Sequence[InputColumn]) -> Sequence[InputColumn]:
-    """The same columns, read so that such numbers stay."""
-    if not any(map(_sentinels, features)):  # as a rule
+    """The same columns, read so that such values stay."""
+    if not any(map(_has_sentinels, features)):  # as a rule
         return features
     return [_kept(feature) for feature in features]
 
@@ -20,37 +20,36 @@ def with_sentinels(features: Sequence[InputColumn]) -> Sequence[InputColumn]:
 def without_sentinels(
     columns: Columns, features: Sequence[InputColumn]
 ) -> tuple[Columns, list[str]]:
-    """The columns with NaN for such numbers, and a sentence for each column that had some."""
+    """The columns without such values, and a sentence for each column that had some."""
     made, notes = dict(columns), []
     for feature in features:
-        sentinels = _sentinels(feature)
-        if not sentinels:
+        if feature.reading is None or not _has_sentinels(feature):
             continue
         values = columns[feature.name]
-        found = np.isin(values, sentinels)
+        found = are_sentinels(values, feature.reading)
         if found.any():
-            made[feature.name] = np.where(found, np.nan, values)
+            made[feature.name] = blanked(values, found)
             notes.append(_note(feature.name, values[found]))
     return made, notes
 
 
 def _note(name: str, values: np.ndarray) -> str:
-    shown = ", ".join(map(level_text, np.unique(values).tolist()))
+    if values.dtype.kind == "M":
+        values = values.astype("datetime64[D]")
+    shown = ", ".join(level_text(value) for value in np.unique(values).tolist())
     return (
         f"{name!r}: {shown} in {counted(len(values), 'row')}: read as missing, because it stands "
         "for a missing value in the training data"
     )
 
 
-def _sentinels(feature: InputColumn) -> tuple[float, ...]:
-    if feature.type != "number" or feature.reading is None:
-        return ()
-    return numeric_sentinels(tuple(feature.reading.missing))
+def _has_sentinels(feature: InputColumn) -> bool:
+    return feature.reading is not None and bool(sentinels_of(feature.reading))
 
 
 def _kept(feature: InputColumn) -> InputColumn:
-    sentinels = _sentinels(feature)
-    if not sentinels or feature.reading is None:
+    if feature.reading is None or not _has_sentinels(feature):
         return feature
-    words = tuple(word for word in feature.reading.missing if not numeric_sentinels((word,)))
-    return replace(feature, reading=replace(feature.reading, missing=words))
+    reading = feature.reading
+    words = [w for w in reading.missing if not sentinels_of(replace(reading, missing=(w,)))]
+    return replace(feature, reading=replace(reading, missing=tuple(words)))

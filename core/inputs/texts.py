@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.parsing import Unreadable, as_levels, parse
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading, InputColumn, level_text
@@ -38,6 +39,8 @@ def read_mixed(
         return as_levels(plain(values, place).tolist(), column)
     if column.type == "datetime" and column.reading is None:
         return plain(values, place)  # without a form, 01.02.2024 could be two days
+    if takes_numbers(column):
+        values = [level_text(v) if type(v) in (int, float) else v for v in values]
     reading = column.reading_or_plain
     if column.type != "datetime" or not _day_before_month(reading):
         with suppress(Invalid):  # as a rule, values have their type
@@ -82,9 +85,16 @@ def _text(value: Any, column: InputColumn) -> str | None:
     return value if type(value) is str else None
 
 
+def takes_numbers(column: InputColumn) -> bool:
+    """Whether the dates of a column are numbers, such as seconds since 1970."""
+    if column.type != "datetime" or column.reading is None:
+        return False
+    return DateFormat(column.reading.format).is_number
+
+
 def _known(values: np.ndarray, column: InputColumn) -> np.ndarray:
-    """Without numbers that stand for a missing value."""
-    return without_sentinels(values, column.reading) if column.type == "number" else values
+    """Without numbers and days that stand for a missing value."""
+    return without_sentinels(values, column.reading)
 
 
 def _day_before_month(reading: ColumnReading) -> bool:

@@ -1,5 +1,6 @@
 """How the columns of a model's training data were read, which its predictions follow."""
 
+import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -54,21 +55,51 @@ def with_readings(
     )
 
 
-def without_sentinels(numbers: np.ndarray, reading: ColumnReading | None) -> np.ndarray:
-    """Numbers with NaN for those that stand for a missing value, such as -999."""
-    sentinels = () if reading is None else numeric_sentinels(tuple(reading.missing))
-    return np.where(np.isin(numbers, sentinels), np.nan, numbers) if sentinels else numbers
+def without_sentinels(values: np.ndarray, reading: ColumnReading | None) -> np.ndarray:
+    """Numbers or times, without those that stand for a missing value: -999, 9999-12-31."""
+    if reading is None or not sentinels_of(reading):
+        return values
+    return blanked(values, are_sentinels(values, reading))
+
+
+def are_sentinels(values: np.ndarray, reading: ColumnReading) -> np.ndarray:
+    """Which numbers or times stand for a missing value; a day does at each of its times."""
+    if reading.type == "datetime":
+        values = values.astype("datetime64[D]")
+    return np.isin(values, sentinels_of(reading))
+
+
+def blanked(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Numbers or times, missing at some places."""
+    missing = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
+    return np.where(where, missing, values)
+
+
+def sentinels_of(reading: ColumnReading) -> tuple[Any, ...]:
+    """The numbers, or the days, among the texts that stand for a missing value."""
+    return _sentinels(reading.type, tuple(reading.missing))
 
 
 @lru_cache(maxsize=1024)  # each request asks for those of each of its columns
-def numeric_sentinels(missing: tuple[str, ...]) -> tuple[float, ...]:
-    """The numbers among the texts that stand for a missing value."""
-    return tuple(value for value in map(_number, missing) if value is not None)
+def _sentinels(type_: str, missing: tuple[str, ...]) -> tuple[Any, ...]:
+    read = {"number": _number, "datetime": _day}.get(type_)
+    found = map(read, missing) if read else ()
+    return tuple(value for value in found if value is not None)
 
 
 def _number(text: str) -> float | None:
     try:
         return float(text)
+    except ValueError:
+        return None
+
+
+def _day(text: str) -> np.datetime64 | None:
+    """A day of ISO 8601, in whatever form the file writes its dates."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return None
+    try:
+        return np.datetime64(text, "D")
     except ValueError:
         return None
 

@@ -13,7 +13,7 @@ Change = Mapping[str, Any]  # of one column
 IMPROVING: frozenset[Code] = frozenset(
     (
         *("sentinel", "extreme", "leak", "many_levels", "numeric_code", "postal_code"),
-        *("constant", "nearly_empty", "duplicate_column", "misspelt"),
+        *("constant", "nearly_empty", "duplicate_column", "misspelt", "dates_as_numbers"),
     )
 )
 """Findings whose fix improves something. The fix of most others undoes what was understood."""

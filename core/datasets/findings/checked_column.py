@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, time
 from functools import cached_property
 from typing import Any
 
@@ -109,4 +110,6 @@ def _numbers(column: Column) -> np.ndarray:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat() if value.time() != time() else value.date().isoformat()
     return level_text(value) if isinstance(value, str | float | bool) else str(value)

@@ -45,6 +45,12 @@ _ORDER = re.compile(
     """,
     re.VERBOSE,
 )
+_DATE = re.compile(r"dates?|datum|datetime|fecha")
+_TIME = re.compile(
+    r"ts | dt | at | times? | (time)?stamps? | epoch | unix | created | updated | modified | when"
+    r"| zeit(stempel|punkt)? | uhrzeit | hora | heure",
+    re.VERBOSE,
+)
 _GENERIC = re.compile(
     r"[A-Za-z]\d*|(feature|feat|col|column|var|input|pixel|dim)_?\d+", re.IGNORECASE
 )
@@ -82,6 +88,16 @@ def names_postal_code(name: str) -> bool:
 def names_order(name: str) -> bool:
     """Whether counting is what a column of this name means: times, ranks, distances."""
     return _any(_ORDER, name)
+
+
+def names_date(name: str) -> bool:
+    """Whether the name is one of a date, such as `start_date` or `Datum`."""
+    return _any(_DATE, name)
+
+
+def names_time(name: str) -> bool:
+    """Whether the name is one of a moment, such as `timestamp` or `createdAt`."""
+    return _any(_TIME, name)
 
 
 def names_nothing(name: str) -> bool:

@@ -1,16 +1,23 @@
-"""Numbers that stand for a missing value, such as −999.
+"""Numbers and dates that stand for a missing value, such as −999 and 9999-12-31.
 
 A value is taken for one if it has the form that people give such values (nines, limits of integers,
 powers of ten) and lies further from all other values than these lie apart; a negative one of two
 and more digits also if nothing else is negative. −1 and −9 are near to honest values: they must be
 the only negative value and more frequent, five times, than any of the three values next to them.
 Without the form, a value must occur three times and lie ten times as far away.
+
+Dates have forms of their own: the ends of calendars and the beginnings from which programs count.
+Such a day may also lie among the others if it is five times as frequent as any of them.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from core.datasets.columns import Column
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Finding, fix_column
 from models.features.columns import level_text
@@ -25,16 +32,35 @@ _WIDE = 20.0  # of other values beside −1
 _LIMITS = frozenset(
     [2**15 - 1, -(2**15), 2**16 - 1, 2**31 - 1, -(2**31), 2**32 - 1, 2.0**63, -(2.0**63)]
 )
+_YEAR = np.timedelta64(365, "D")
+# Ends of calendars and of programs' ranges, and what people write who must give a date
+_DAYS: Any = np.array(
+    [
+        *("0001-01-01", "1111-11-11", "1582-10-15", "1600-01-01", "1601-01-01", "1677-09-21"),
+        *("1700-01-01", "1753-01-01", "1800-01-01", "1850-01-01", "1899-12-30", "1899-12-31"),
+        *("1900-01-01", "1901-01-01", "1904-01-01", "1910-01-01", "1969-12-31", "1970-01-01"),
+        *("1980-01-01", "2038-01-19", "2050-12-31", "2079-06-06", "2099-01-01", "2099-12-31"),
+        *("2100-01-01", "2199-12-31", "2200-01-01", "2222-02-22", "2262-04-11", "2299-12-31"),
+        *("2500-01-01", "2999-12-31", "3000-01-01", "3000-12-31", "4712-12-31", "5999-12-31"),
+        *("7999-12-31", "8888-08-08", "8888-12-31", "9998-12-31", "9999-01-01", "9999-09-09"),
+        *("9999-12-01", "9999-12-30", "9999-12-31"),
+    ],
+    "datetime64[D]",
+)
 _WEAK = (-1.0, -2.0, -7.0, -8.0, -9.0)
 
 
 def find_sentinels(columns: list[CheckedColumn]) -> Iterator[Finding]:
-    """A finding for each number column with values that seem to stand for missing ones."""
+    """A finding for each column with numbers or dates that seem to stand for missing ones."""
     for one in columns:
-        if one.profile.type != "number" or one.num_present < MIN_ROWS or not _may_have(one):
+        if one.num_present < MIN_ROWS:
             continue
-        found = sentinels_of(one.values)
-        if found:
+        if one.profile.type == "datetime":
+            if days := sentinel_days(one.column.cast(pa.date32(), safe=False)):
+                yield _finding_of_days(one, days)
+        elif (
+            one.profile.type == "number" and _may_have(one) and (found := sentinels_of(one.values))
+        ):
             yield _finding(one, found)
 
 
@@ -50,6 +76,38 @@ def sentinels_of(values: np.ndarray) -> dict[float, int]:
         kept = np.sort(order[group:])
         distinct, counts = distinct[kept], counts[kept]
     return found
+
+
+def sentinel_days(days: Column) -> dict[np.datetime64, int]:
+    """Days that seem to stand for missing ones, with their rows."""
+    counted_days = pc.value_counts(days.drop_null())
+    distinct = np.asarray(counted_days.field("values")).astype("datetime64[D]")
+    counts = np.asarray(counted_days.field("counts"))
+    order = np.argsort(distinct)
+    distinct, counts = distinct[order], counts[order]
+    found: dict[np.datetime64, int] = {}
+    while (place := _sentinel_day(distinct, counts)) is not None:
+        found[distinct[place]] = int(counts[place])
+        distinct, counts = np.delete(distinct, place), np.delete(counts, place)
+    return found
+
+
+def _sentinel_day(distinct: np.ndarray, counts: np.ndarray) -> int | None:
+    """The place of one such day; the furthest first."""
+    known = np.isin(distinct, _DAYS)
+    for place in (len(distinct) - 1, 0):
+        rest = np.delete(distinct, place)
+        if len(rest) < _MIN_REST:
+            return None
+        gap, width = np.abs(rest - distinct[place]).min(), max(np.ptp(rest), _YEAR)
+        if gap > (width if known[place] else _FAR * width) and (
+            known[place] or counts[place] >= _REPEATED
+        ):
+            return place
+    for place in np.flatnonzero(known & (counts >= _REPEATED)).tolist():
+        if counts[place] >= _PEAK * np.delete(counts, place).max():
+            return int(place)
+    return None
 
 
 def _group(distinct: np.ndarray, counts: np.ndarray) -> int:
@@ -132,10 +190,20 @@ def _is_empty(values: np.ndarray, low: float, high: float) -> bool:
 
 
 def _finding(one: CheckedColumn, found: dict[float, int]) -> Finding:
-    texts = [_text(value) for value in found]
-    rows = sum(found.values())
     rest = np.setdiff1d(one.values, list(found))
     ends = f"{rest.min():g} to {rest.max():g}"
+    first = pc.equal(one.column, pa.scalar(next(iter(found)), pa.float64()))
+    return _said(one, [_text(value) for value in found], ends, first, sum(found.values()))
+
+
+def _said(one: CheckedColumn, texts: list[str], ends: str, first: Any, rows: int) -> Finding:
+    """The finding.
+
+    Args:
+        ends: of the other values.
+        first: where the first of the values is.
+        rows: with one of the values.
+    """
     listed, verb = " and ".join(texts), "stand" if len(texts) > 1 else "stands"
     return Finding(
         code="sentinel",
@@ -144,9 +212,22 @@ def _finding(one: CheckedColumn, found: dict[float, int]) -> Finding:
         message=f"column {one.name!r} is {listed} in {counted(rows, 'row')} and from {ends} in "
         f"all others: {listed} probably {verb} for a missing value",
         rows=rows,
-        examples=one.examples(next(iter(found))),
+        examples=one.examples_where(first),
         fix=fix_column(one.name, missing=texts),
     )
+
+
+def _finding_of_days(one: CheckedColumn, found: dict[np.datetime64, int]) -> Finding:
+    days = one.column.cast(pa.date32(), safe=False)
+    ends = pc.min_max(days.filter(pc.invert(_is_in(days, list(found)))))
+    first = _is_in(days, [next(iter(found))])
+    return _said(
+        one, list(map(str, found)), f"{ends['min']} to {ends['max']}", first, sum(found.values())
+    )
+
+
+def _is_in(days: Column, some: list[np.datetime64]) -> Any:
+    return pc.is_in(days, pa.array(np.array(some, "datetime64[D]")))
 
 
 def _text(value: float) -> str:

@@ -24,6 +24,7 @@ from core.datasets.findings.identifiers import (
     find_repeated_codes,
 )
 from core.datasets.findings.misspelt import find_misspelt
+from core.datasets.findings.number_dates import find_number_dates
 from core.datasets.findings.sentinels import find_sentinels
 from core.datasets.findings.shape import find_shape
 from models.features.columns import ColumnProfile, ColumnReading
@@ -77,10 +78,14 @@ def check_table(
     left_out = frozenset(str(finding.column) for finding in (*identifiers, *texts))
     rest = [one for one in used if one.name not in left_out]
     doubted = [one for one in rest if one.name not in wanted]
+    dates = list(find_number_dates(rest))
+    counted_times = {finding.column for finding in dates}
+    rest = [one for one in rest if one.name not in counted_times]
     sentinels = list(find_sentinels(rest))
     coded = {finding.column for finding in sentinels}
     found = [
         *identifiers,
+        *dates,
         *find_constants(doubted),
         *find_duplicate_columns(doubted),
         *sentinels,

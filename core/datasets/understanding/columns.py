@@ -13,10 +13,11 @@ from core.datasets.understanding import forced, plain_groups, typed, untyped
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints, hints_of
 from core.datasets.understanding.merging import with_merged
-from core.datasets.understanding.missing import without_values
+from core.datasets.understanding.missing import without_days, without_values
 from core.datasets.understanding.texts import Texts
 from core.datasets.understanding.understood import Understood
 from core.exceptions import Invalid
+from models.features.readings import sentinels_of
 
 __all__ = ["Understood", "understand"]
 
@@ -122,6 +123,8 @@ def _marked(found: Understood, fix: ColumnFix | None) -> Understood:
     if fix.use is False:  # what would leave the column out has been done
         done = fix_column(found.reading.name, use=False)
         found = replace(found, findings=tuple(one for one in found.findings if one.fix != done))
-    if not fix.missing or found.reading.type != "number":
-        return found
-    return replace(found, column=without_values(found.column, fix.missing))
+    if fix.missing and found.reading.type == "number":
+        return replace(found, column=without_values(found.column, fix.missing))
+    if fix.missing and found.reading.type == "datetime":
+        return replace(found, column=without_days(found.column, sentinels_of(found.reading)))
+    return found

@@ -12,7 +12,7 @@ from core.datasets.understanding import (
     number_columns,
 )
 from core.datasets.understanding.dates import columns as date_columns
-from core.datasets.understanding.dates.formats import DateFormat
+from core.datasets.understanding.dates.formats import SINCE, DateFormat
 from core.datasets.understanding.dates.guess import guess as guess_dates
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints
@@ -33,7 +33,7 @@ def type_of(fix: ColumnFix | None) -> str | None:
         return fix.type if fix else None
     if fix.format == levels.EXACT:
         return "category"
-    if "%" in fix.format.rstrip("% ") or fix.format in ("unix", "unix_ms", "excel"):
+    if "%" in fix.format.rstrip("% ") or fix.format in SINCE:
         return "datetime"
     return "boolean" if fix.format.count("/") == 1 and "234" not in fix.format else "number"
 

@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 
 from core.datasets.columns import Column
@@ -41,6 +42,12 @@ NO_NUMBERS = (*KNOWN, *_INFINITE)
 def words(texts: tuple[str, ...]) -> "pa.Array[pa.LargeStringScalar]":
     """The texts as Arrow compares them with a column."""
     return pa.array(texts, pa.large_string())
+
+
+def without_days(times: Column, days: tuple[np.datetime64, ...]) -> Column:
+    """With null at each time of one of the days."""
+    found = pc.is_in(times.cast(pa.date32(), safe=False), pa.array(np.array(days, "datetime64[D]")))
+    return pc.if_else(found, pa.scalar(None, times.type), times)
 
 
 def without_values(numbers: Column, texts: tuple[str, ...]) -> Column:

@@ -15,7 +15,7 @@ from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.number_formats import NumberFormat
 from core.datasets.understanding.texts import BLANKS, trimmed, without
 from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import is_known, level_as_trained
+from models.features.readings import is_known, level_as_trained, without_sentinels
 
 
 class Unreadable(ValueError):
@@ -114,7 +114,8 @@ def _booleans(texts: Column, reading: ColumnReading) -> np.ndarray:
 def _times(texts: Column, reading: ColumnReading) -> np.ndarray:
     format_ = DateFormat.parse(reading.format)
     instants = format_.read(texts).cast(LOCAL_MICROSECONDS)
-    return _checked(texts, np.array(instants.to_numpy(), "datetime64[us]"), expected(reading))
+    found = _checked(texts, np.array(instants.to_numpy(), "datetime64[us]"), expected(reading))
+    return without_sentinels(found, reading)
 
 
 def _checked(texts: Column, found: np.ndarray, form: str) -> np.ndarray:

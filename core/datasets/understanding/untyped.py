@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from core.datasets.columns import Column
 from core.datasets.findings.finding import Finding
+from core.datasets.findings.names import names_date, names_time
 from core.datasets.understanding import (
     boolean_columns,
     levels,
@@ -14,6 +15,7 @@ from core.datasets.understanding import (
     unread,
 )
 from core.datasets.understanding.dates import columns as date_columns
+from core.datasets.understanding.dates.formats import epoch_of
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import ALWAYS, CLEAR
@@ -41,6 +43,7 @@ def read(
     if numbers is None:
         column = without(column, (*ALWAYS, *missing))
         numbers = number_columns.plain(column, hints)
+        numbers = _nanoseconds(texts.name, column) if numbers is None else numbers
     if numbers is not None:
         return _numbers(texts, column, numbers, hints)
     column = without(trimmed(column), (*ALWAYS, *missing))
@@ -49,6 +52,22 @@ def read(
         found = date_columns.read(texts, column, hints)
         found = found or number_columns.read(texts, column, hints)
     return found or _levels(texts, column, hints, missing, words)
+
+
+def _nanoseconds(name: str, column: Column) -> "Column | None":
+    """Numbers of 19 digits that count time: no codes, though they have as many digits.
+
+    Without a name that says so, they must be whole microseconds.
+    """
+    numbers = plain_numbers.cast(column, pa.int64())
+    if numbers is None or numbers.null_count == len(numbers):
+        return None
+    ends = pc.min_max(numbers)
+    named = {"is_date": names_date(name), "is_time": names_time(name)}
+    if epoch_of(ends["min"].as_py(), ends["max"].as_py(), **named) != "unix_ns":
+        return None
+    whole = pc.equal(pc.multiply(pc.divide(numbers, 1000), 1000), numbers)
+    return numbers if any(named.values()) or pc.all(whole).as_py() else None
 
 
 def _has_digits(column: Column) -> bool:

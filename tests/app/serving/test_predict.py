@@ -171,7 +171,7 @@ def test_draws_agree_with_the_summaries(http: httpx.Client) -> None:
         ({"inputs": [ROWS[0], ROWS[0] | {"size": "1.5 m"}]}, "/inputs/1/size"),
         ({"inputs": [ROWS[0] | {"size": 1e39}]}, "/inputs/0/size"),
         ({"inputs": [ROWS[0] | {"wood": 3}]}, "/inputs/0/wood"),
-        ({"inputs": [ROWS[0] | {"wet": 1}]}, "/inputs/0/wet"),
+        ({"inputs": [ROWS[0] | {"wet": 2}]}, "/inputs/0/wet"),
         ({"inputs": [ROWS[0] | {"day": "2026-02-30"}]}, "/inputs/0/day"),
         ({"inputs": [{"size": 1}]}, "/inputs/0/wood"),
         ({"inputs": [ROWS[0] | {"extra": 1}]}, "/inputs/0/extra"),

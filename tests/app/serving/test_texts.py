@@ -13,6 +13,7 @@ from app.serving.inference_protocol.tensors import Tensor
 from app.serving.labels import read_labels
 from core.exceptions import Invalid
 from core.inputs.records import decode
+from core.inputs.sentinels import with_sentinels, without_sentinels
 from models.features.columns import ColumnReading, InputColumn
 from models.features.readings import names_unread, with_readings
 
@@ -140,3 +141,24 @@ def test_numbers_that_stand_for_missing_values_are_missing() -> None:
         arrow_format.to_columns(pa.table({"x": [-999, 1, None]}), [column]),
     ):
         np.testing.assert_array_equal(columns["x"], expected)
+
+
+def test_days_that_stand_for_none_and_numbers_that_count_time() -> None:
+    counted = ColumnReading(name="t", type="datetime", format="unix_ms")
+    ending = ColumnReading(
+        name="end", type="datetime", format="%d.%m.%Y", missing=("9999-12-31", "open")
+    )
+    columns = [InputColumn(name=one.name, type=one.type, reading=one) for one in (counted, ending)]
+    ends = ["31.12.9999", "9999-12-31T23:59:59Z", "open", "2024-01-02"]
+    read = decode(
+        {"t": [1_709_251_200_000, 1_709_251_200_000.0, None, "2024-03-01"], "end": ends}, columns
+    )
+    moment = "2024-03-01"
+    expected = {"t": [moment, moment, "NaT", moment], "end": ["NaT", "NaT", "NaT", "2024-01-02"]}
+    for name, values in expected.items():
+        np.testing.assert_array_equal(read[name], np.array(values, "datetime64[us]"))
+    found, notes = without_sentinels(
+        decode({"t": [None], "end": ends[:1]}, with_sentinels(columns)), columns
+    )
+    assert np.isnat(found["end"]).all()
+    assert "9999-12-31 in 1 row" in notes[0]

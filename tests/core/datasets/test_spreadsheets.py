@@ -14,7 +14,7 @@ from core.datasets.columns.conversion import to_json
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats.spreadsheets import workbook
-from core.exceptions import NotParseable
+from core.exceptions import Invalid, NotParseable
 
 LIMIT = 2**28
 MOMENT = datetime.fromisoformat("2020-01-02T03:04:05")
@@ -134,3 +134,45 @@ def test_formulas_give_their_stored_values(read: Read) -> None:
 def test_what_is_no_workbook_is_refused(read: Read, content: bytes, message: str) -> None:
     with pytest.raises(NotParseable, match=message):
         read(content)
+
+
+FORMULAS = [["n", "price", "total"], *([n, n / 2, f"=A{n}*B{n}"] for n in range(2, 12))]
+
+
+def test_formulas_without_values_are_said_with_what_to_do(read: Read) -> None:
+    found = read(book(FORMULAS))
+    (finding,) = [one for one in found.findings if one.code == "formulas"]
+    assert (finding.column, finding.severity, finding.rows) == ("total", "error", 10)
+    assert "line 2" in finding.message
+    assert "spreadsheet program" in finding.message
+    assert columns(found)["total"] == [None] * 10
+
+
+def test_some_formulas_below_a_title_are_a_warning(read: Read) -> None:
+    rows = [["Budget"], [], FORMULAS[0], *FORMULAS[1:5], [9, 4.5, 40.5], [8, 4, 32]]
+    (finding,) = [one for one in read(book(rows)).findings if one.code == "formulas"]
+    assert (finding.severity, finding.rows) == ("warning", 4)
+
+
+def test_a_table_of_formulas_alone_is_refused_with_what_to_do(read: Read) -> None:
+    with pytest.raises(Invalid, match="spreadsheet program"):
+        read(book([["a", "b"], ["=1", "=2"], ["=3", "=4"]]))
+
+
+def test_formulas_with_values_are_values(read: Read) -> None:
+    content = _stored(book(FORMULAS))
+    found = read(content)
+    assert "formulas" not in codes(found)
+    assert columns(found)["total"] == [7.5] * 10
+
+
+def _stored(content: bytes) -> bytes:
+    """The workbook with a value for each formula, as a spreadsheet program stores it."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
+        for name in old.namelist():
+            new.writestr(
+                name,
+                old.read(name).replace(b"<v />", b"<v>7.5</v>").replace(b"<v/>", b"<v>7.5</v>"),
+            )
+    return made.getvalue()

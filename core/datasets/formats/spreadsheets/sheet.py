@@ -6,6 +6,7 @@ from typing import Any
 
 from python_calamine import CalamineSheet
 
+from core.datasets.formats.spreadsheets.empty_cells import EmptyCells
 from core.datasets.formats.spreadsheets.layout import Row
 from core.exceptions import NotParseable
 
@@ -17,12 +18,12 @@ class Sheet:
     """A sheet's rows.
 
     Args:
-        errors: by row and column, counting from 0.
+        empty: what is in cells that seem empty.
         filled: lines whose cells were filled from merged cells above; complete after all rows.
     """
 
     sheet: CalamineSheet
-    errors: dict[int, dict[int, str]]
+    empty: EmptyCells
     filled: list[int] = field(default_factory=list)
 
     @property
@@ -46,7 +47,7 @@ class Sheet:
                 yield number + 1, cells
 
     def _put_errors(self, number: int, cells: list[Any]) -> None:
-        for column, text in self.errors.get(number, {}).items():
+        for column, text in self.empty.errors.get(number, {}).items():
             place = column - self.left
             if 0 <= place < len(cells) and cells[place] == "":
                 cells[place] = text

@@ -21,7 +21,7 @@ from core.datasets.files.options import Reading, ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.mixing import Pieces
-from core.datasets.formats.spreadsheets.errors import find_errors
+from core.datasets.formats.spreadsheets.empty_cells import find_empty_cells
 from core.datasets.formats.spreadsheets.layout import (
     Layout,
     Row,
@@ -36,6 +36,7 @@ from models.plural import counted
 PREVIEW = 200  # rows by which the layout is found
 BATCH = 2**12
 TAIL = 20  # rows in which notes and totals are looked for
+CALCULATE = "open the file in a spreadsheet program, save it and upload it again"
 NO_ROWS = "the workbook has no rows: give at least one"
 
 
@@ -50,7 +51,8 @@ def read(path: Path, max_bytes: int, options: ReadingOptions) -> Source:
         with CalamineWorkbook.from_path(path) as book:
             name, sheet, others = _choose(book, options)
             place = book.sheet_names.index(name)
-            return _source(Sheet(sheet, find_errors(path, place)), name, others, options)
+            empty = find_empty_cells(path, place)
+            return _source(Sheet(sheet, empty), name, others, options)
     except PasswordError as error:
         raise NotParseable("the workbook has a password: send it without one") from error
     except CalamineError as error:
@@ -97,6 +99,7 @@ def _source(sheet: Sheet, name: str, others: Sequence[str], options: ReadingOpti
     reading = Reading(sheet=name, header=layout.header, skip=layout.skip, index=index)
     doubts = [one for one in layout.findings() if options.header is None or one.fix is None]
     said = [*_on_sheets(name, others), *doubts, *findings, *_on_merged(sheet.filled)]
+    said += _on_formulas(sheet, layout.names, lines)
     return Source(
         table=arrow,
         reading=reading,
@@ -212,6 +215,33 @@ def _on_merged(lines: Sequence[int]) -> Iterator[Finding]:
             message="the value of merged cells counts for all rows that they span: "
             f"{counted(len(lines), 'row')} filled, the first in line {lines[0]}",
         )
+
+
+def _on_formulas(sheet: Sheet, names: Sequence[str], lines: Sequence[int]) -> list[Finding]:
+    """A finding for each column with formulas of which the file has no values.
+
+    Raises:
+        Invalid: there are no other rows.
+    """
+    formulas = {column - sheet.left: rows for column, rows in sheet.empty.formulas.items()}
+    if formulas and not lines:
+        raise Invalid([("/columns", f"all rows have formulas without stored values: {CALCULATE}")])
+    found = []
+    for place, name in enumerate(names):
+        at = [row + 1 for row in formulas.get(place, ()) if row + 1 >= lines[0]]
+        if at:
+            found.append(
+                Finding(
+                    code="formulas",
+                    severity="error" if len(at) >= len(lines) else "warning",
+                    column=name,
+                    message=f"column {name!r} has formulas without stored values in "
+                    f"{counted(len(at), 'row')}, the first in line {at[0]}: these cells are "
+                    f"missing. {CALCULATE[0].upper()}{CALCULATE[1:]}",
+                    rows=len(at),
+                )
+            )
+    return found
 
 
 def _on_durations(name: str) -> Finding:

@@ -17,9 +17,12 @@ from core.datasets.understanding.texts import Texts, filled, lost, quoted, sampl
 from core.datasets.understanding.understood import Understood
 from models.features.columns import ColumnReading
 
+MONTH = "%Y%m"
+FEW_MONTHS = 3  # different ones, which may be any numbers
 MOST_OTHERS = 0.1  # of the filled rows may be other texts
 MOST_FORMS = 5  # of dates in one column
 COMPACT = (  # and the least and the largest number
+    (MONTH, 190001, 210012),
     ("%Y%m%d", 19000101, 21001231),
     ("%Y%m%d%H%M", 190001010000, 210012312359),
     ("%Y%m%d%H%M%S", 19000101000000, 21001231235959),
@@ -46,9 +49,25 @@ def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
 
 
 def compact(texts: Texts, column: Column, numbers: Column) -> Understood | None:
-    """The dates of a column whose whole numbers are all such as 20240131; else None.
+    """The dates of a column whose whole numbers are all such as 20240131 or 202401; else None.
 
     A time may follow: 20240131235900."""
+    found = compact_dates(column, numbers)
+    if found is None:
+        return None
+    format_, instants = found
+    shown = next(value for value in sample(column))
+    message = f"all whole numbers are dates in the form {shown}: read as dates"
+    finding = texts.finding("dates_compact", "info", message, type="number")
+    reading = ColumnReading(name=texts.name, type="datetime", format=format_)
+    return Understood(instants, reading, (finding,))
+
+
+def compact_dates(column: Column, numbers: Column) -> "tuple[str, Column] | None":
+    """The format and the dates, if all whole numbers are such dates.
+
+    Months are few of the numbers of six digits: others would lie between them, and far apart.
+    """
     if not pa.types.is_integer(numbers.type):
         return None
     ends = pc.min_max(numbers)
@@ -59,11 +78,12 @@ def compact(texts: Texts, column: Column, numbers: Column) -> Understood | None:
     instants = DateFormat(format_).read(column)
     if instants.null_count > column.null_count:
         return None
-    shown = next(value for value in sample(column))
-    message = f"all whole numbers are dates in the form {shown}: read as dates"
-    finding = texts.finding("dates_compact", "info", message, type="number")
-    reading = ColumnReading(name=texts.name, type="datetime", format=format_)
-    return Understood(instants, reading, (finding,))
+    if format_ == MONTH:
+        different = pc.count_distinct(numbers, mode="only_valid").as_py()
+        months = (high // 100 - low // 100) * 12 + high % 100 - low % 100 + 1
+        if different < max(FEW_MONTHS, months / 2):
+            return None
+    return format_, instants
 
 
 def understood(texts: Texts, column: Column, known: Column, format_: DateFormat) -> Understood:

@@ -1,11 +1,11 @@
 """How a file writes dates, and columns of texts read so.
 
-A format is written in the signs of strptime, with `%q` for a quarter. ` or ` stands between the
-forms of a column that has several.
+A format is written in the signs of strptime, with `%q` for a quarter and `%h` for a half-year.
+` or ` stands between the forms of a column that has several.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 from core.datasets.columns import Column
 from core.datasets.columns.times import UTC_MICROSECONDS
 from core.datasets.understanding.dates.month_names import month_of
+from core.datasets.understanding.dates.periods import ORDINAL, number_of
 from core.datasets.understanding.kernels import pc
 
 OR = " or "
@@ -28,7 +29,9 @@ _EXAMPLE = {  # 2023-12-31 23:59:30 in each sign
     "b": "Dec",
     "B": "December",
     "q": "4",
+    "h": "2",
     "V": "52",
+    "u": "7",
     "a": "Sun",
     "A": "Sunday",
     "H": "23",
@@ -41,14 +44,19 @@ _EXAMPLE = {  # 2023-12-31 23:59:30 in each sign
     "%": "%",
 }
 ISO = "%Y-%m-%dT%H:%M:%S"
-EXAMPLES = "%Y-%m-%d, %d.%m.%Y, %m/%d/%Y %H:%M, %d %b %Y, %Y%m%d, unix, unix_ms, excel"
+EXAMPLES = (
+    "%Y-%m-%d, %d.%m.%Y, %m/%d/%Y %H:%M, %d %b %Y, %Y%m%d, %YQ%q, %G-W%V, unix, unix_ms, excel"
+)
 EXPECTED_ISO = "a date such as 2024-01-31 or 2024-01-31T10:30:00"
 _DAY = np.timedelta64(86_400_000_000, "us")
-_SINCE = {  # microseconds in one, and the moment from which numbers count
+SINCE = {  # microseconds in one, and the moment from which numbers count
     "unix": (1_000_000, np.datetime64(0, "us")),
     "unix_ms": (1_000, np.datetime64(0, "us")),
+    "unix_us": (1, np.datetime64(0, "us")),
+    "unix_ns": (1e-3, np.datetime64(0, "us")),
     "excel": (86_400_000_000, np.datetime64("1899-12-30", "us")),
 }
+_LAST_OF_2023 = np.datetime64("2023-12-31", "us")
 _FIELDS = {
     "Y": ("year", r"[0-9]{4}"),
     "y": ("short", r"[0-9]{2}"),
@@ -56,8 +64,10 @@ _FIELDS = {
     "d": ("day", r"[0-9]{1,2}"),
     "b": ("name", r"[\pL\pM]{3,10}\.?"),
     "B": ("name", r"[\pL\pM]{3,10}\.?"),
-    "q": ("quarter", r"[1-4]"),
+    "q": ("quarter", r"[1-4]|IV|I{1,3}"),
+    "h": ("half_year", r"[12]|I{1,2}"),
     "V": ("week", r"[0-9]{1,2}"),
+    "u": ("weekday", r"[1-7]"),
     "G": ("year", r"[0-9]{4}"),
     "H": ("hour", r"[0-9]{1,2}"),
     "I": ("hour", r"[0-9]{1,2}"),
@@ -91,7 +101,7 @@ class DateFormat:
             ValueError: a sign is unknown, or there is no year.
         """
         unknown = [sign for sign in re.findall("%(.)", text or "") if sign not in _KNOWN]
-        forms = [] if text in _SINCE else cls(text).forms
+        forms = [] if text in SINCE else cls(text).forms
         if unknown or not all(re.search("%[YyG]", form) for form in forms):
             raise ValueError(f"write the order of the date in the signs of strptime: {EXAMPLES}")
         return cls(text)
@@ -107,12 +117,18 @@ class DateFormat:
         return [] if self.text is None else self.text.split(OR)
 
     @property
+    def is_number(self) -> bool:
+        """Whether a date is a number: 20240131, or seconds since 1970."""
+        return self.text in SINCE or re.fullmatch("(?:%[YmdHMS])+", self.text or "") is not None
+
+    @property
     def example(self) -> str:
         """The last day of 2023 in each form."""
         if self.text is None:
             return "2023-12-31"
-        if self.text in _SINCE:
-            return {"unix": "1703980800", "unix_ms": "1703980800000", "excel": "45291"}[self.text]
+        if self.text in SINCE:
+            micros, start = SINCE[self.text]
+            return str(round((_LAST_OF_2023 - start).astype(np.int64) / micros))
         return re.sub("%(.)", lambda sign: _EXAMPLE[sign[1]], self.text)
 
     def read(self, column: Column) -> Column:
@@ -129,8 +145,8 @@ class DateFormat:
         return self._read(column, iso=False)
 
     def _read(self, column: Column, *, iso: bool) -> Column:
-        if self.text in _SINCE:
-            return _since(column, *_SINCE[self.text])
+        if self.text in SINCE:
+            return _since(column, *SINCE[self.text])
         encoded: Any = column.combine_chunks().dictionary_encode()
         found = self.instants(encoded.dictionary)
         if iso:  # workbooks hold texts among dates
@@ -164,14 +180,14 @@ _KNOWN = {*_FIELDS, "a", "A", "%"}
 def _split(text: str) -> tuple[str, str]:
     """The date, and the time with the blank before it, which a cell may lack; no zone is lost."""
     found = re.search("[T ,:]*%[HI]", text)
-    if found is None or re.search("%[YymdbBqG]", text[found.start() :]) or "%z" in text:
+    if found is None or re.search("%[YymdbBqhGVu]", text[found.start() :]) or "%z" in text:
         return text, ""
     return text[: found.start()], text[found.start() :]
 
 
 def _pattern(text: str) -> str:
     """Seconds and their fraction may be absent; blanks too."""
-    blank = r"(?:\s+(?:of|de)\s+|\s*)" if "%b" in text else r"\s*"
+    blank = r"(?:\s+(?:of|del?)\s+|\s*)" if re.search("%[bqhV]", text) else r"\s*"
     parts = []
     for seconds, sign, blanks, other in re.findall(r"(:%S(?:[.,]%f)?)|%(.)|(\s+)|(.)", text):
         if seconds:
@@ -180,7 +196,8 @@ def _pattern(text: str) -> str:
             parts.append(r"[\pL\pM]{2,12}\.?")
         elif sign:
             name, pattern = _FIELDS[sign]
-            ordinal = "(?:st|nd|rd|th)?" if sign == "d" and "%b" in text else ""
+            is_counted = sign in "qhV" or (sign == "d" and "%b" in text)
+            ordinal = f"{ORDINAL}?" if is_counted else ""
             parts.append(rf"(?P<{name}>{pattern}){ordinal}")
         else:
             parts.append(blank if blanks else _literal(other))
@@ -196,7 +213,7 @@ def _instants(fields: Mapping[str, Any], count: int, *, weekly: bool) -> np.ndar
     number = {name: _integers(field) for name, field in fields.items() if name not in _NOT_INTEGERS}
     year = number["year"] if "year" in number else _century(number["short"])
     if weekly:
-        days, good = _days_of_weeks(year, number["week"])
+        days, good = _days_of_weeks(year, number["week"], number.get("weekday"))
     else:
         days, good = _days(year, _month(fields, number, count), number.get("day"))
     time = np.zeros(count, np.int64)
@@ -211,7 +228,7 @@ def _instants(fields: Mapping[str, Any], count: int, *, weekly: bool) -> np.ndar
     return np.where(good, days.astype("datetime64[us]") + micros.astype("timedelta64[us]"), _NAT)
 
 
-_NOT_INTEGERS = {"name", "half", "zone", "fraction"}
+_NOT_INTEGERS = {"name", "quarter", "half_year", "half", "zone", "fraction"}
 _NAT = np.datetime64("NaT", "us")
 
 
@@ -228,15 +245,21 @@ def _century(short: np.ndarray) -> np.ndarray:
 
 
 def _month(fields: Mapping[str, Any], number: Mapping[str, np.ndarray], count: int) -> np.ndarray:
-    if "quarter" in number:
-        return number["quarter"] * 3 - 2
-    if "name" in fields:
-        names = fields["name"].dictionary_encode()
-        months = [month_of(name) or -1 for name in names.dictionary.to_pylist()]
-        places = np.asarray(pc.fill_null(names.indices, 0))
-        missing = np.asarray(pc.is_null(names.indices))
-        return np.where(missing, -1, np.array([*months, -1])[places])
+    for field, month_in in _MONTHS.items():
+        if field in fields:
+            names = fields[field].dictionary_encode()
+            months = [month_in(name) or -1 for name in names.dictionary.to_pylist()]
+            places = np.asarray(pc.fill_null(names.indices, 0))
+            missing = np.asarray(pc.is_null(names.indices))
+            return np.where(missing, -1, np.array([*months, -1])[places])
     return number.get("month", np.ones(count, np.int64))
+
+
+_MONTHS: Mapping[str, Callable[[str], int | None]] = {  # the first one of a period
+    "name": month_of,
+    "quarter": lambda text: number_of(text) * 3 - 2,
+    "half_year": lambda text: number_of(text) * 6 - 5,
+}
 
 
 def _days(
@@ -249,13 +272,16 @@ def _days(
     return days, good & (given >= 1) & (given <= 31) & (days.astype("datetime64[M]") == months)
 
 
-def _days_of_weeks(year: np.ndarray, week: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The Mondays of ISO weeks: the fourth of January lies in the first one."""
+def _days_of_weeks(
+    year: np.ndarray, week: np.ndarray, weekday: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Days of ISO weeks, by default Mondays: the fourth of January lies in the first week."""
     good = (year >= 1) & (week >= 1) & (week <= 53)
     years = np.where(good, year - 1970, 0).astype("datetime64[Y]")
     fourth = years.astype("datetime64[D]") + np.timedelta64(3, "D")
     monday = fourth - (fourth.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
-    return monday + ((week - 1) * 7).astype("timedelta64[D]"), good
+    after = (week - 1) * 7 + (0 if weekday is None else weekday - 1)
+    return monday + after.astype("timedelta64[D]"), good
 
 
 def _half_days(hour: np.ndarray, half: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -288,9 +314,32 @@ def _ahead(zone: str) -> int:
     return (-1 if zone[0] == "-" else 1) * minutes * 60_000_000
 
 
-def _since(column: Column, micros: int, start: np.datetime64) -> Column:
+_YEAR = 365.25 * 86_400_000_000  # microseconds
+_USUAL = (30 * _YEAR, 70 * _YEAR, 20 * _YEAR)  # 2000 to 2040, not over more than 20 years
+_NAMED = (10 * _YEAR, 130 * _YEAR, 130 * _YEAR)  # 1980 to 2100
+
+
+def epoch_of(low: float, high: float, *, is_date: bool, is_time: bool) -> str | None:
+    """The format of numbers that count time, told by the least and the largest; None for others.
+
+    Args:
+        is_date: whether the column is named for a date: only then are small numbers days.
+        is_time: whether it is named for a time.
+    """
+    first, last, most = _NAMED if is_time or is_date else _USUAL
+    for name, (micros, start) in SINCE.items():
+        if name == "excel" and not is_date:
+            continue
+        since = float((start - np.datetime64(0, "us")).astype(np.int64))
+        begin, end = (number * micros + since for number in (low, high))
+        if first <= begin and end <= last and end - begin <= most:
+            return name
+    return None
+
+
+def _since(column: Column, micros: float, start: np.datetime64) -> Column:
     """Times counted in numbers from a moment."""
-    number = pc.match_substring_regex(column, r"^-?[0-9]{1,14}(\.[0-9]*)?$")
+    number = pc.match_substring_regex(column, r"^-?[0-9]{1,19}(\.[0-9]*)?([eE]\+?[0-9]{1,2})?$")
     digits = pc.if_else(number, column, pa.scalar(None, column.type)).cast(pa.float64())
     counted = np.round(np.asarray(digits) * micros)
     good = np.abs(counted) < 2.5e17  # beyond the year 9999

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.datasets.understanding.dates import periods
 from core.datasets.understanding.dates.month_names import is_weekday, month_of
+from core.datasets.understanding.dates.periods import ORDINAL
 
 MAX_LENGTH = 64  # of a date: the patterns take time in the square of a text's length
 LEAST_SHARE = 0.3  # of the different texts of a sample; rows are counted later
@@ -23,20 +25,25 @@ _DAY_NAME = re.compile(
 _NAME_DAY = re.compile(
     r"(?P<name>[^\W\d_]{3,10})(?P<one>\.?[\s-]*)(?P<day>\d{1,2})(?P<two>,?[\s-]+)(?P<year>\d{4})"
 )
-_NAME_YEAR = re.compile(r"(?P<name>[^\W\d_]{3,10})(?P<one>[.,]?[\s/-]*)(?P<year>\d{4}|(?<=-)\d{2})")
+_NAME_YEAR = re.compile(
+    r"(?P<name>[^\W\d_]{3,10})(?P<one>[.,]?[\s/-]*'?)(?P<year>\d{4}|(?<=[-'])\d{2})"
+)
+_YEAR_NAME = re.compile(
+    r"(?P<year>\d{4})(?P<one>,?[\s/-]*)(?P<name>[^\W\d_]{3,10})\.?"
+    r"(?:(?P<two>,?[\s/-]*)(?P<day>\d{1,2}))?"
+)
 _SIMPLE = (  # pattern, format
     (re.compile(r"\d{4}-\d{1,2}-\d{1,2}"), "%Y-%m-%d"),
     (re.compile(r"\d{4}-\d{2}"), "%Y-%m"),
     (re.compile(r"\d{4}/\d{1,2}/\d{1,2}"), "%Y/%m/%d"),
     (re.compile(r"\d{4}\.\d{1,2}\.\d{1,2}"), "%Y.%m.%d"),
     (re.compile(r"\d{4}/\d{2}"), "%Y/%m"),
-    (re.compile(r"\d{2}/\d{4}"), "%m/%Y"),
+    (re.compile(r"\d{4}([:_ ])(?:0[1-9]|1[0-2])"), r"%Y\1%m"),
+    (re.compile(r"(?:0?[1-9]|1[0-2])([/._ -])(?:1[89]|2[01])\d{2}"), r"%m\1%Y"),
+    (re.compile(r"\d{4}年\d{1,2}月"), "%Y年%m月"),
+    (re.compile(r"\d{4}年\d{1,2}月\d{1,2}日"), "%Y年%m月%d日"),
+    (re.compile(r"\d{4}-W\d{2}-[1-7]"), "%G-W%V-%u"),
     (re.compile(r"(?:19|20)\d{2}[01]\d[0-3]\d"), "%Y%m%d"),
-    (re.compile(r"\d{4}-?Q[1-4]"), None),
-    (re.compile(r"\d{4} Q[1-4]"), "%Y Q%q"),
-    (re.compile(r"Q[1-4]/\d{4}"), "Q%q/%Y"),
-    (re.compile(r"Q[1-4][ -]\d{4}"), "Q%q %Y"),
-    (re.compile(r"\d{4}-W\d{2}"), "%G-W%V"),
 )
 
 
@@ -81,6 +88,8 @@ def _form(text: str) -> tuple[str, str] | None:
     prefix = ""
     if weekday and is_weekday(weekday["name"]):
         prefix, date = "%a" + weekday["after"], date[weekday.end() :]
+    date = re.sub(rf"(?<=\d){ORDINAL}(?=[\s,])", "", date)
+    date = re.sub(r"(?<=\w) (?:de|del|of) (?=\w)", " ", date)
     form = _date_form(date)
     return None if form is None else (prefix + form, _time_form(time) if time else "")
 
@@ -89,21 +98,22 @@ def _date_form(date: str) -> str | None:
     if found := _NUMERIC.fullmatch(date):
         return found["mark"].join(("%1", "%2", _year(found["year"])))
     for pattern, format_ in _SIMPLE:
-        if pattern.fullmatch(date):
-            return format_ or ("%Y-Q%q" if "-" in date else "%YQ%q")
-    return _named(date)
+        if found := pattern.fullmatch(date):
+            return found.expand(format_)
+    return _named(date) or periods.form_of(date)
 
 
 def _named(date: str) -> str | None:
-    date = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", date)
-    date = re.sub(r"(?<=\d) (?:de|of) | de (?=\d)", " ", date)
-    for pattern, parts in ((_DAY_NAME, "dnY"), (_NAME_DAY, "ndY"), (_NAME_YEAR, "nY")):
+    forms = ((_DAY_NAME, "dnY"), (_NAME_DAY, "ndY"), (_NAME_YEAR, "nY"), (_YEAR_NAME, "Ynd"))
+    for pattern, parts in forms:
         found = pattern.fullmatch(date)
         if found is None or month_of(found["name"]) is None:
             continue
         year = _year(found["year"])
         if parts == "nY":
             return f"%b{found['one'].lstrip('.')}{year}"
+        if parts == "Ynd":
+            return f"{year}{found['one']}%b" + (f"{found['two']}%d" if found["day"] else "")
         if parts == "dnY":
             return f"%d{found['one']}%b{found['two'].lstrip('.')}{year}"
         return f"%b{found['one'].lstrip('.')}%d{found['two']}{year}"

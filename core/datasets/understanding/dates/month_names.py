@@ -4,8 +4,8 @@ import re
 from functools import cache
 
 _MONTHS = (
-    "january januar janvier enero gennaio janeiro januari jänner jan ene gen",
-    "february februar février fevrier febrero febbraio fevereiro februari feber feb fév fev",
+    "january januar janvier enero gennaio janeiro januari jänner jan janv ene gen",
+    "february februar février fevrier febrero febbraio fevereiro februari feber feb févr fév fev",
     "march märz maerz mars marzo março marco maart mrt mar mär mrz",
     "april avril abril aprile apr avr abr",
     "may mai mayo maggio maio mei mag",

@@ -1,8 +1,9 @@
-"""Errors in the cells of an .xlsx file (#N/A, #DIV/0!), which calamine gives as empty cells."""
+"""Cells of an .xlsx file that calamine gives as empty: errors (#N/A), formulas without values."""
 
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -17,11 +18,28 @@ CELL = re.compile(
     rb'<(?:\w+:)?c ([^>]*\bt="e"[^>]*)>(?:(?!</(?:\w+:)?c>).){0,4000}?<(?:\w+:)?v>([^<]{1,30})<',
     re.DOTALL,
 )
+FORMULA = re.compile(  # an empty text has the type str, and is a value
+    rb'<(?:\w+:)?c ((?:(?!\bt="str")[^>])*)>\s*<(?:\w+:)?f\b(?:[^<>]*/>|[^<>]*>[^<]*</(?:\w+:)?f>)'
+    rb"\s*(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
+)
 REFERENCE = re.compile(rb'\br="([A-Z]{1,3})(\d{1,7})"')
 
 
-def find_errors(path: Path, sheet: int) -> dict[int, dict[int, str]]:
-    """The errors by row and column, counting from 0; none for other kinds of workbooks.
+@dataclass(frozen=True)
+class EmptyCells:
+    """What is in cells that seem empty. Rows and columns count from 0.
+
+    Args:
+        errors: their texts by row and column.
+        formulas: the rows of those whose value the file lacks, by column.
+    """
+
+    errors: dict[int, dict[int, str]] = field(default_factory=dict)
+    formulas: dict[int, list[int]] = field(default_factory=dict)
+
+
+def find_empty_cells(path: Path, sheet: int) -> EmptyCells:
+    """Errors, and formulas without values; none for other kinds of workbooks.
 
     Args:
         sheet: its place in the workbook, counting from 0.
@@ -30,14 +48,17 @@ def find_errors(path: Path, sheet: int) -> dict[int, dict[int, str]]:
         with opened_zip(path) as archive:
             part = _part(archive, sheet)
             if part is None:
-                return {}
-            found: dict[int, dict[int, str]] = {}
+                return EmptyCells()
+            found = EmptyCells()
             with archive.open(part) as file:
                 for row, column, text in _cells(file):
-                    found.setdefault(row, {})[column] = text
+                    if text is None:
+                        found.formulas.setdefault(column, []).append(row)
+                    else:
+                        found.errors.setdefault(row, {})[column] = text
             return found
     except (*BROKEN, KeyError):
-        return {}
+        return EmptyCells()
 
 
 def _part(archive: zipfile.ZipFile, sheet: int) -> str | None:
@@ -60,16 +81,21 @@ def _read(archive: zipfile.ZipFile, name: str) -> bytes:
         return file.read(MAX_PART)
 
 
-def _cells(file: IO[bytes]) -> Iterator[tuple[int, int, str]]:
-    """Each error once: pieces overlap, and what ends in the overlap is found in the next."""
+def _cells(file: IO[bytes]) -> Iterator[tuple[int, int, str | None]]:
+    """Each error, and None for each formula without a value.
+
+    Each once: pieces overlap, and what ends in the overlap is found in the next.
+    """
     kept = b""
     while piece := file.read(PIECE):
         data = kept + piece
         end = 0
-        for found in CELL.finditer(data):
-            end = found.end()
+        formulas = FORMULA.finditer(data) if b"<f" in data or b":f" in data else ()
+        for found in (*CELL.finditer(data), *formulas):
+            end = max(end, found.end())
             if place := REFERENCE.search(found[1]):
-                yield int(place[2]) - 1, _column(place[1]), found[2].decode("utf-8", "replace")
+                text = found[2].decode("utf-8", "replace") if found.re is CELL else None
+                yield int(place[2]) - 1, _column(place[1]), text
         kept = data[max(end, len(data) - MAX_CELL) :]
 
 
