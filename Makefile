@@ -38,19 +38,19 @@ PARALLEL := --numprocesses 2 --dist loadfile
 REPORT = $(if $(JUNIT),--junitxml $(JUNIT))
 APART := stack or pages or slow or timing or docker or engines or gpu
 
-test: $(INSTALLED)  ## The gate: all that needs no processes of its own, no browser and no long simulation; 8 minutes
+test: $(INSTALLED)  ## The gate: all that needs no processes of its own, no browser and no long simulation; 7 minutes
 	$(PYTEST) tests -m "not ($(APART))" $(PARALLEL) $(REPORT) $(COVERAGE)
 
-test-stack: $(INSTALLED)  ## Workers, commands, databases, brokers, overload, and what only a clock shows: STACK_MINUTES
+test-stack: $(INSTALLED)  ## Workers, commands, databases, brokers, overload, and what only a clock shows; 20 minutes
 	$(PYTEST) docs/python.md docs/how-to/text.md tests -m "(stack or timing) and not pages" $(REPORT)
 
-test-pages: $(INSTALLED)  ## The dashboard in Chromium: PAGES_MINUTES
+test-pages: $(INSTALLED)  ## The dashboard in Chromium; 2 minutes
 	$(PYTEST) tests -m pages $(REPORT)
 
-test-slow: $(INSTALLED)  ## What takes more than five seconds each: SLOW_MINUTES
+test-slow: $(INSTALLED)  ## What takes more than five seconds each; 2 minutes
 	$(PYTEST) tests -m "slow and not (stack or pages)" $(PARALLEL) $(REPORT)
 
-test-typed: $(INSTALLED)  ## The first case of each test of models, with types and shapes checked at every call: TYPED_MINUTES
+test-typed: $(INSTALLED)  ## The first case of each test of models, with types and shapes checked at every call; 5 minutes
 	$(PYTEST) tests/models -p tests.typed -m "not ($(APART))" $(PARALLEL) \
 		"--jaxtyping-packages=models,beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 
