@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from core.exceptions import NotFound
+from core.exceptions import NotFound, Unavailable
 from core.storage.protocol import check_key, published_already
 from core.storage.staging import Staging, flush, flush_directory
 
@@ -28,8 +28,13 @@ class DirectoryStore:
 
     def local_path(self, key: str) -> Path:
         path = self._path(key)
-        if not path.exists():
-            raise NotFound("artifact", key)
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            self._check_folder()
+            raise NotFound("artifact", key) from None
+        except OSError as error:
+            raise _unreadable(error.strerror or type(error).__name__) from error
         return path
 
     def exists(self, key: str) -> bool:
@@ -68,5 +73,18 @@ class DirectoryStore:
             staged.rename(path)
             flush_directory(path.parent)
 
+    def _check_folder(self) -> None:
+        """Tell a deleted artifact from a disk that is not mounted, which hides all of them."""
+        try:
+            empty = all(path.name.startswith(".") for path in self.root.iterdir())
+        except OSError as error:
+            raise _unreadable(error.strerror or type(error).__name__) from error
+        if empty:
+            raise _unreadable("it is empty")
+
     def _path(self, key: str) -> Path:
         return self.root / check_key(key)
+
+
+def _unreadable(reason: str) -> Unavailable:
+    return Unavailable(f"the artifact store cannot be read now: {reason}")

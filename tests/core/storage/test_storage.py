@@ -121,6 +121,21 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path, source: Path) ->
         store.put_directory("a", source)
 
 
+def test_a_folder_that_is_away_is_no_deleted_artifact(
+    store: DirectoryStore, source: Path, tmp_path: Path
+) -> None:
+    """A disk that is not mounted leaves no folder, or an empty one."""
+    store.put_directory("models/a", source)
+    with pytest.raises(NotFound):
+        store.local_path("models/b")
+    store.root.rename(tmp_path / "away")
+    with pytest.raises(Unavailable, match="No such file"):
+        store.local_path("models/a")
+    store.root.mkdir()
+    with pytest.raises(Unavailable, match="it is empty"):
+        store.local_path("models/a")
+
+
 def test_leftovers_of_killed_processes_are_removed_in_time(settings: Settings) -> None:
     incoming = settings.artifact_root / ".incoming"
     for name, age in (("old", LEFTOVER_SECONDS + 60), ("new", 60)):
