@@ -438,7 +438,7 @@ class Engine:
             return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
         if isinstance(self.likelihood, ShapedLikelihood):
-            parts = self.likelihood.parts(outputs, point)
+            parts = self.likelihood.parts(outputs)
             return ShapedMixture.of(target, parts, self.likelihood.location_bounds)
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)

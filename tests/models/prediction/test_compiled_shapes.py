@@ -32,7 +32,7 @@ DIGITS = 3e-6  # of a standard deviation: float32 tails, and quadratures of the 
 LEVELS = (1e-13, 0.0005, 0.05, 0.5, 0.6, 0.95, 0.9995, 1 - 1e-13)
 _SCALES = ("identity", "bounded", "log")
 KNOWN = [
-    *(one for one in CASES if one.family != "student" and one.scale in _SCALES),
+    *(one for one in CASES if one.scale in _SCALES),
     Case("log", "logistic", 3),
     Case("identity", "logistic", 1),
     Case("identity", "normal", 2, (0.0,)),
@@ -58,7 +58,7 @@ def _drawn(likelihood: ShapedLikelihood, samples: int, scale: float = 0.6) -> Sa
 
 
 def _mixture(likelihood: ShapedLikelihood, drawn: Sampled) -> ShapedMixture:
-    parts = likelihood.parts(drawn.double().drawn(), {})
+    parts = likelihood.parts(drawn.double().drawn())
     mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
     return mixture.scaled(FACTOR)
 

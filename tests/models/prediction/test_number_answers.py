@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from models.evaluation.calibration import NumberCalibration
-from models.likelihoods.families import Family, Logistic, Normal, Student, TabulatedStudent
+from models.likelihoods.families import Family, Logistic, Normal
 from models.prediction.answers import density, exceeds, quantiles
 from models.prediction.density_grid import TAIL
 from models.prediction.number_mixture import NumberMixture
@@ -119,16 +119,6 @@ def test_the_probability_is_the_mean_of_the_components_survival_functions() -> N
     expected = [stats.norm.sf(t, MEANS.numpy(), deviations).mean(0) for t in options.exceeds]
     np.testing.assert_allclose(found.numpy(), np.stack(expected, axis=-1), rtol=1e-12)
     assert float(found[1, -1]) < 1e-100
-
-
-@pytest.mark.parametrize("dof", [2.1, 3.0, 14.5, 100.0])
-def test_student_keeps_the_digits_of_its_tails(dof: float) -> None:
-    t = torch.linspace(-30, 30, 601, dtype=torch.float64)
-    family = Student(torch.tensor([dof], dtype=torch.float64))
-    tabulated = TabulatedStudent.of(Student(torch.tensor([[[dof]]], dtype=torch.float64)))
-    expected = stats.t.sf(t.numpy(), dof)
-    np.testing.assert_allclose(family.survival(t).numpy(), expected, rtol=1e-12)
-    np.testing.assert_allclose(tabulated.survival(t).flatten().numpy(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
