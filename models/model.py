@@ -17,8 +17,8 @@ from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.acquisition import Informed
-from models.evaluation.adaptive import Reference
 from models.evaluation.baseline import Baseline
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
 from models.expected_scores.simulation import Simulated

@@ -17,7 +17,7 @@ from core.access.callers import Caller
 from core.exceptions import Invalid
 from core.registry.registry import Version
 from core.validation import MAX_ERRORS
-from models.evaluation.adaptive import Reference
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.weighting import WEIGHT
 from models.features.targets import present

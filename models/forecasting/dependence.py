@@ -27,7 +27,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.evaluation.metrics import COVERAGE_LEVELS
-from models.evaluation.path_calibration import independent_errors, independent_means, overlaps
+from models.evaluation.path_calibration import overlaps, worth_of
 
 MIN_SERIES = 10
 MEANS = ("log_likelihood", "mae", "mase", "crps", "scaled_crps")
@@ -62,7 +62,7 @@ class Dependence:
     @cached_property
     def worth(self) -> float:
         """The number of independent errors that tell as much about their size."""
-        return independent_errors(self.series, self.firsts, self.horizon)
+        return worth_of(self.series, self.firsts, self.horizon).together
 
     def of_scores(self, scores: Scores) -> float | None:
         """The standard error of the mean of scores; None if it cannot be known."""
@@ -70,10 +70,11 @@ class Dependence:
 
     def of_differences(self, differences: Scores) -> float | None:
         """The standard error of the mean difference of two methods' scores."""
-        return self._of_mean(differences, independent_means(self.series, self.firsts, self.horizon))
+        least = worth_of(self.series, self.firsts, self.horizon, power=1).together
+        return self._of_mean(differences, least)
 
     def of_share(self, inside: Scores) -> float:
-        """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.standard_errors`."""
+        """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.weighting`."""
         n = max(self.worth, self._worth_of(inside))
         near = (n * float(inside.mean()) + 2) / (n + 4)
         return math.sqrt(near * (1 - near) / n)

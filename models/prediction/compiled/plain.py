@@ -15,6 +15,8 @@ from models.evaluation.calibration import (
     NumberCalibration,
     ScalesVariance,
     ShapeCalibration,
+    about,
+    central_tails,
 )
 from models.features.targets import NumberTarget, Target
 from models.likelihoods import (
@@ -160,12 +162,14 @@ class Plain:
         kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
         if not (levels and kinds and isinstance(calibration, ShapeCalibration)):
             return
-        conformal = calibration.tails_about(torch.from_numpy(mean), levels, groups).numpy()
+        conformal = central_tails(
+            calibration.bounds(torch.from_numpy(mean), levels, groups)
+        ).numpy()
         for kind in kinds:
             adapted = adapted_to(self.options) if kind == "adaptive" else ()
             scores = allowed_scores(levels, adapted, calibration.score) if adapted else ()
-            own = _of_rows(calibration.tails_within(scores), len(mean)) if adapted else conformal
-            yield kind, own
+            tails = central_tails(torch.tensor(scores, dtype=torch.float64)).tolist()
+            yield kind, _of_rows(tails, len(mean)) if adapted else conformal
 
     @property
     def _variance_scale(self) -> float:
@@ -189,12 +193,12 @@ class Plain:
         kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
         if not (levels and kinds and isinstance(calibration, NumberCalibration)):
             return {}
-        about = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
-        conformal = calibration.intervals_about(*about, levels, groups)
+        means, deviations = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
+        conformal = about(means, deviations, calibration.bounds(means, levels, groups))
         found = {"conformal": conformal, "adaptive": conformal}
         if adapted := adapted_to(self.options):
             scores = allowed_scores(levels, adapted, calibration.score)
-            found["adaptive"] = calibration.within_about(*about, scores)
+            found["adaptive"] = about(means, deviations, scores)
         return {
             name: values.numpy()
             for kind in kinds

@@ -130,7 +130,7 @@ def test_conformal_intervals_cover_as_promised_whatever_the_model(rows: int, lev
     wrong = GaussianMixture(torch.zeros(1, y.numel()).double(), 1e-4 * x.exp().reshape(1, -1))
     found = residuals(wrong, y.flatten()).view_as(y)
     covered = [
-        one[-1] <= NumberCalibration(1.0, order_statistics(one[:-1])[0], rows).half_width(level)
+        one[-1] <= NumberCalibration(1.0, order_statistics(one[:-1])[0], rows).score(level)
         for one in found
     ]
     error = math.sqrt(level * (1 - level) / sets)
@@ -139,9 +139,9 @@ def test_conformal_intervals_cover_as_promised_whatever_the_model(rows: int, lev
 
 def test_the_half_width_is_an_order_statistic_or_unbounded() -> None:
     nine = NumberCalibration(1.0, tuple(float(k) for k in range(1, 10)), 9)
-    found = [nine.half_width(level) for level in (1e-12, 0.1, 0.5, 0.51, 0.9, 0.91)]
+    found = [nine.score(level) for level in (1e-12, 0.1, 0.5, 0.51, 0.9, 0.91)]
     assert found == [1.0, 1.0, 5.0, 6.0, 9.0, math.inf]
-    assert NumberCalibration(1.0, (), 0).half_width(0.5) == math.inf
+    assert NumberCalibration(1.0, (), 0).score(0.5) == math.inf
 
 
 def test_calibration_rows_are_one_less_than_a_multiple_of_twenty() -> None:
