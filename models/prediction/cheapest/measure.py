@@ -1,7 +1,7 @@
 """Measure which sampler is as exact as 100 independent samples at the least cost."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +18,7 @@ from models.prediction.cheapest.errors import (
 )
 from models.prediction.cheapest.record import Candidate, MeasuredSampler, MeasuredSamplers
 from models.prediction.options import Sampler
-from models.prediction.prediction import Arrays
+from models.prediction.summary import Summary
 
 MOST_ROWS, _LEAST_ROWS, _PRUNED_ROWS = 200, 20, 10
 _OPERATIONS = 1.5e9  # of the truth, if so few rows are enough: a tenth of a second
@@ -40,7 +40,7 @@ class Summarise(Protocol):
 
     def __call__(
         self, candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
-    ) -> list[Arrays]: ...
+    ) -> list[Summary]: ...
 
 
 def num_rows(operations_of_sample: float, prune: float) -> int:
@@ -87,13 +87,13 @@ def measure_samplers(
 
 def _drawn(
     summarise: Summarise, candidates: Sequence[Candidate], truth: Truth
-) -> list[tuple[Candidate, list[Arrays]]]:
+) -> list[tuple[Candidate, list[Summary]]]:
     """The closed candidates and some of those that draw samples, up to the cheapest exact of these.
 
     More samples are more exact. So it is found by bisection.
     """
     drawing = [one for one in candidates if one.samples]
-    known: dict[Candidate, list[Arrays]] = {}
+    known: dict[Candidate, list[Summary]] = {}
     low, high = 0, len(drawing)
     while low < high:
         middle = (low + high) // 2
@@ -110,13 +110,13 @@ def _samples(sampler: Sampler, samples: int) -> Candidate:
     return Candidate(sampler, samples, 0, 0.0)
 
 
-def _is_exact(truth: Truth, summaries: Sequence[Arrays], factor: float = 1.0) -> bool:
+def _is_exact(truth: Truth, summaries: Sequence[Summary], factor: float = 1.0) -> bool:
     """Whether all errors of all outputs are at most this factor times the promised ones."""
     errors = truth.errors(summaries)
     return all(Spread.of(e).within(truth.promised[n], factor) for n, e in errors.items())
 
 
-def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Arrays]) -> MeasuredSampler:
+def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Summary]) -> MeasuredSampler:
     """The errors of a candidate over rows and seeds, beside those of 100 independent samples."""
     errors = truth.errors(summaries)
     found = {name: Spread.of(values) for name, values in errors.items()}
@@ -128,9 +128,9 @@ def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Arrays]) -
     )
 
 
-def _biases(errors: Arrays, summary: Arrays) -> dict[str, float]:
+def _biases(errors: Mapping[str, np.ndarray], summary: Summary) -> dict[str, float]:
     """Each output's bias in predictive standard deviations, or in its power of them."""
-    deviation, is_number = total_deviation(summary), "median" in summary
+    deviation, is_number = total_deviation(summary), "median" in summary.values
     unit = 1.0 if is_number else math.sqrt(np.square(deviation).mean())
     return {name: _bias(values) / unit ** power_of(name) for name, values in errors.items()}
 
