@@ -36,7 +36,7 @@ from models.prediction.answers import decisions, questions
 from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
 from models.prediction.answers.numbers import ever_above, ever_below, probability
 from models.prediction.answers.question import at_values
-from models.prediction.device.transfers import to_host
+from models.prediction.device import to_host
 from models.prediction.influence import VARIANCES
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs

@@ -29,7 +29,7 @@ from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
 from models.prediction.answers.questions import not_answered
-from models.prediction.device.transfers import to_host
+from models.prediction.device import to_host
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import epistemic_share

@@ -20,7 +20,7 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.prediction.answers import questions
-from models.prediction.device.transfers import to_host
+from models.prediction.device import to_host
 from models.prediction.influence import all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (

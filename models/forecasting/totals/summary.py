@@ -11,7 +11,7 @@ from models.evaluation.path_calibration import SumCalibration
 from models.forecasting.totals.coupling import quantiles
 from models.forecasting.totals.sums import Sums
 from models.prediction.answers.forecasts import coordinates_of_sums
-from models.prediction.device.transfers import to_host
+from models.prediction.device import to_host
 from models.prediction.options import BatchOptions
 from models.prediction.prediction import bounds
 from models.prediction.standard_error import standard_error
