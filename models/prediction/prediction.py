@@ -203,7 +203,9 @@ class RowPrediction(Prediction):
         for kind in KINDS:
             before = "" if kind == "credible" else f"{kind}_"
             ends = self.get(f"{before}lower"), self.get(f"{before}upper")
-            for i, level in enumerate(self.coordinates[LEVEL] if ends[0] is not None else ()):
+            for i, level in enumerate(
+                self.coordinates.get(LEVEL, ()) if ends[0] is not None else ()
+            ):
                 moved = adapted[i] if kind == "adaptive" else None
                 found.append(Interval(level, kind, ends[0][:, i], ends[1][:, i], moved))
         return tuple(found)
@@ -257,7 +259,7 @@ class RowPrediction(Prediction):
     def select(self, start: int, stop: int, options: BatchOptions) -> Self:
         """The prediction of rows start … stop − 1, with the intervals that the options request."""
         some = self.of_rows(slice(start, stop))
-        known = list(self.coordinates[LEVEL])
+        known = list(self.coordinates.get(LEVEL, ()))
         kinds = {
             one.name: one.kind
             for one in of_task(self.outputs, self.task)

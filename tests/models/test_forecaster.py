@@ -245,9 +245,9 @@ def test_an_absurd_value_in_the_history_or_ahead_is_flagged_and_named(tmp_path: 
 
     def reasons(past: Columns, future: Columns) -> list[Any]:
         answer = model.predict(past, options, future)  # type: ignore[call-arg]
-        found = answer.answers["reasons"].document()  # type: ignore[attr-defined]
+        found = answer["reasons"]
         assert [bool(one) for one in found] == answer.out_of_distribution.tolist()
-        return [[one["column"] for one in row] for row in found]
+        return [[one.column for one in row] for row in found]
 
     assert not any(row and row[0] for row in reasons(columns, ahead))
     absurd = columns | {"sales": np.append(columns["sales"][:-1], 1e6)}

@@ -80,7 +80,7 @@ def test_series_may_end_at_different_times_and_are_flagged_apart(plain: Forecast
     answer = plain.predict(columns, OPTIONS)
     starts = answer.times.astype("datetime64[M]")[[0, 3]].astype(str).tolist()
     assert starts == ["2023-01", "2022-03"]
-    each = answer.answers["reasons"].rows  # type: ignore[attr-defined]
+    each = answer["reasons"]
     flagged = [{one.code for one in row} == {"out_of_range"} for row in each]
     assert flagged == [True] * 3 + [False] * 3
 
