@@ -26,13 +26,12 @@ from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
 from models.evaluation.cells import Cells
-from models.evaluation.class_scores import class_metrics
+from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
 from models.evaluation.group_coverage import coverage_by_group, coverage_by_size, uncovered
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
-from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.expected_scores.promise import Promise
