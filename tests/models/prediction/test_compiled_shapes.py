@@ -20,10 +20,10 @@ from models.prediction.compiled.shapes import Components, Shape
 from models.prediction.engine import Engine
 from models.prediction.influence import error_of_mean
 from models.prediction.options import ResolvedOptions
-from models.prediction.standard_error import even_error
-from models.prediction.summary import Summary
 from models.prediction.samplers import Sampled
 from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.standard_error import even_error
+from models.prediction.summary import Summary
 from models.tabular.model import make_ready
 from tests.models.prediction.shaped_cases import CASES, Case
 
