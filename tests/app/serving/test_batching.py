@@ -35,7 +35,7 @@ def truth(x: Tensor, options: PredictOptions) -> RowPrediction:
     mean = base * options.samples + (options.seed or 0) + 1000 * options.prune
     values = {
         "mean": mean,
-        "total_variance": base**2,
+        **{f"{part}_variance": base**2 for part in ("aleatoric", "epistemic", "total")},
         "epistemic_share": base,
         "out_of_distribution": base > 0,
         "ood_score": base,
