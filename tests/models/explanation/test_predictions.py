@@ -66,7 +66,7 @@ def test_explaining_changes_no_other_answer_and_rows_are_explained_apart(
     one = explained(regression, {name: values[2:3] for name, values in columns.items()})
     np.testing.assert_allclose(of_mean(one)[0], of_mean(whole)[2], rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(
-        contributions(whole.select(2, 3, PredictOptions())).mean, of_mean(whole)[2:3]
+        of_mean(whole.select(2, 3, PredictOptions())), of_mean(whole)[2:3]
     )
 
 
