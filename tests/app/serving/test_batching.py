@@ -47,6 +47,7 @@ def truth(x: Tensor, options: PredictOptions) -> RowPrediction:
     return RowPrediction(
         values=values,
         coordinates={LEVEL: options.intervals},
+        constants={"adapted_level": options.intervals},
         task="regression",
         samples=options.samples,
         seed=options.seed or 0,
