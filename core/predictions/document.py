@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from models.joint.prediction import JointPrediction
 from models.prediction.answers.forecasts import GROUPS
-from models.prediction.outputs import LEVEL, Declared, Output, Part, at
+from models.prediction.outputs import LEVEL, MC_ERRORS, Declared, Output, Part, at, of_task
 from models.prediction.prediction import Prediction, RowPrediction
 from models.prediction.summary import Summary
 
@@ -38,13 +39,22 @@ def _members(found: Summary, outputs: Declared, task: str) -> Json:
     """The outputs of a prediction or of a part of one."""
     document: Json = {}
     records: dict[tuple[str, str | None, int], Json] = {}
-    for one in outputs:
+    for one in _in_json(outputs, task):
         if isinstance(one, Part):
             if one.name in found.parts:
                 _add_part(document, one, found, task)
-        elif one.member is not None and task in one.tasks:
+        elif one is MC_ERRORS and isinstance(found, RowPrediction) and found.errors:
+            errors = found.mc_errors or {}
+            document["mc_errors"] = {name: _contiguous(v) for name, v in errors.items()}
+        elif one.is_nullable or one.name in found.values or one.name in found.constants:
             _add(document, records, one, found)
     return document
+
+
+@lru_cache(maxsize=256)  # every answer reads them
+def _in_json(outputs: Declared, task: str) -> Declared:
+    own = of_task(outputs, task)
+    return tuple(o for o in outputs if isinstance(o, Part) or (o in own and o.member is not None))
 
 
 def _add(
@@ -58,9 +68,7 @@ def _add(
     Args:
         records: those that the document has, by list, kind and number of the coordinate.
     """
-    values = _values(output, found)
-    if values is None and not output.is_nullable:
-        return
+    values = found.get(output.name)
     if not output.records:
         _set(document, output.path, _ready(values, output))
         return
@@ -75,13 +83,6 @@ def _add(
             each.append(records[key])
         own = values[i] if output.name in found.constants else at(values, i)
         _set(records[key], output.path, _ready(own, output))
-
-
-def _values(output: Output, found: Summary) -> Any:
-    if output.name == "mc_errors":
-        errors = found.mc_errors if isinstance(found, RowPrediction) else None
-        return errors and {name: _contiguous(values) for name, values in errors.items()}
-    return found.get(output.name)
 
 
 def _add_part(document: Json, part: Part, found: Summary, task: str) -> None:

@@ -23,10 +23,10 @@ from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.outputs import (
     ROW_OUTPUTS,
     Declared,
+    Output,
     Part,
     at,
     in_columns,
-    of_task,
 )
 from models.prediction.prediction import ClassName, Prediction, RowPrediction
 from models.prediction.summary import Summary
@@ -83,14 +83,18 @@ def _columns(found: Summary, outputs: Declared, task: str) -> Columns:
             for part in some:
                 columns |= _of_part(found, cast(Part, part), task)
             continue
-        known = [one for one in of_task(some, task) if one.column is not None]
+        known = [one for one in cast(list[Output], some) if _has_column(found, one, task)]
         for name, output, number in in_columns(known, found.coordinates):
             values = found.get(output.name)
-            if values is None and output.name == "mc_error":
+            if values is None:  # an error that cannot be estimated
                 values = np.full_like(found["mean"], np.nan)
-            if values is not None:
-                columns[name] = at(values, number), output.unit
+            columns[name] = at(values, number), output.unit
     return columns
+
+
+def _has_column(found: Summary, output: Output, task: str) -> bool:
+    is_there = output.name in found.values or output.name == "mc_error"
+    return is_there and output.column is not None and task in output.tasks
 
 
 def _of_part(found: Summary, part: Part, task: str) -> Columns:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Self
 
 from models.prediction.options import BatchOptions
@@ -50,7 +51,12 @@ class JointPrediction(RowPrediction):
         return replace(super().joined(parts), targets=each)
 
 
-def _joint(targets: Sequence[str]) -> Iterator[Output]:
+@cache
+def _joint(targets: tuple[str, ...]) -> tuple[Output, ...]:
+    return tuple(_outputs(targets))
+
+
+def _outputs(targets: Sequence[str]) -> Iterator[Output]:
     for target in targets:
         for end in ("lower", "upper"):
             yield Output(

@@ -8,6 +8,7 @@ what a second one counts. JSON (`core.predictions.document`), Arrow, Parquet and
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -103,7 +104,7 @@ class Output:
             if getattr(self, name) == "":
                 object.__setattr__(self, name, default)
 
-    @property
+    @cached_property
     def path(self) -> Sequence[str]:
         """Of `member`."""
         return self.member.split(".") if isinstance(self.member, str) else self.member or ()
@@ -126,7 +127,7 @@ class Part:
     name: str
     member: str
     prefix: str
-    outputs: Sequence[Output]
+    outputs: tuple[Output, ...]
     option: str = ""
     repeats: bool = False
 
@@ -139,7 +140,7 @@ class Part:
         return np.resize(values, (rows, *values.shape[1:]))
 
 
-Declared = Sequence[Output | Part]
+Declared = tuple[Output | Part, ...]
 Coordinates = Mapping[Axis, Sequence[Any]]
 PARTS = ("total", "aleatoric", "epistemic")
 ENTROPIES = ("predictive_entropy", "expected_entropy", "mutual_information")
@@ -164,6 +165,10 @@ def bounds(tasks: Sequence[str], kinds: Sequence[IntervalKind] = KINDS) -> Itera
                 is_nullable=True,
                 **place,
             )
+
+
+MC_ERRORS = Output("mc_errors", "of the output", ROWS, column=None)
+"""The errors of all outputs by name, if they were requested."""
 
 
 def _of_rows() -> Iterator[Output]:
@@ -192,7 +197,7 @@ def _of_rows() -> Iterator[Output]:
     none: dict[str, Any] = {"column": None, "is_nullable": True}
     yield Output("lower", "probability", CLASSES, along=LEVEL, records="intervals", **none)
     yield Output("mc_error", "of the mean", ROWS, **none)
-    yield Output("mc_errors", "of the output", ROWS, column=None)
+    yield MC_ERRORS
     for kind, name in zip(PARTS, ENTROPIES, strict=True):
         yield Output(name, "nats", CLASSES, f"entropy.{kind}")
     yield Output("mc_error", "probability", CLASSES, member=None, along=CLASS, is_nullable=True)
@@ -214,7 +219,8 @@ TEXT_OUTPUTS = (
 )
 
 
-def of_task(outputs: Declared, task: str) -> list[Output]:
+@lru_cache(maxsize=256)  # every answer reads them
+def of_task(outputs: Declared, task: str) -> Sequence[Output]:
     """The outputs of models of a task, without those of parts."""
     return [one for one in outputs if isinstance(one, Output) and task in one.tasks]
 

@@ -1,7 +1,5 @@
 """What only forecasts answer: sums over their steps, and how improbable the newest values are."""
 
-from collections.abc import Sequence
-
 from models.prediction.answers.numbers import EXCEEDS, QUANTILE
 from models.prediction.answers.question import Question
 from models.prediction.options import BatchOptions
@@ -30,7 +28,7 @@ _SUMS = (
 _SUMS_OF_SERIES = tuple(one for one in _SUMS if one.kind != "conformal")
 
 
-def _sums(name: str, member: str, prefix: str, outputs: Sequence[Output]) -> Part:
+def _sums(name: str, member: str, prefix: str, outputs: tuple[Output, ...]) -> Part:
     return Part(name, member, prefix, outputs, "totals")
 
 
