@@ -39,15 +39,16 @@ def _members(found: Summary, outputs: Declared, task: str) -> Json:
     """The outputs of a prediction or of a part of one."""
     document: Json = {}
     records: dict[tuple[str, str | None, int], Json] = {}
+    there = {*found.values, *found.constants, *found.parts, MC_ERRORS.name}
     for one in _in_json(outputs, task):
+        if one.name not in there and not one.is_nullable:
+            continue
         if isinstance(one, Part):
-            if one.name in found.parts:
-                _add_part(document, one, found, task)
-        elif one is MC_ERRORS and isinstance(found, RowPrediction) and found.errors:
-            errors = found.mc_errors or {}
-            document["mc_errors"] = {name: _contiguous(v) for name, v in errors.items()}
-        elif one.is_nullable or one.name in found.values or one.name in found.constants:
+            _add_part(document, one, found, task)
+        elif one is not MC_ERRORS:
             _add(document, records, one, found)
+        elif isinstance(found, RowPrediction) and (errors := found.mc_errors):
+            document[one.name] = {name: _contiguous(v) for name, v in errors.items()}
     return document
 
 

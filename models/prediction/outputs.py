@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -130,6 +130,7 @@ class Part:
     outputs: tuple[Output, ...]
     option: str = ""
     repeats: bool = False
+    is_nullable: ClassVar[bool] = False
 
     def in_rows(self, values: Any, rows: int) -> Any:
         """Values for each of so many rows of a table."""
