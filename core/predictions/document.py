@@ -134,12 +134,8 @@ def _contiguous(values: np.ndarray) -> np.ndarray:
 
 def adapted_levels(prediction: Prediction) -> dict[str, float]:
     """The level at which each adaptive interval is given, by the level that was asked for."""
-    adapted = prediction.constants.get("adapted_level")
-    return (
-        {}
-        if adapted is None
-        else dict(zip(map(str, prediction.coordinates[LEVEL]), adapted, strict=True))
-    )
+    adapted = prediction.constants.get("adapted_level", ())
+    return dict(zip(map(str, prediction.coordinates.get(LEVEL, ())), adapted, strict=False))
 
 
 def rfc3339(times: np.ndarray) -> list[Any]:

@@ -125,7 +125,7 @@ def _size(summary: Summary) -> int:
 def _length(values: Any) -> int:
     if isinstance(values, np.ndarray):
         return values.size
-    return sum(len(one) if isinstance(one, Sequence) else 1 for one in values)
+    return sum(len(one) if isinstance(one, list | tuple) else 1 for one in values)
 
 
 @dataclass(frozen=True, kw_only=True)
