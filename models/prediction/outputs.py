@@ -226,7 +226,8 @@ def of_task(outputs: Declared, task: str) -> Sequence[Output]:
     return [one for one in outputs if isinstance(one, Output) and task in one.tasks]
 
 
-def first_by_name(outputs: Declared, task: str) -> dict[str, Output]:
+@lru_cache(maxsize=256)
+def first_by_name(outputs: Declared, task: str) -> Mapping[str, Output]:
     """The first output of each name, which says what its errors are called."""
     found: dict[str, Output] = {}
     for one in of_task(outputs, task):

@@ -60,9 +60,15 @@ from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
-from models.prediction.cheapest.candidates import candidates, default_operations
 from models.prediction.cheapest.errors import LEVELS, with_bias
-from models.prediction.cheapest.measure import PRUNED_RUNS, RUNS, measure_samplers, num_rows
+from models.prediction.cheapest.measure import (
+    PRUNED_RUNS,
+    RUNS,
+    candidates,
+    default_operations,
+    measure_samplers,
+    num_rows,
+)
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
