@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.special import entr
 
 from models.prediction.number_mixture import NumberMixture, PerRow
+from models.prediction.outputs import bound_names
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 Influence = Float[Tensor, "samples *rest"]
 ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds: its standard error
-CONFORMAL = ("conformal_lower", "conformal_upper")
 VARIANCES = ("aleatoric_variance", "epistemic_variance", "total_variance")
 
 
@@ -95,7 +95,7 @@ def of_quantile(mixture: NumberMixture, raw: NumberMixture, name: str, value: Pe
         raw: the mixture before calibration, which moves no Gaussian's mean.
         name: of the output.
     """
-    if name in CONFORMAL and isinstance(mixture, GaussianMixture):
+    if name in bound_names("conformal") and isinstance(mixture, GaussianMixture):
         mean, noise = of_means(raw), mixture.expected_noise()
         mean = torch.zeros_like(noise) if mean is None else mean
         distance = (value - mixture.mean()) / (2 * mixture.total())

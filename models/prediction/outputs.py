@@ -143,24 +143,29 @@ class Part:
 
 Declared = tuple[Output | Part, ...]
 Coordinates = Mapping[Axis, Sequence[Any]]
-PARTS = ("total", "aleatoric", "epistemic")
+UNCERTAINTIES = ("total", "aleatoric", "epistemic")
 ENTROPIES = ("predictive_entropy", "expected_entropy", "mutual_information")
 
 
+def bound_names(kind: IntervalKind) -> tuple[str, str]:
+    """The names of the outputs that are the bounds of intervals."""
+    before = "" if kind == "credible" else f"{kind}_"
+    return f"{before}lower", f"{before}upper"
+
+
 def bounds(tasks: Sequence[str], kinds: Sequence[IntervalKind] = KINDS) -> Iterator[Output]:
-    """The outputs of intervals: `lower` and `upper`, of other kinds after their name."""
+    """The outputs of intervals."""
     place: dict[str, Any] = {"along": LEVEL, "records": "intervals"}
     for kind in kinds:
-        before = "" if kind == "credible" else f"{kind}_"
         if kind == "adaptive":
             yield Output("adapted_level", "probability", tasks, column=None, kind=kind, **place)
-        for end in ("lower", "upper"):
+        for name, end in zip(bound_names(kind), ("lower", "upper"), strict=True):
             yield Output(
-                f"{before}{end}",
+                name,
                 "target",
                 tasks,
                 end,
-                tensor=f"{before}quantiles",
+                tensor="quantiles" if kind == "credible" else f"{kind}_quantiles",
                 kind=kind,
                 on_request=True,
                 is_nullable=True,
@@ -199,7 +204,7 @@ def _of_rows() -> Iterator[Output]:
     yield Output("lower", "probability", CLASSES, along=LEVEL, records="intervals", **none)
     yield Output("mc_error", "of the mean", ROWS, **none)
     yield MC_ERRORS
-    for kind, name in zip(PARTS, ENTROPIES, strict=True):
+    for kind, name in zip(UNCERTAINTIES, ENTROPIES, strict=True):
         yield Output(name, "nats", CLASSES, f"entropy.{kind}")
     yield Output("mc_error", "probability", CLASSES, member=None, along=CLASS, is_nullable=True)
     yield Output("out_of_distribution", "true or false", ROWS, on_request=True)
@@ -216,7 +221,7 @@ TEXT_OUTPUTS = (
     Output("perplexity", "per token", TEXTS),
     Output("token_log_likelihoods", "nats", TEXTS),
     Output("next_tokens", "probability", TEXTS),
-    *(Output(f"{kind}_entropy", "nats", TEXTS, f"entropy.{kind}") for kind in PARTS),
+    *(Output(f"{kind}_entropy", "nats", TEXTS, f"entropy.{kind}") for kind in UNCERTAINTIES),
 )
 
 

@@ -34,9 +34,10 @@ from models.prediction.options import (
 from models.prediction.outputs import (
     ENTROPIES,
     LEVEL,
-    PARTS,
     TEXT_OUTPUTS,
+    UNCERTAINTIES,
     Declared,
+    bound_names,
     by_error_name,
     of_task,
 )
@@ -113,7 +114,7 @@ class Prediction(Summary):
     @property
     def is_finite(self) -> bool:
         """Whether all means and variances, or log likelihoods, are finite numbers."""
-        names = ("mean", *(f"{part}_variance" for part in PARTS), "log_likelihood")
+        names = ("mean", *(f"{part}_variance" for part in UNCERTAINTIES), "log_likelihood")
         return all(np.isfinite(self[name]).all() for name in names if name in self.values)
 
 
@@ -155,14 +156,14 @@ class RowPrediction(Prediction):
     @property
     def variance(self) -> dict[str, np.ndarray]:
         """`total`, `aleatoric` and `epistemic`."""
-        return {part: self[f"{part}_variance"] for part in PARTS}
+        return {part: self[f"{part}_variance"] for part in UNCERTAINTIES}
 
     @property
     def entropy(self) -> dict[str, np.ndarray] | None:
         """The same of classes, in nats."""
         if self.classes is None:
             return None
-        return {part: self[name] for part, name in zip(PARTS, ENTROPIES, strict=True)}
+        return {part: self[name] for part, name in zip(UNCERTAINTIES, ENTROPIES, strict=True)}
 
     @property
     def labels(self) -> list[ClassName] | None:
@@ -201,8 +202,7 @@ class RowPrediction(Prediction):
         """In the order of a response: credible ones first."""
         found, adapted = [], self.constants.get("adapted_level", ())
         for kind in KINDS:
-            before = "" if kind == "credible" else f"{kind}_"
-            ends = self.get(f"{before}lower"), self.get(f"{before}upper")
+            ends = [self.get(name) for name in bound_names(kind)]
             for i, level in enumerate(
                 self.coordinates.get(LEVEL, ()) if ends[0] is not None else ()
             ):
@@ -416,10 +416,9 @@ def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
 
 
 def bounds(kind: IntervalKind, ends: Sequence[Bounds]) -> dict[str, Float[Tensor, "rows levels"]]:
-    """The values of the outputs `lower` and `upper` of a kind, from the bounds of each level."""
-    before = "" if kind == "credible" else f"{kind}_"
-    both = zip(("lower", "upper"), zip(*ends, strict=True), strict=False)
-    return {f"{before}{end}": torch.stack(each).T for end, each in both}
+    """The values of the outputs of a kind, from the bounds of each level."""
+    each = zip(bound_names(kind), zip(*ends, strict=True), strict=False)
+    return {name: torch.stack(values).T for name, values in each}
 
 
 def epistemic_share(epistemic: np.ndarray, aleatoric: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from models.prediction.compiled import summaries
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.shapes import Components, Shape
 from models.prediction.options import IntervalKind, ResolvedOptions
+from models.prediction.outputs import bound_names
 from models.prediction.prediction import CALIBRATED, adapted_to, bounds, wants_errors
 from models.prediction.samplers import points
 from models.prediction.summary import Summary
@@ -207,11 +208,8 @@ class Plain:
 
 def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:
     """The bounds of intervals, rows × levels, from all lower ends and then all upper ends."""
-    if not len(ends):
-        return {}
-    before = "" if kind == "credible" else f"{kind}_"
-    lower, upper = np.split(ends, 2)
-    return {f"{before}lower": lower.T, f"{before}upper": upper.T}
+    both = zip(bound_names(kind), np.split(ends, 2), strict=True)
+    return {name: values.T for name, values in both} if len(ends) else {}
 
 
 def _of_rows(levels: Sequence[float], rows: int) -> Float64[np.ndarray, "levels rows"]:
