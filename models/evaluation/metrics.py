@@ -272,6 +272,5 @@ def calibration_error(metrics: Mapping[str, Any]) -> float:
 
 def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
     """The share as predictions have it, so that served ones can be compared with its mean."""
-    variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
-    arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
-    return torch.from_numpy(epistemic_share(arrays))
+    variances = mixture.epistemic(), mixture.aleatoric()
+    return torch.from_numpy(epistemic_share(*(one.cpu().numpy() for one in variances)))
