@@ -124,9 +124,10 @@ def test_a_tail_that_says_nothing_is_penalised() -> None:
     targets = torch.where(is_sure, 0, _labels(plain, 9))
     penalty = choose_penalty(told[:1_000], targets[:1_000])
     assert penalty.weight > 0
-    new, ranked = told[1_000:], targets[1_000:], RankedClasses.of(told[1_000:])
-    without = Penalty().calibrated(ranked, new).sizes(ranked, 0.9).double().mean()
-    regular = penalty.calibrated(ranked, new)
+    told, targets = told[1_000:], targets[1_000:]
+    ranked = RankedClasses.of(told)
+    without = Penalty().calibrated(ranked, targets).sizes(ranked, 0.9).double().mean()
+    regular = penalty.calibrated(ranked, targets)
     assert regular.sizes(ranked, 0.9).double().mean() < 0.6 * without
-    share = _covered(regular, new.probabilities, new.targets, 0.9).double().mean()
+    share = _covered(regular, told, targets, 0.9).double().mean()
     assert 0.9 <= float(share) < 0.93
