@@ -7,8 +7,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import SumCalibration
-from models.forecasting.totals.coupling import quantiles
-from models.forecasting.totals.sums import Sums
+from models.forecasting.totals.sums import Sums, quantiles
 from models.prediction.answers.exceeds import column_name as threshold_name
 from models.prediction.answers.quantiles import column_name as quantile_name
 from models.prediction.answers.totals import QUESTION, STEPS, SUMS, TOTAL

@@ -10,14 +10,11 @@ import torch
 from models.config import ForecastConfig, TrainingConfig
 from models.features.columns import Columns
 from models.forecasting.backtest import MAX_ORIGINS, find_origins
-from models.forecasting.histories.filling import fill
+from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
 from models.forecasting.panels import cutting
-from models.forecasting.panels.cutting import CutRows, fit_frame
-from models.forecasting.panels.panel import Panel
-from models.forecasting.panels.stacked import Stacked
-from models.forecasting.preparation import prepare_series
+from models.forecasting.problem import prepare_series
 from models.forecasting.series import Series, split_series
-from models.forecasting.windows import Frame, windows
+from models.forecasting.windows import Frame, fill, windows
 from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
 from tests.models.nested import assert_close
 
