@@ -33,8 +33,7 @@ from models.evaluation.conformal_rank import (
     order_statistics,
     score_at,
 )
-from models.evaluation.paired import paired
-from models.evaluation.weighting import Weights, mean
+from models.evaluation.weighting import Weights, mean, paired
 
 PENALTIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # λ: from none to a probability of 1
 _LEVELS = (0.8, 0.9, 0.95)  # whose sets shall be small

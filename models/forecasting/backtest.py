@@ -4,8 +4,9 @@ MASE is the mean absolute error divided by that of the seasonal naive forecast, 
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
 scaled CRPS is the CRPS divided by the same error.
 
-A step without a known value has the mean score of the known steps of its forecast. So the scores of all forecasts
-have one shape, and each forecast counts as one, as those do that are known as a whole.
+A step without a known value has the mean score of the known steps of its forecast. So the scores of
+all forecasts have one shape, and each forecast counts as one, as those do that are known as a
+whole.
 """
 
 from collections.abc import Mapping, Sequence

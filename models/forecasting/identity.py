@@ -6,9 +6,10 @@ epistemic variance contains what is not known of it. Methods that keep weights i
 distribution give it the row of some learned series, another one in each draw; one that keeps
 a single vector the mean of all rows, which widens nothing.
 
-By default the key is read if it tells what the window does not, on steps that come later. A network that reads a key which tells nothing is worse for it: on simulated panels of 30 and 200
-series of 40 steps by 0.03 to 0.11 nats per step. A linear model is fitted to the windows of the
-earlier steps, and what it leaves of each series is averaged and shrunk,
+By default the key is read if it tells what the window does not, on steps that come later. A network
+that reads a key which tells nothing is worse for it: on simulated panels of 30 and 200 series of 40
+steps by 0.03 to 0.11 nats per step. A linear model is fitted to the windows of the earlier steps,
+and what it leaves of each series is averaged and shrunk,
 
     b_k = τ² / (τ² + s²/n_k) · m_k,      τ² = mean of (m_k² − s²/n_k), at least 0,
 

@@ -23,8 +23,6 @@ from models.forecasting.forecast import Forecast
 from models.forecasting.rollout import History, Scored
 from models.forecasting.series import Series
 from models.forecasting.windows import readable
-from models.prediction.answers.anomalies import NAME
-from models.prediction.prediction import Arrays
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def origins_of(one: Series, count: int, span: int, longest: int) -> Origins:
         raise InvalidInput(
             f"the history{of_series} has {len(one)} steps; to score the newest {count} this model "
             f"reads {span} before each: give {span + count} steps, or score fewer",
-            f"/{NAME}",
+            "/anomalies",
         )
     firsts = np.arange(len(one) - count, len(one))
     lasts = np.array([_last_known(one.values, first) for first in firsts.tolist()])
@@ -110,8 +108,8 @@ class Newest(Scored):
             times=self.times[of],
         )
 
-    def scores(self, forecast: Forecast, rate: float) -> Arrays:
-        """The arrays of the answer, given the forecasts from all pasts.
+    def scores(self, forecast: Forecast, rate: float) -> dict[str, np.ndarray]:
+        """The values of the answer, given the forecasts from all pasts.
 
         Args:
             rate: false alarms among usual values.
@@ -122,15 +120,15 @@ class Newest(Scored):
         p = torch.where(self.leads > 0, p, math.nan).unflatten(0, (-1, self.count))
         joint = jointly(p)
         each = {
-            "values": self.values.unflatten(0, (-1, self.count)),
-            "p_values": p,
-            "surprises": -torch.log2(p),
+            "value": self.values.unflatten(0, (-1, self.count)),
+            "p_value": p,
+            "surprise": -torch.log2(p),
             "flagged": p < rate,
-            "joint_p_values": joint,
+            "joint_p_value": joint,
             "joint_flagged": joint < rate,
         }
         found = {name: values.cpu().numpy() for name, values in each.items()}
-        return {"times": self.times.reshape(-1, self.count)} | found
+        return {"time": self.times.reshape(-1, self.count)} | found
 
 
 def two_sided(forecast: Forecast, values: Float64[Tensor, "steps"]) -> Float64[Tensor, "steps"]:

@@ -4,11 +4,11 @@ A panel holds each step once, so that a million windows of a hundred steps take 
 the series themselves.
 
 Covariates that are known only in the past have their values up to a known step, and hold the last
-one from there on. A window that predicts the step h ahead of a forecast's origin has h − 1 steps whose covariates
-nobody knows: they hold the last known values, and an indicator tells them. Windows of training get
-such ends, too: h of each window is drawn once, evenly from 1 to the horizon. So the network learns
-p(change of the next step | the series so far, covariates up to the origin), which is what every
-step of a path asks for.
+one from there on. A window that predicts the step h ahead of a forecast's origin has h − 1 steps
+whose covariates nobody knows: they hold the last known values, and an indicator tells them. Windows
+of training get such ends, too: h of each window is drawn once, evenly from 1 to the horizon. So the
+network learns p(change of the next step | the series so far, covariates up to the origin), which is
+what every step of a path asks for.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,9 @@
 
 Profiles do not describe the order of rows, so the recipe reads the times and targets themselves.
 
-An attribute never changes within a series. One that few series share tells which series it is rather than what series have in common:
-by default a category is read if it has at least five series per level.
+An attribute never changes within a series. One that few series share tells which series it is
+rather than what series have in common: by default a category is read if it has at least five series
+per level.
 """
 
 import math

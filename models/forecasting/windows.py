@@ -13,8 +13,9 @@ other scales c = 1. So 1000 times the series gives 1000 times the forecast. The 
 of a density is log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 
-Missing values are filled, so that a window can be read: as inputs only, never as targets. Let values a … b−1 be missing, and s the season. L is the least multiple of s that is longer than
-the hole, so that a season before is known or filled for each of its steps. Then
+Missing values are filled, so that a window can be read: as inputs only, never as targets. Let
+values a … b−1 be missing, and s the season. L is the least multiple of s that is longer than the
+hole, so that a season before is known or filled for each of its steps. Then
 
     x_t = x_{t−L} + c_t,
 

@@ -77,7 +77,7 @@ def test_a_forecast_from_a_history_with_holes_is_near_that_of_the_whole() -> Non
     deviation = np.sqrt(whole.variance["total"])
     for delete, rows in ((_without, [62, 63, 64]), (_blank, [60, 66, 72, 78])):
         gappy = forecaster.predict(delete(sales(), rows), options)
-        assert (gappy.times == whole.times).all()
+        assert (gappy["time"] == whole["time"]).all()
         assert (np.abs(gappy.mean - whole.mean) < 1.5 * deviation).all()
         assert np.abs(gappy.mean - whole.mean).mean() < 0.6 * deviation.mean()
 

@@ -30,7 +30,6 @@ from models.evaluation.conformal_rank import order_statistics
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
-from models.prediction.answers.class_sets import ClassSets
 from models.prediction.options import PredictOptions
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
@@ -279,7 +278,7 @@ def test_classes_have_a_temperature_and_sets_for_intervals() -> None:
         np.testing.assert_allclose(answer.mean.sum(1), 1)
         assert answer.intervals == ()
     only = PredictOptions(interval_kinds=("conformal",), set_level=0.9)
-    assert isinstance(model.predict(X, only).answers["sets"], ClassSets)
+    assert "conformal_set" in model.predict(X, only).values
     for one, options in ((model, replace(only, set_level=None)), (certain, only)):
         with pytest.raises(InvalidInput) as caught:
             one.resolve(options)

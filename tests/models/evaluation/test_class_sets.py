@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.evaluation.class_scores import set_coverage_by_class, set_metrics, set_row_scores
 from models.evaluation.class_sets import (
     LabelledClasses,
     Penalty,
@@ -16,7 +17,6 @@ from models.evaluation.class_sets import (
     fit_sets,
 )
 from models.evaluation.metrics import COVERAGE_LEVELS
-from models.evaluation.set_scores import set_coverage_by_class, set_metrics, set_row_scores
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
