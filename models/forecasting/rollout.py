@@ -34,7 +34,7 @@ PerStep = Float64[Tensor, "samples paths rows horizon"]
 
 
 class Scored(ABC):
-    """The newest values of each row of a history (`models.forecasting.histories.newest.Newest`)."""
+    """The newest values of each row of a history (`models.forecasting.newest.Newest`)."""
 
     @abstractmethod
     def of_rows(self, rows: slice) -> "Scored":
