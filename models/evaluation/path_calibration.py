@@ -11,7 +11,7 @@ them, other steps among the residuals of all (pooled groups: Dunn, Wasserman and
 1809.07441).
 
 Sums over the steps have residuals of their own, because a sum is as uncertain as its steps go
-together (`models.forecasting.totals.coupling`).
+together (`models.forecasting.totals.sums`).
 """
 
 import math
@@ -97,11 +97,11 @@ class SumCalibration:
     """The dependence of the steps of paths, and the residuals of sums from the first step on.
 
     Args:
-        theta: moves the dependence of the paths (`models.forecasting.totals.coupling`).
+        theta: moves the dependence of the paths (`models.forecasting.totals.sums`).
         pooled: |S − median| ÷ deviation, as of a step, of the sums S over the first 1, 2, … steps,
             or of their logarithms, if logarithms are forecast.
         own: those of the sums up to each step.
-        rho: the correlation of the sums of two series (`models.forecasting.totals.across`).
+        rho: the correlation of the sums of two series (`models.forecasting.totals.sums`).
     """
 
     theta: Annotated[float, Interval(ge=-1, le=1)]

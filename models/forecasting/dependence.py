@@ -20,8 +20,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
@@ -132,3 +134,33 @@ def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], dependence: D
         if names[0][1] in found:
             errors[public] = {level: dependence.of_share(found[name]) for level, name in names}
     return errors
+
+
+Verdict = Literal["better", "no difference", "worse"]
+PerStep = Float[Tensor, "steps"]
+_SURE = 2  # standard errors
+
+
+def advantage(
+    own: Mapping[str, PerStep], theirs: Mapping[str, PerStep], dependence: Dependence
+) -> Json:
+    """By how much this model's CRPS is lower per step, its standard error, and a verdict on it.
+
+    Nothing if a score is not finite. The steps of each forecast are consecutive.
+    """
+    differences = theirs["crps"].cpu().double() - own["crps"].cpu().double()
+    if not bool(torch.isfinite(differences).all()):
+        return {}
+    difference, error = float(differences.mean()), dependence.of_differences(differences.numpy())
+    return {
+        "advantage": difference,
+        "advantage_error": error,
+        "verdict": verdict(difference, error),
+    }
+
+
+def verdict(difference: float, error: float | None) -> Verdict:
+    """Whether this model is better or worse by more than two standard errors."""
+    if error is None or abs(difference) <= _SURE * error:
+        return "no difference"
+    return "better" if difference > 0 else "worse"

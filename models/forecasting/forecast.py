@@ -27,11 +27,8 @@ from models.evaluation.path_calibration import (
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.totals import summary as totals
-from models.forecasting.totals.across import pair
-from models.forecasting.totals.coupling import couple
-from models.forecasting.totals.groups import NO_GROUPS, Groups
-from models.forecasting.totals.reconciliation import reconciled
-from models.forecasting.totals.sums import Sums, calibrate_sums
+from models.forecasting.totals.groups import NO_GROUPS, Groups, reconciled
+from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
 from models.prediction.answers import decisions, questions
 from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
 from models.prediction.answers.numbers import ever_above, ever_below, probability

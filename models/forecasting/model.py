@@ -31,6 +31,8 @@ from models.forecasting.backtest import (
     find_origins,
     has_diverged,
     origins,
+    with_stand_ins,
+    without,
     worths,
 )
 from models.forecasting.classics.classics import Classics
@@ -45,21 +47,18 @@ from models.forecasting.features import (
     static_width,
 )
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories.filling import fill
-from models.forecasting.histories.newest import Newest, newest_of, origins_of
-from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
-from models.forecasting.histories.unknown import with_stand_ins, without
+from models.forecasting.histories import Histories, SeriesAsked, check_future, group
 from models.forecasting.holidays import Holidays
-from models.forecasting.mixing import Split
-from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
-from models.forecasting.panels.observed import continued
-from models.forecasting.rollout import History, Paths, Rollout, aligned
+from models.forecasting.identity import keyed, unseen_key, with_unseen
+from models.forecasting.newest import Newest, newest_of, origins_of
+from models.forecasting.panel import continued
+from models.forecasting.rollout import History, Paths, Rollout, Split, aligned
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, in_utc, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.totals.groups import read_groups
-from models.forecasting.windows import Frame
+from models.forecasting.windows import Frame, fill
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers.forecasts import ANOMALIES

@@ -10,8 +10,8 @@ from scipy import stats
 
 from models.exceptions import InvalidInput
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories.newest import Newest, jointly, newest_of, origins_of
 from models.forecasting.model import Forecaster
+from models.forecasting.newest import Newest, jointly, newest_of, origins_of
 from models.forecasting.observation import LOGARITHM
 from models.forecasting.rollout import History, Rollout
 from models.forecasting.series import Series

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from models.forecasting.histories.filling import fill, readable
-from models.forecasting.preparation import prepare_series
+from models.forecasting.problem import prepare_series
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import windows
+from models.forecasting.windows import fill, readable, windows
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import QUICK, configure, fit, months, sales, types_of
 

@@ -8,8 +8,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.path_calibration import SumCalibration
-from models.forecasting.totals.coupling import quantiles
-from models.forecasting.totals.sums import Sums
+from models.forecasting.totals.sums import Sums, quantiles
 from models.prediction.answers.forecasts import coordinates_of_sums
 from models.prediction.device import to_host
 from models.prediction.options import BatchOptions

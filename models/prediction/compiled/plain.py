@@ -144,18 +144,17 @@ class Plain:
         if components is None:
             return None
         mean = components.moments[0]
-        kinds: list[IntervalKind] = ["credible"]
         tails = [0.5 * (1 - level) for level in self.levels]
         alike = [0.5, *tails, *(1 - tail for tail in tails)]
-        parts = [_of_rows(alike, len(mean))]
-        for kind, own in self._calibrated(mean, groups):
-            kinds.append(kind)
-            parts.append(own)
-        quantiles = components.quantiles(np.concatenate(parts))
+        calibrated = dict(self._calibrated(mean, groups))
+        levels = [_of_rows(alike, len(mean)), *calibrated.values()]
+        quantiles = components.quantiles(np.concatenate(levels))
         summary = self._moments(components.moments) | {"median": quantiles[0]}
-        cuts = np.cumsum([1, *(len(part) for part in (parts[0][1:], *parts[1:]))])
-        for kind, ends in zip(kinds, np.split(quantiles, cuts)[1:], strict=False):
-            summary |= _ends(kind, ends)
+        start = len(alike)
+        summary |= _ends("credible", quantiles[1:start])
+        for kind, own in calibrated.items():
+            summary |= _ends(kind, quantiles[start : start + len(own)])
+            start += len(own)
         return summary
 
     def _calibrated(
@@ -212,8 +211,11 @@ class Plain:
 
 def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:
     """The bounds of intervals, rows × levels, from all lower ends and then all upper ends."""
-    both = zip(bound_names(kind), np.split(ends, 2), strict=True)
-    return {name: values.T for name, values in both} if len(ends) else {}
+    if not len(ends):
+        return {}
+    half = len(ends) // 2  # slices are many times faster than `np.split`
+    lower, upper = bound_names(kind)
+    return {lower: ends[:half].T, upper: ends[half:].T}
 
 
 def _of_rows(levels: Sequence[float], rows: int) -> Float64[np.ndarray, "levels rows"]:

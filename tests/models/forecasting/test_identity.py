@@ -13,10 +13,9 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.forecasting.identity import WIDTH, key_helps, usual_identity, with_unseen
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import LOGARITHM
-from models.forecasting.panels.identity import WIDTH, usual_identity, with_unseen
-from models.forecasting.panels.usefulness import key_helps
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState

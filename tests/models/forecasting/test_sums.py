@@ -16,8 +16,7 @@ from models.evaluation.path_calibration import (
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
-from models.forecasting.totals.coupling import Spread, couple, fit_theta
-from models.forecasting.totals.sums import Sums
+from models.forecasting.totals.sums import Spread, Sums, couple, fit_theta
 from models.prediction.options import PredictOptions, Totals
 from tests.models.functions import randn
 

@@ -20,9 +20,9 @@ from torch import Tensor
 from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories.filling import readable
 from models.forecasting.rollout import History, Scored
 from models.forecasting.series import Series
+from models.forecasting.windows import readable
 
 
 @dataclass(frozen=True)

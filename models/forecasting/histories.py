@@ -10,10 +10,9 @@ from models.exceptions import InvalidInput
 from models.features.clock import Clock
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
-from models.forecasting.histories.filling import MOST_MISSING
 from models.forecasting.series import Series, shown, with_absent_steps, zone_advice
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import Frame
+from models.forecasting.windows import MOST_MISSING, Frame
 
 INPUTS, FUTURE = "/inputs", "/future"
 
