@@ -96,8 +96,10 @@ class ScalesVariance(RanksScores):
 
     def bounds(
         self, means: Float[Tensor, "rows"], levels: Sequence[float], groups: Groups = None
-    ) -> Float[Tensor, "levels rows"]:
+    ) -> Sequence[float] | Float[Tensor, "levels rows"]:
         """The largest score that the conformal interval of each level and row contains.
+
+        Without cells it is a number for all rows, which is faster for a single row.
 
         Args:
             means: of the calibrated predictions.
@@ -105,7 +107,7 @@ class ScalesVariance(RanksScores):
         """
         alike = [self.score(level) for level in levels]
         if self.cells is None:
-            return means.new_tensor(alike).unsqueeze(1).expand(-1, len(means))
+            return alike
         pairs = zip(levels, alike, strict=True)
         each = [[*self.cells.quantiles(level, bound), bound] for level, bound in pairs]
         return means.new_tensor(each)[:, self.cells.of(means, groups)]  # −1 is the last one
@@ -184,12 +186,13 @@ class ShapeCalibration(ScalesVariance):
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> Float[Tensor, "ends rows"]:
         """`central_tails` of the conformal intervals."""
-        return central_tails(self.bounds(mixture.mean(), levels, groups))
+        means = mixture.mean()
+        return central_tails(self.bounds(means, levels, groups), means)
 
     def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
         """The intervals that contain targets with at most these conformities."""
-        tails = central_tails(torch.tensor(scores, dtype=torch.float64))
-        return in_pairs(mixture.quantiles(tails.tolist()))
+        tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
+        return in_pairs(mixture.quantiles([*tails, *(1 - tail for tail in tails)]))
 
 
 def about(
@@ -202,13 +205,18 @@ def about(
     return [(mean - half, mean + half) for half in halves]
 
 
-def central_tails(probabilities: Float[Tensor, "levels *rows"]) -> Float[Tensor, "ends *rows"]:
+def central_tails(
+    probabilities: Sequence[float] | Float[Tensor, "levels rows"], means: Float[Tensor, "rows"]
+) -> Float[Tensor, "ends rows"]:
     """The probabilities below all lower ends of central intervals, then below all upper ends.
 
     Args:
-        probabilities: of the intervals; above 1 as 1.
+        probabilities: of the intervals, for all rows or for each.
+        means: of the rows.
     """
-    tails = 0.5 * (1 - probabilities.clamp(max=1))
+    if not isinstance(probabilities, Tensor):
+        probabilities = means.new_tensor(probabilities).unsqueeze(1).expand(-1, len(means))
+    tails = 0.5 * (1 - probabilities)
     return torch.cat([tails, 1 - tails])
 
 

@@ -165,14 +165,15 @@ class Plain:
         kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
         if not (levels and kinds and isinstance(calibration, ShapeCalibration)):
             return
-        conformal = central_tails(
-            calibration.bounds(torch.from_numpy(mean), levels, groups)
-        ).numpy()
+        means = torch.from_numpy(mean)
+        conformal = central_tails(calibration.bounds(means, levels, groups), means).numpy()
         for kind in kinds:
             adapted = adapted_to(self.options) if kind == "adaptive" else ()
-            scores = allowed_scores(levels, adapted, calibration.score) if adapted else ()
-            tails = central_tails(torch.tensor(scores, dtype=torch.float64)).tolist()
-            yield kind, _of_rows(tails, len(mean)) if adapted else conformal
+            if not adapted:
+                yield kind, conformal
+                continue
+            scores = allowed_scores(levels, adapted, calibration.score)
+            yield kind, central_tails([min(score, 1.0) for score in scores], means).numpy()
 
     @property
     def _variance_scale(self) -> float:
