@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from models.config import LaplaceConfig
 from models.exceptions import InvalidData
 from models.inference.laplace.layers import Place, split
-from models.networks import MLP, Network, Stack
+from models.networks import MLP, Network
 
 MAX_FULL = 3_000  # weights: 72 MB as a matrix of float64, and seconds for its eigenvectors
 MAX_SIDE = 4_096  # of a Kronecker factor: 134 MB, and half a minute
@@ -17,12 +17,6 @@ def check_size(config: LaplaceConfig, network: Network) -> None:
     Raises:
         InvalidData: saying what to take instead.
     """
-    if isinstance(network, Stack) and network.shares_weights:
-        raise InvalidData(
-            "members with shared weights have no Laplace approximation: give each member its own "
-            "(sharing 'none')",
-            "/network/parts",
-        )
     for member in split(network):
         if config.over == "all" and not isinstance(member.network, MLP):
             raise InvalidData(
