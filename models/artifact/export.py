@@ -12,13 +12,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.artifact.torch_encoders import encode_column, encode_tensor, float64
 from models.config import Json, RecurrentConfig
-from models.evaluation.calibration import ClassCalibration, NumberCalibration, ShapeCalibration
+from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidInput
 from models.features.categories import CategoryEncoder
 from models.features.encoders import Encoder, TensorEncoder
-from models.features.feature_encoder import MAX_INPUT
+from models.features.feature_encoder import ReadColumns
 from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
@@ -27,10 +26,10 @@ from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
-from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
+from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
-from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.predictive import CategoricalMixture
 from models.prediction.weight_draws import FittedDraws, Functions
 from models.tabular.model import TabularModel
 
@@ -157,7 +156,7 @@ class _Exported(nn.Module):
     def __init__(self, model: TabularModel, functions: Functions, prune: float) -> None:
         super().__init__()
         self._model = model
-        self._calibration = model.variant(prune).calibration
+        self._prune = prune
         _fill_caches(model)
         self._weights = self._register("weight", functions.weights)
         self._centre = self._register("centre", functions.centre or {})
@@ -177,12 +176,24 @@ class _Exported(nn.Module):
         return *(table if self._num_columns else []), *tensors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        x = self._encode(inputs)
-        outputs = self._outputs(x).double()
+        """The moments or probabilities of the mixture that predictions are made of."""
+        encoder, engine = self._model.encoder, self._model.engine
+        outputs = self._outputs(encoder.expand(encoder.encode_read(self._read(inputs)))).double()
         if outputs.ndim == 4:  # each member of each draw is a sample
             outputs = outputs.flatten(0, 1)
-        results = self._probabilities(outputs) if self._is_classes else self._moments(outputs)
-        return tuple(values.float() for values in results)
+        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
+        mixture = engine.whole_mixture(outputs, point)
+        calibration = self._model.variant(self._prune).calibration
+        assert not isinstance(calibration, PathCalibration), "forecasters are not exported"
+        if calibration is not None:
+            mixture = calibration.apply(mixture)
+        summaries = [mixture.mean]
+        if isinstance(mixture, CategoricalMixture):
+            entropies = mixture.total_entropy, mixture.expected_entropy
+            summaries += [*entropies, mixture.mutual_information]
+        else:
+            summaries += [mixture.aleatoric, mixture.epistemic]
+        return tuple(summary().float() for summary in summaries)
 
     def _outputs(self, x: Tensor) -> Tensor:
         weights, network = self._buffers_of(self._weights), self._model.network
@@ -191,58 +202,23 @@ class _Exported(nn.Module):
         masks = [self.get_buffer(name) for name in self._masks.values()] or None
         return network(weights, x, masks)
 
-    def _encode(self, inputs: Sequence[Tensor]) -> Tensor:
-        tables, tensors = iter(inputs[:1]), iter(inputs[1 if self._num_columns else 0 :])
-        columns = iter(next(tables).unbind(1)) if self._num_columns else iter(())
-        parts = [
-            encode_tensor(encoder, next(tensors))
-            if isinstance(encoder, TensorEncoder)
-            else encode_column(encoder, next(columns))
-            for encoder in self._model.encoder.encoders
-        ]
-        compact = torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
-        return self._model.encoder.expand(compact)
+    def _read(self, inputs: Sequence[Tensor]) -> ReadColumns:
+        """The inputs as the model's encoders read columns.
 
-    def _moments(self, outputs: Tensor) -> tuple[Tensor, ...]:
-        """The moments of `models.prediction.predictive.GaussianMixture`, in the target's unit."""
-        target, likelihood = self._model.target, self._model.likelihood
-        assert isinstance(target, NumberTarget)
-        assert not isinstance(likelihood, Categorical | Bernoulli)
-        if isinstance(likelihood, ShapedLikelihood):
-            return self._shaped_moments(likelihood, outputs)
-        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
-        means, noise = likelihood.moments(outputs, point)
-        factor = target.std**2
-        if isinstance(self._calibration, NumberCalibration):
-            factor = factor * self._calibration.variance_scale
-        mean, scale = means.mean(0), float64(factor)
-        epistemic = (means - mean).square().mean(0)
-        in_units = mean * float64(target.std) + float64(target.mean)
-        return in_units, noise.mean(0) * scale, epistemic * scale
-
-    def _shaped_moments(self, likelihood: ShapedLikelihood, outputs: Tensor) -> tuple[Tensor, ...]:
-        """The moments of `models.prediction.shaped.mixture.ShapedMixture`."""
-        parts, bounds = likelihood.parts(outputs), likelihood.location_bounds
-        mixture = ShapedMixture.of(likelihood.target, parts, bounds)
-        if isinstance(self._calibration, ShapeCalibration):
-            mixture = mixture.scaled(self._calibration.variance_scale)
-        return mixture.mean(), mixture.aleatoric(), mixture.epistemic()
-
-    def _probabilities(self, outputs: Tensor) -> tuple[Tensor, ...]:
-        """The values of `models.prediction.predictive.CategoricalMixture`."""
-        likelihood = self._model.likelihood
-        assert isinstance(likelihood, Categorical | Bernoulli)
-        logits = likelihood.logits(outputs)
-        if isinstance(self._calibration, ClassCalibration):
-            logits = logits / float64(self._calibration.temperature)
-        probs = logits.softmax(-1)
-        mean = probs.mean(0)
-        total, expected = _entropy(mean), _entropy(probs).mean(0)
-        return mean, total, expected, (total - expected).clamp_min(0)
-
-    @property
-    def _is_classes(self) -> bool:
-        return isinstance(self._model.likelihood, Categorical | Bernoulli)
+        A category is the index of its level; NaN is a missing one, any other number an unknown one.
+        """
+        encoder, rows = self._model.encoder, inputs[0].shape[0]
+        table = inputs[0].T if self._num_columns else torch.empty(0, rows, dtype=torch.float64)
+        columns = [i for i in range(len(encoder.encoders)) if i not in encoder.others]
+        numbers, codes = (
+            table.index_select(0, torch.tensor([columns.index(i) for i in some], dtype=torch.int64))
+            for some in (encoder.numbers, encoder.codes)
+        )
+        levels = [e.new for e in encoder.encoders if isinstance(e, CategoryEncoder)]
+        new = torch.tensor(levels, dtype=torch.int64).unsqueeze(1)
+        known = (codes >= 0) & (codes < new) & (codes == codes.floor())
+        codes = torch.where(codes.isnan(), new + 2, torch.where(known, codes.long(), new))
+        return ReadColumns(numbers, codes, inputs[int(self._num_columns > 0) :])
 
     @property
     def _tensors(self) -> list[tuple[str, TensorEncoder]]:
@@ -272,8 +248,3 @@ def _fill_caches(model: TabularModel) -> None:
             pass
         if target.integer:
             assert target.whole_edges
-
-
-def _entropy(probs: Tensor) -> Tensor:
-    """Return −Σ p log p in nats; a term with p = 0 is 0."""
-    return -(probs * probs.clamp_min(1e-300).log()).sum(-1)

@@ -132,8 +132,8 @@ class CategoryEncoder:
 
     @cached_property
     def _codes(self) -> Mapping[str | None, int]:
-        others = dict.fromkeys(self.others, self.new + 1)
-        return {None: self.new + 2, **others, **places_of(self.known_levels)}
+        others: dict[str | None, int] = dict.fromkeys(self.others, self.new + 1)
+        return {**others, **places_of(self.known_levels), None: self.new + 2}
 
     def read(self, values: np.ndarray) -> Int[np.ndarray, "rows"]:
         """The code of each value."""

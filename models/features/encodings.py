@@ -8,7 +8,7 @@ one rounds to float32.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -155,8 +155,8 @@ class _Standards:
     def of(cls, columns: Sequence[tuple[int, Standard]]) -> "_Standards":
         """The encodings of columns, the transformed ones first."""
         powers = [e.power for _, e in columns if e.power is not None]
-        each = sorted({e.bound for _, e in columns})
-        bound = each[0] if len(each) == 1 else _column([e.bound for _, e in columns])
+        bounds = [e.bound for _, e in columns]
+        bound: Any = bounds[0] if len(set(bounds)) == 1 else _column(bounds)
         return cls(
             _sources(columns[: len(powers)]) if powers else None,
             _sources(columns[len(powers) :]) if len(powers) < len(columns) else None,
@@ -185,8 +185,8 @@ class _Lines:
 
     Args:
         knots: in increasing order, filled up with ∞.
-        starts, heights, slopes: of the interval before each knot, and of the one after the last. The
-            first and the last one are outside of the knots.
+        starts, heights, slopes: of the interval before each knot and of the one after the last: the
+            two outer ones are beyond the knots, and flat.
     """
 
     sources: Indices
@@ -252,7 +252,7 @@ class _Lookups:
     def of(
         cls, lookups: Sequence[tuple[int, Lookup]], slots: Sequence[tuple[int, Slots]]
     ) -> "_Lookups":
-        columns = [*lookups, *slots]
+        columns: list[tuple[int, Lookup | Slots]] = [*lookups, *slots]
         sizes = list(accumulate((len(e.values) for _, e in columns), initial=0))[:-1]
         values = np.concatenate([e.values for _, e in columns])
         counts = [e.count for _, e in slots]

@@ -386,6 +386,21 @@ class FeatureEncoder:
         """Whether inputs depend on the targets of the training rows, so that these need folds."""
         return any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders)
 
+    def part(self, some: Sequence[int]) -> "FeatureEncoder":
+        """The encoder of some of the columns, without scores."""
+        key = tuple(some)
+        if key not in self._parts:
+            self._parts[key] = FeatureEncoder(
+                tuple(self.features[i] for i in key),
+                tuple(self.stored[i] for i in key),
+                tuple(self.encoders[i] for i in key),
+            )
+        return self._parts[key]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, ...], "FeatureEncoder"]:
+        return {}
+
     def constant_columns(self) -> list[str]:
         """Names of columns without inputs: constant in training, or with rare levels alone."""
         pairs = zip(self.features, self.encoders, strict=True)

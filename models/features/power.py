@@ -77,14 +77,14 @@ def yeo_johnson(z: Shaped, powers: Powers) -> Shaped:
     """Return ψ(z) = sign(z) ((1 + |z|)^p − 1)/p with p = λ or for z < 0 2 − λ; NaN stays NaN."""
     above, below = powers
     p = torch.where(z >= 0, above, below)
-    return ((p * z.abs().log1p()).expm1() / p).copysign(z)
+    return (p * z.abs().log1p()).expm1() / p * z.sign()
 
 
 def inverse_yeo_johnson(u: Shaped, powers: Powers) -> Shaped:
     """Return z with ψ(z) = u; beyond the reach of ψ, the largest z that squares within float64."""
     above, below = powers
     p = torch.where(u >= 0, above, below)
-    return ((p * u.abs()).log1p() / p).clamp(max=LARGEST).expm1().copysign(u)
+    return ((p * u.abs()).log1p() / p).clamp(max=LARGEST).expm1() * u.sign()
 
 
 def powers_of(exponent: Float[Tensor, "*columns"]) -> Powers:

@@ -253,7 +253,7 @@ class Engine:
         if not isinstance(fitted, FittedDraws):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
         outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
-        mixture = self._whole_mixture(outputs.double(), point)
+        mixture = self.whole_mixture(outputs.double(), point)
         if calibration is not None:
             mixture = calibration.apply(mixture)
         if isinstance(mixture, CategoricalMixture):
@@ -398,7 +398,7 @@ class Engine:
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
             outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
-            mixture = self._whole_mixture(outputs.double(), point)
+            mixture = self.whole_mixture(outputs.double(), point)
             yield rows, mixture.of_members(fitted.owners(len(outputs), x.device))
 
     def _outputs_of_draws(
@@ -416,7 +416,7 @@ class Engine:
     def _inputs(self, x: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         return x if self.expand is None else self.expand(x)
 
-    def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
+    def whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
         """The mixture of float64 outputs whose weights were all drawn, none integrated."""
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.logits(outputs))
@@ -436,7 +436,7 @@ class Engine:
         sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
-        mixture = self._whole_mixture(outputs, sampled.point).of_members(sampled.member)
+        mixture = self.whole_mixture(outputs, sampled.point).of_members(sampled.member)
         if drawn_whole or not isinstance(mixture, GaussianMixture):
             return mixture
         target = self._number_target()
