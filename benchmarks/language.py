@@ -46,9 +46,6 @@ METHODS: dict[str, MethodConfig] = {
     "mc_dropout": DropoutConfig(kind="mc_dropout", rate=0.1),
     "bbb": BBBConfig(prior=GaussianPriorConfig(sigma=1.0), initial_sigma=0.01),
     "bbb_mixture": BBBConfig(prior=MIXTURE, initial_sigma=0.01),
-    "bbb_sharpened": BBBConfig(
-        prior=GaussianPriorConfig(sigma=1.0), initial_sigma=0.01, sharpening=True
-    ),
 }
 DEFAULT = ["mle", "mc_dropout", "bbb"]
 # Chosen by test perplexity of models trained on a fifth of the text (see docs/method.md).

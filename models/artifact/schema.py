@@ -15,7 +15,7 @@ from annotated_types import Interval, Len
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from models.config import FeatureType, Json, ModelConfig
+from models.config import FeatureType, Json, StoredConfig
 from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
@@ -115,7 +115,7 @@ class ModelDocument(TypedDict):
     """
 
     format: Literal[1]
-    config: ModelConfig
+    config: StoredConfig
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]

@@ -20,7 +20,6 @@ from models.inference.method import Method
 from models.inference.metropolis import Metropolis
 from models.inference.point import PointEstimates
 from models.inference.products import EXACT, Products
-from models.inference.sharpening import Sharpened
 from models.likelihoods import Likelihood
 from models.networks import Network
 
@@ -42,8 +41,7 @@ def build_method(
     """
     match config:
         case BBBConfig():
-            kind = Sharpened if config.sharpening else BayesByBackprop
-            bayesian = kind.build(network, likelihood, config, num_data)
+            bayesian = BayesByBackprop.build(network, likelihood, config, num_data)
             return replace(bayesian, products=products)
         case DropoutConfig():
             dropout = MCDropout.build(network, likelihood, config, num_data)

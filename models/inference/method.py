@@ -59,13 +59,12 @@ class Draw:
     """A network function drawn from a state, differentiable in the state's parameters.
 
     `penalty` is the second term of the loss, in nats for the whole network. It counts once per
-    epoch, that is 1/M in each of M windows. `local` is a term of a single window, in nats.
+    epoch, that is 1/M in each of M windows.
     """
 
     weights: Weights
     penalty: Float[Tensor, ""]
     masks: Masks | None = None
-    local: Float[Tensor, ""] | None = None
 
 
 @runtime_checkable

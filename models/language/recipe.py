@@ -151,7 +151,7 @@ def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
         batch_size=config.batch_size or _STREAMS,
         optimizer=optimizer,
         learning_rate=config.learning_rate or (_SGD_RATE if optimizer == "sgd" else _ADAM_RATE),
-        schedule=config.schedule or "plateau",
+        schedule=config.schedule or "cosine",
         gradient_clip=config.gradient_clip or _CLIP,
         split="last",
         stopping_fraction=0.0,  # half of the lines that are held out choose the epoch

@@ -2,27 +2,22 @@
 
 Per target token, with N of them in the text and B in a window,
 
-    loss = (1/B) Σ_t −log p(x_t | x_<t, w) + c KL(q‖P)/N + (what the window adds)/B,   w ~ q once
+    loss = (1/B) Σ_t −log p(x_t | x_<t, w) + c KL(q‖P)/N,   w ~ q once
 
 for the window. Windows are of equal size, so that the mean over an epoch of M = N/B windows is the
 negative ELBO per token: the KL counts once (Fortunato et al. 2017, arXiv 1704.02798, eq. 3–5).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from models.config import TrainingConfig
-from models.inference.method import Draw, WindowMethod
+from models.inference.method import WindowMethod
 from models.inference.objectives import Loss, negative_elbo
-from models.inference.products import Products
-from models.inference.sharpening import Sharpened
 from models.language.corpus import Corpus
 from models.networks.recurrent import LanguageModel
 from models.training.distributed import ALONE, Ranks
@@ -72,33 +67,11 @@ class TextTask:
         """The negative ELBO per token, estimated from one window."""
         tokens, targets = self.corpus.window(batch, self.steps)
         draw = method.draw(state, len(tokens), noise)
-        nll_of = partial(self._nll, method.products, tokens, targets, carried)
-        if isinstance(method, Sharpened):
-
-            def loss_of(trial: Draw) -> Tensor:
-                return nll_of(trial)[0].mean()
-
-            draw = method.sharpen(state, draw, loss_of, noise)
-        nll, carried = nll_of(draw)
-        loss = negative_elbo(nll, draw.penalty, self.num_data, kl_weight)
-        if draw.local is not None:
-            loss = replace(loss, nelbo=loss.nelbo + draw.local / len(nll))
-        return loss, carried
-
-    def _nll(
-        self,
-        products: Products,
-        tokens: Int[Tensor, "streams steps"],
-        targets: Int[Tensor, "streams steps"],
-        carried: Carried,
-        draw: Draw,
-    ) -> tuple[Float[Tensor, "tokens"], Carried]:
-        """−log p of each target, added over the members that are fitted in parallel."""
-        logits, carried = products.advance(
+        logits, carried = method.products.advance(
             self.network.advance, draw.weights, tokens, carried or None, draw.masks
         )
         flat = logits.flatten(0, -2)
-        members = flat.shape[0] // targets.numel()
-        repeated = targets.flatten().repeat(members)
-        nll = cross_entropy(flat, repeated, reduction="none")
-        return nll.view(members, -1).sum(0), carried
+        members = flat.shape[0] // targets.numel()  # that are fitted in parallel
+        nll = cross_entropy(flat, targets.flatten().repeat(members), reduction="none")
+        nll = nll.view(members, -1).sum(0)
+        return negative_elbo(nll, draw.penalty, self.num_data, kl_weight), carried

@@ -127,14 +127,9 @@ def _resolve_race(
 
 def _check_no_text(config: ModelConfig) -> None:
     """Refuse the settings of language models."""
-    sharpened = isinstance(config.method, BBBConfig) and config.method.sharpening
-    for given, path in (
-        (config.language is not None, "/language"),
-        (sharpened, "/method/sharpening"),
-        (config.training.schedule == "plateau", "/training/schedule"),
-    ):
-        if given:
-            raise InvalidData("only the task language_model has this setting: leave it out", path)
+    if config.language is not None:
+        message = "only the task language_model has this setting: leave it out"
+        raise InvalidData(message, "/language")
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:

@@ -28,7 +28,6 @@ from models.inference.method import Method
 from models.inference.point import FIRST_SIGMA, DrawsState, PointEstimates
 from models.inference.posterior import LogPosterior
 from models.inference.products import choose_products, notes_on_products
-from models.inference.sharpening import SharpenedState
 from models.inference.swag import SWAGState
 from models.model import TrainedModel
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
@@ -441,7 +440,6 @@ class Fitting:
             training,
             epochs=training.fine_tune_epochs,
             patience=None,
-            schedule="cosine" if self.config.task == "language_model" else training.schedule,
             learning_rate=fraction * required(training.learning_rate, "learning_rate"),
             seed=derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31,
         )
@@ -468,6 +466,4 @@ def _without_warmup(method: Method) -> Method:
 
 
 def _variant(fraction: float, state: Any) -> Variant:
-    """A variant with the state that predicts and is stored."""
-    plain = state.unsharpened() if isinstance(state, SharpenedState) else state
-    return Variant(fraction, plain, by="weights" if fraction else None)
+    return Variant(fraction, state, by="weights" if fraction else None)

@@ -1,6 +1,6 @@
 """Sums over the rows for H, and its eigenvalues: full, diagonal or a Kronecker product per layer.
 
-    full      Σ_i c_i J_iᵀ F_i J_i, of all layers together
+    full      Σ_i c_i J_iᵀ F_i J_i, of the last layer
     diagonal  the diagonal of it, exactly
     kron      (Σ_i c_i a_i a_iᵀ) ⊗ (Σ_i c_i g_i g_iᵀ) / Σ_i c_i, of each layer
 
@@ -108,26 +108,24 @@ class Diagonal:
 
 
 class Full:
-    """One matrix for all layers, which must follow each other in the weight vector."""
+    """One matrix for the weights of a single layer."""
 
     def __init__(self, places: Mapping[str, Place]) -> None:
-        self._places = places
+        ((self._name, self._place),) = places.items()
         self._sum: Tensor | None = None
 
     def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
-        gradients, columns = read.gradients(roots), []
-        for name, place in self._places.items():
-            products = gradients[name].unsqueeze(3) * read.inputs[name].unsqueeze(1)
-            columns.append(in_order(products.flatten(0, 1), place))
-        j = torch.cat(columns, dim=1) * weights.sqrt().repeat(len(roots)).unsqueeze(1)
+        gradients = read.gradients(roots)[self._name]
+        products = gradients.unsqueeze(3) * read.inputs[self._name].unsqueeze(1)
+        j = in_order(products.flatten(0, 1), self._place)
+        j = j * weights.sqrt().repeat(len(roots)).unsqueeze(1)
         found = j.mT @ j
         self._sum = found if self._sum is None else self._sum + found
 
     def spectra(self) -> dict[str, Spectrum]:
         assert self._sum is not None
         values, vectors = _eigen(self._sum)
-        start = next(iter(self._places.values())).start
-        return {"all": Spectrum(start, False, values.unsqueeze(1), vectors)}
+        return {"all": Spectrum(self._place.start, False, values.unsqueeze(1), vectors)}
 
 
 def in_order(

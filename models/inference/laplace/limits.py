@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from models.config import LaplaceConfig
+from models.config.taken_out import LAST_RELEASE
 from models.exceptions import InvalidData
 from models.inference.laplace.layers import Place, split
 from models.networks import MLP, Network, Stack
@@ -23,6 +24,12 @@ def check_size(config: LaplaceConfig, network: Network) -> None:
             "(sharing 'none')",
             "/network/parts",
         )
+    if config.over == "all" and config.hessian == "full":
+        raise InvalidData(
+            f"the full curvature of all layers was taken out after release {LAST_RELEASE}: "
+            "take hessian 'kron' or 'diagonal', or over 'last_layer'",
+            "/method/hessian",
+        )
     for member in split(network):
         if config.over == "all" and not isinstance(member.network, MLP):
             raise InvalidData(
@@ -33,21 +40,18 @@ def check_size(config: LaplaceConfig, network: Network) -> None:
 
 
 def _check(config: LaplaceConfig, places: Mapping[str, Place]) -> None:
-    total = sum(place.stop - place.start for place in places.values())
+    total = sum(place.stop - place.start for place in places.values())  # of one layer if full
     if config.hessian == "full" and total > MAX_FULL:
         raise InvalidData(
             f"the full curvature of {total} weights is too large: at most {MAX_FULL} are allowed; "
-            f"take hessian 'kron'{_or_last(config)}",
+            "take hessian 'kron'",
             "/method/hessian",
         )
     side, name = max((max(place.shape), name) for name, place in places.items())
     if config.hessian == "kron" and side > MAX_SIDE:
         raise InvalidData(
             f"layer {name} has {side} inputs or outputs, and a Kronecker factor at most "
-            f"{MAX_SIDE}: take hessian 'diagonal'{_or_last(config)}",
+            f"{MAX_SIDE}: take hessian 'diagonal'"
+            + (", or over 'last_layer'" if config.over == "all" else ""),
             "/method/hessian",
         )
-
-
-def _or_last(config: LaplaceConfig) -> str:
-    return ", or over 'last_layer'" if config.over == "all" else ""
