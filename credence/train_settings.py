@@ -110,8 +110,6 @@ class PartSettings(TypedDict, total=False):
     inputs: Literal["plain", "piecewise"]
     skip: bool
     kl_weight: float | None
-    sharing: Literal["none", "rank_one"]
-    networks: int
 
 
 class NetworkSettings(TypedDict, total=False):

@@ -32,7 +32,7 @@ from models.joint.model import JointModel
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
 from models.posteriors.variant import Variant
-from models.prediction.device.memory import ran_out_of_memory
+from models.prediction.device import ran_out_of_memory
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 

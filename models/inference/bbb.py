@@ -21,7 +21,7 @@ from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
 from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
-from models.networks import LocallyDrawn, Network, Stack, draws_units, point_shape
+from models.networks import LocallyDrawn, Network, Stack, point_shape
 from models.networks.network import fan_in
 from models.networks.prior_groups import Sharing, prior_groups
 from models.posteriors.groups import Groups
@@ -274,8 +274,9 @@ class BayesByBackprop:
     def _local(self) -> LocallyDrawn | None:
         """The network if the local estimator is used, else None."""
         network = self.network
-        local = self.config.estimator != "weight" and draws_units(network)
-        return network if local and isinstance(network, LocallyDrawn) else None
+        if self.config.estimator != "weight" and isinstance(network, LocallyDrawn):
+            return network
+        return None
 
     def _draw_outputs(
         self,

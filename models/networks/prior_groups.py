@@ -6,7 +6,6 @@ from math import prod
 
 from models.networks.mlp import MLP
 from models.networks.network import Layer, Network
-from models.networks.rank_one import RankOneMLP
 from models.networks.stack import Stack
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
 
@@ -43,8 +42,6 @@ def _part(members: int, layers: Sequence[Layer], sharing: Sharing, network: Netw
     """The groups of each tensor in turn; the layers that read the inputs share theirs."""
     reading: list[Layer] = []  # the layers that read the inputs
     giving = [layers[-1]]  # the layers that give the outputs
-    if isinstance(network, RankOneMLP) and sharing.per_input:
-        reading = [network.layers[0]]
     if isinstance(network, MLP):
         path = [] if network.skip is None else [network.skip]
         reading = [*path, network.dense[0]] if sharing.per_input else []

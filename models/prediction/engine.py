@@ -38,8 +38,6 @@ from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
 from models.prediction.compiled.shapes import Shape
 from models.prediction.compiled.workers import divided, in_threads
-from models.prediction.device.recorded import MOST_PAIRS, Recorded
-from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
@@ -89,7 +87,6 @@ class Engine:
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
-    replays: Replays | None = None  # of recorded passes, on devices that gain by them
 
     @cached_property
     def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
@@ -359,7 +356,7 @@ class Engine:
                 if sampler == "moments":
                     nodes = self.nodes[: fitted.nodes].to(inputs)
                     passed = (
-                        self._moments(fitted, inputs, nodes)
+                        sample_moments(fitted.members, inputs, nodes)
                         if kernels is None or packed is None
                         else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
                     )
@@ -373,12 +370,6 @@ class Engine:
                     )
             yield rows, passed
 
-    def _moments(self, fitted: Fitted | FittedStack, x: Tensor, nodes: Tensor) -> Sampled:
-        recorded = self._recorded(fitted, len(x))
-        if recorded is not None:
-            return recorded.sample_moments(x, nodes)
-        return sample_moments(fitted.members, x, nodes)
-
     def _sample(
         self,
         fitted: Fitted | FittedStack,
@@ -391,20 +382,11 @@ class Engine:
     ) -> Sampled:
         """The samples of all members: together for a few rows, else one after the other."""
         pairs = len(x) * num_samples
-        recorded = self._recorded(fitted, pairs)
-        if recorded is not None:
-            return recorded.sample(x, num_samples, noise, integrate=integrate)
         shares = divide(fitted.members, num_samples)
         if isinstance(fitted, FittedStack) and pairs <= MAX_PAIRS and fitted.together:
             draw = noise.of_members
             return sample_together(fitted.together, shares, x, draw, integrate=integrate)
         return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
-
-    def _recorded(self, fitted: Fitted | FittedStack, pairs: int) -> Recorded | None:
-        """The recorded passes; None for large ones, and on devices without."""
-        if self.replays is None or pairs > MOST_PAIRS:
-            return None
-        return Recorded(self.replays, fitted.members)
 
     @torch.inference_mode()
     def _mixtures_of_draws(

@@ -23,7 +23,7 @@ from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
 from models.prediction.answers import questions
 from models.prediction.answers.answer import Answer
-from models.prediction.device.transfers import to_host
+from models.prediction.device import to_host
 from models.prediction.influence import ERROR, all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (

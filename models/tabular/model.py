@@ -55,7 +55,7 @@ from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
-from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.networks import MLP, Network, Stack, build_network
 from models.out_of_distribution.combination import MOST
 from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
@@ -66,9 +66,7 @@ from models.prediction.cheapest.candidates import candidates, default_operations
 from models.prediction.cheapest.errors import LEVELS, with_bias
 from models.prediction.cheapest.measure import PRUNED_RUNS, RUNS, measure_samplers, num_rows
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.device.budget import Budget
-from models.prediction.device.replays import Replays
-from models.prediction.device.transfers import to_device
+from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -174,7 +172,7 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def engine(self) -> Engine:
-        dense = isinstance(self.network, MLP | Stack) and draws_units(self.network)
+        dense = isinstance(self.network, MLP | Stack)
         local = isinstance(self.config.method, BBBConfig) and dense
         # In training chunks do not depend on a card's free memory: it repeats bit for bit.
         device = self.device if self.tuned and self.variants_by_prune else torch.device("cpu")
@@ -189,7 +187,6 @@ class TabularModel(TrainedModel):
             compiles=self.tuned,
             memory_bytes=budget.memory,
             cache_bytes=budget.cache,
-            replays=Replays.on(device, budget.graphs),
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -874,7 +871,7 @@ def make_ready(network: Network, state: State) -> Ready:
     """
     if isinstance(state, BBBState) and isinstance(network, MLP):
         return Fitted.of(network, state)
-    if isinstance(state, BBBState) and isinstance(network, Stack) and draws_units(network):
+    if isinstance(state, BBBState) and isinstance(network, Stack):
         return FittedStack.of(network, state)
     return FittedDraws.of(network, state)
 

@@ -32,7 +32,7 @@ from models.features.texts import WIDTH as TEXT_WIDTH
 from models.forecasting.recipe import Load, plan_series, series_network, series_steps
 from models.inference.laplace.limits import check_size
 from models.inference.metropolis import MAX_WEIGHTS
-from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
+from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
 from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
 from models.tabular.members import with_members
 from models.tabular.race_recipe import is_race, resolve_race
@@ -379,14 +379,8 @@ def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"
     Raises:
         InvalidData: if it is given for such a network.
     """
-    can_be_local = draws_units(network)
+    can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
-        if isinstance(network, Stack):
-            raise InvalidData(
-                "units of members with shared weights cannot be drawn apart: "
-                "give estimator 'weight' or leave it out",
-                "/method/estimator",
-            )
         raise no_local_estimator()
     return method.estimator or ("local" if can_be_local else "weight")
 

@@ -275,10 +275,10 @@ def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None
 
 
 def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
-    """Views [vectors, networks, values] of a gradient by weights or by point parameters."""
+    """Views [vectors, members, values] of a gradient by weights or by point parameters."""
     if gradient.shape[-1:] == (layout.num_weights,):
         return layout.blocks(gradient.view(-1, layout.num_weights))
-    return layout.by_network(gradient.view(-1, layout.members))
+    return (gradient.view(-1, layout.members, 1),)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from models.config import LaplaceConfig
 from models.config.taken_out import LAST_RELEASE
 from models.exceptions import InvalidData
 from models.inference.laplace.layers import Place, split
-from models.networks import MLP, Network, Stack
+from models.networks import MLP, Network
 
 MAX_FULL = 3_000  # weights: 72 MB as a matrix of float64, and seconds for its eigenvectors
 MAX_SIDE = 4_096  # of a Kronecker factor: 134 MB, and half a minute
@@ -18,12 +18,6 @@ def check_size(config: LaplaceConfig, network: Network) -> None:
     Raises:
         InvalidData: saying what to take instead.
     """
-    if isinstance(network, Stack) and network.shares_weights:
-        raise InvalidData(
-            "members with shared weights have no Laplace approximation: give each member its own "
-            "(sharing 'none')",
-            "/network/parts",
-        )
     if config.over == "all" and config.hessian == "full":
         raise InvalidData(
             f"the full curvature of all layers was taken out after release {LAST_RELEASE}: "
