@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from models.config import (
-    EnsembleConfig,
     ForecastConfig,
     Json,
     ModelConfig,
@@ -60,6 +59,7 @@ from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.totals.groups import read_groups
 from models.forecasting.windows import Frame
+from models.inference.registry import method_of
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers import anomalies, totals
@@ -695,7 +695,7 @@ class Forecaster(TabularModel):
 
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
         """The error of the means, as in `TabularModel`."""
-        if isinstance(self.config.method, EnsembleConfig):
+        if method_of(self.config.method).has_fixed_members(1):
             return without_errors(summary)
         factors = self.variant(options.prune).error_factors
         return corrected(summary, factor_at(factors, samples))

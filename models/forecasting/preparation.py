@@ -27,8 +27,8 @@ from models.forecasting.spacing import Spacing
 from models.forecasting.weighing import weighing_origins
 from models.forecasting.windows import Frame
 from models.randomness import derive_seed
+from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
-from models.training.row_profile import RowProfile, summarise_columns
 
 _MOST = 20_000  # windows that choose the epoch, and that are scored one step ahead
 

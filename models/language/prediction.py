@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.special import entr
 
 from models.exceptions import InvalidInput
-from models.language.corpus import Corpus
+from models.language.text import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
 from models.prediction.outputs import TEXTS, Output, part

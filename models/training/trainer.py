@@ -152,7 +152,6 @@ class Trainer(Run):
         count = self.num_batches * self.method.members
         nelbo, nll, kl = (total / count for total in state.sums)
         state.epoch, state.sums, state.carried = state.epoch + 1, [0.0, 0.0, 0.0], ()
-        self.method.collect(state.current)
         return EpochResult(state.epoch, nelbo, nll, kl, self._keep_best())
 
     def _take_step(self, number: int, batch: Any) -> "_Found":

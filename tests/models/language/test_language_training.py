@@ -19,7 +19,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import Stopped
-from models.language.corpus import Corpus
+from models.language.text import Corpus
 from tests.models.language.language_cases import (
     STILL,
     random_corpus,

@@ -8,9 +8,18 @@ from torch import Tensor
 from torch.func import jacrev
 
 from models.config import MLPConfig
-from models.inference.laplace.curvature import Diagonal, Full, Kronecker, Spectrum, in_order
-from models.inference.laplace.fisher import fisher_roots
-from models.inference.laplace.layers import Over, Pass, run, split
+from models.inference.curvature import (
+    Diagonal,
+    Full,
+    Kronecker,
+    Over,
+    Pass,
+    Spectrum,
+    fisher_roots,
+    in_order,
+    run,
+    split,
+)
 from models.likelihoods import (
     Bernoulli,
     Categorical,

@@ -9,13 +9,10 @@ from sklearn.linear_model import BayesianRidge
 from torch import Tensor
 from torch.func import jacrev
 
-from models.artifact.states import check_state
 from models.config import LaplaceConfig, MLPConfig
 from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
-from models.inference.laplace.evidence import best_sigma
-from models.inference.laplace.fit import Approximation, LaplaceFit
-from models.inference.laplace.state import LaplaceState
+from models.inference.laplace import Approximation, LaplaceFit, LaplaceState, best_sigma
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, Categorical, HomoscedasticGaussian, Likelihood
 from models.networks import MLP
@@ -145,7 +142,7 @@ def test_linearised_predictions_have_the_covariance_of_the_curvature() -> None:
 def test_a_stored_state_must_fit_the_network() -> None:
     state = fit("kron", posterior(0.8)[0]).state
     packed = state.pack()
-    check_state(LaplaceState.unpack(packed, 4), linear(), HomoscedasticGaussian())
+    LaplaceState.unpack(packed, 4).check(linear(), HomoscedasticGaussian())
     for name, value in (
         ("block.dense0.start", torch.tensor(1)),
         ("block.dense0.scales", -packed["block.dense0.scales"]),
@@ -153,4 +150,4 @@ def test_a_stored_state_must_fit_the_network() -> None:
     ):
         wrong = LaplaceState.unpack(packed | {name: value}, 4)
         with pytest.raises(CorruptArtifact):
-            check_state(wrong, linear(), HomoscedasticGaussian())
+            wrong.check(linear(), HomoscedasticGaussian())
