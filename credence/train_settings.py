@@ -26,7 +26,6 @@ LikelihoodName = Literal[
     "heteroscedastic",
     "homoscedastic",
     "gaussian",
-    "student",
     "mixture",
     "count",
     "categorical",
@@ -53,7 +52,7 @@ class FeatureSettings(TypedDict):
 class LikelihoodSettings(TypedDict, total=False):
     """A distribution of numbers, on a scale of the target."""
 
-    kind: Required[Literal["gaussian", "student", "mixture", "count"]]
+    kind: Required[Literal["gaussian", "mixture", "count"]]
     components: int | None
     scale: Literal["identity", "log", "power", "logit"] | None
 

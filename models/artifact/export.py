@@ -6,7 +6,7 @@ or as the posterior mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -24,7 +24,6 @@ from models.features.targets import NumberTarget
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
-from models.likelihoods.families import Family, Index, Student
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
 from models.prediction.shaped.mixture import ShapedMixture
@@ -136,65 +135,6 @@ def _describe_values(encoder: Encoder) -> Json:
     return {}
 
 
-@dataclass(frozen=True)
-class _Float32Tails:
-    """A family whose distribution function is in float32, as ONNX has no erf and atan in float64.
-
-    Moments read it only beyond `NumberTarget.z_extremes`, where little probability is.
-    """
-
-    family: Family
-
-    @property
-    def reach(self) -> float:
-        return self.family.reach
-
-    @property
-    def variance(self) -> Tensor | float:
-        return self.family.variance
-
-    def density(self, t: Tensor) -> Tensor:
-        return self.family.density(t)
-
-    def cdf(self, t: Tensor) -> Tensor:
-        family = self.family
-        if isinstance(family, Student):
-            family = Student(family.dof.float())
-        return family.cdf(t.float()).double()
-
-    def cdf_and_density(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        return self.cdf(t), self.density(t)
-
-    def survival(self, t: Tensor) -> Tensor:
-        return self.family.survival(t)
-
-    def log_prob(self, t: Tensor) -> Tensor:
-        return self.family.log_prob(t)
-
-    def log_cdf(self, t: Tensor) -> Tensor:
-        return self.family.log_cdf(t)
-
-    def shortfall(self, t: Tensor) -> Tensor:
-        return self.family.shortfall(t)
-
-    def separated(self, samples: int, rows: int) -> Family:
-        return self.family.separated(samples, rows)
-
-    def of_samples(self, samples: Index) -> Family:
-        return self.family.of_samples(samples)
-
-    def of_rows(self, rows: Index) -> Family:
-        return self.family.of_rows(rows)
-
-    def tail_bound(self, tail: Tensor) -> Tensor:
-        return self.family.tail_bound(tail)
-
-    def log_interval(
-        self, low: Tensor, high: Tensor, log_width: Tensor, open_low: Tensor, open_high: Tensor
-    ) -> Tensor:
-        return self.family.log_interval(low, high, log_width, open_low, open_high)
-
-
 class _Exported(nn.Module):
     """Takes the columns as one float64 matrix, then each tensor feature as float32."""
 
@@ -252,9 +192,9 @@ class _Exported(nn.Module):
         target, likelihood = self._model.target, self._model.likelihood
         assert isinstance(target, NumberTarget)
         assert not isinstance(likelihood, Categorical | Bernoulli)
-        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
         if isinstance(likelihood, ShapedLikelihood):
-            return self._shaped_moments(likelihood, outputs, point)
+            return self._shaped_moments(likelihood, outputs)
+        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
         means, noise = likelihood.moments(outputs, point)
         factor = target.std**2
         if isinstance(self._calibration, NumberCalibration):
@@ -264,14 +204,10 @@ class _Exported(nn.Module):
         in_units = mean * float64(target.std) + float64(target.mean)
         return in_units, noise.mean(0) * scale, epistemic * scale
 
-    def _shaped_moments(
-        self, likelihood: ShapedLikelihood, outputs: Tensor, point: dict[str, Tensor]
-    ) -> tuple[Tensor, ...]:
+    def _shaped_moments(self, likelihood: ShapedLikelihood, outputs: Tensor) -> tuple[Tensor, ...]:
         """The moments of `models.prediction.shaped.mixture.ShapedMixture`."""
-        parts = likelihood.parts(outputs, point)
-        bounds = likelihood.location_bounds
-        parts = replace(parts, family=_Float32Tails(parts.family))
-        mixture = ShapedMixture.of(likelihood.target, parts, bounds, tabulate=False)
+        parts, bounds = likelihood.parts(outputs), likelihood.location_bounds
+        mixture = ShapedMixture.of(likelihood.target, parts, bounds)
         if isinstance(self._calibration, ShapeCalibration):
             mixture = mixture.scaled(self._calibration.variance_scale)
         return mixture.mean(), mixture.aleatoric(), mixture.epistemic()

@@ -2,7 +2,7 @@
 
 model.json            configuration, encoders, target, metrics and notes (`models.artifact.schema`)
 prune-0.safetensors   the full posterior and the likelihood's point parameters: loc and rho, or the
-                      tensors of another method's state (`models.artifact.states`)
+                      tensors of another method's state (`models.inference`)
 prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with one bit per weight
 background.safetensors encoded training rows that explanations compare with, if there are any
 card.json             what training recorded of rows, epochs and weights (`models.training.card`)

@@ -25,6 +25,7 @@ from models.config.methods import SWAGConfig as SWAGConfig
 from models.config.model import FeatureConfig as FeatureConfig
 from models.config.model import FeatureType as FeatureType
 from models.config.model import ForecastConfig as ForecastConfig
+from models.config.model import GivenLikelihood as GivenLikelihood
 from models.config.model import Identity as Identity
 from models.config.model import LanguageConfig as LanguageConfig
 from models.config.model import LikelihoodConfig as LikelihoodConfig

@@ -20,13 +20,12 @@ LikelihoodName = Literal[
     "heteroscedastic",
     "homoscedastic",
     "gaussian",
-    "student",
     "mixture",
     "count",
     "categorical",
     "bernoulli",
 ]
-ShapedKind = Literal["gaussian", "student", "mixture", "count"]
+ShapedKind = Literal["gaussian", "mixture", "count"]
 ScaleName = Literal["identity", "log", "power", "logit"]
 Bound = Annotated[float, Interval(ge=-1e30, le=1e30)]
 Pruning = Annotated[tuple[Fraction, ...], Len(0, 16)]
@@ -82,6 +81,20 @@ class SupportConfig:
     integer: bool | None = None
 
 
+def _refuse_removed(value: object) -> object:
+    """Name what replaces a likelihood of earlier releases, in requests and stored versions."""
+    kind = value.get("kind") if isinstance(value, dict) else value
+    if kind == "student":
+        raise ValueError(
+            "the likelihood 'student' was removed after release 0.1.0: take 'mixture', whose three "
+            "logistic components also have heavy tails"
+        )
+    return value
+
+
+GivenLikelihood = Annotated[
+    LikelihoodName | LikelihoodConfig | None, BeforeValidator(_refuse_removed)
+]
 Identity = Literal["one_hot", "embedding", "none"]
 Transform = Literal["none", "log", "sqrt", "logit", "counts"]
 
@@ -182,7 +195,7 @@ class ModelConfig:
     features: tuple[FeatureConfig, ...] | None = None
     task: Task | None = None
     support: SupportConfig | None = None
-    likelihood: LikelihoodName | LikelihoodConfig | None = None
+    likelihood: GivenLikelihood = None
     weight: ColumnName | None = None
     network: NetworkConfig = field(default_factory=MLPConfig)
     method: MethodConfig = field(default_factory=BBBConfig)

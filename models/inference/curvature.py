@@ -242,7 +242,7 @@ def _score(
     assert isinstance(likelihood, ShapedLikelihood)
     with torch.enable_grad():
         free = outputs.detach().requires_grad_()
-        targets = draw_targets(likelihood, outputs, point, noise)
+        targets = draw_targets(likelihood, outputs, noise)
         total = likelihood.log_prob(free, targets, point).sum()
         return torch.autograd.grad(total, free)[0]
 

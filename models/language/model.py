@@ -33,6 +33,7 @@ from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
 from models.prediction.answers.questions import not_answered
+from models.prediction.device import to_host
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import epistemic_share
@@ -225,21 +226,26 @@ class BayesianLanguageModel(TrainedModel):
         log_likelihood = scores.log_likelihoods.sum(1)
         total = torch.special.entr(scores.probabilities).sum(1)
         epistemic = (total - scores.aleatoric).clamp_min(0)
-        parts = {"aleatoric": scores.aleatoric, "epistemic": epistemic}
-        entropy = {name: values.cpu().numpy() for name, values in parts.items()}
+        parts = {"epistemic_entropy": epistemic, "aleatoric_entropy": scores.aleatoric}
+        entropies = to_host(parts)
         each = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
+        values = {
+            **entropies,
+            "total_entropy": entropies["aleatoric_entropy"] + entropies["epistemic_entropy"],
+            "epistemic_share": epistemic_share(*entropies.values()),
+            "out_of_distribution": np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
+            "log_likelihood": log_likelihood.cpu().numpy(),
+            "perplexity": torch.exp(-log_likelihood / lengths).cpu().numpy(),
+            "token_log_likelihoods": [one[:length].tolist() for one, length in each],
+            "next_tokens": self._next_tokens(scores.probabilities, options.top),
+        }
         return TextPrediction(
+            values=values,
+            task=self.task,
             samples=options.samples,
             seed=seed,
             sampler="monte_carlo",
             prune=options.prune,
-            epistemic_share=epistemic_share(entropy),
-            out_of_distribution=np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
-            log_likelihood=log_likelihood.cpu().numpy(),
-            perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
-            token_log_likelihoods=[values[:length].tolist() for values, length in each],
-            next_tokens=self._next_tokens(scores.probabilities, options.top),
-            entropy={"total": entropy["aleatoric"] + entropy["epistemic"], **entropy},
         )
 
     def _next_tokens(self, probabilities: Tensor, top: int) -> list[list[NextToken]]:

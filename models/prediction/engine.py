@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from types import ModuleType
 
 import numpy as np
@@ -43,7 +44,7 @@ from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseCache, NoiseSource
 from models.prediction.options import ResolvedOptions, Sampler
-from models.prediction.prediction import Arrays, summarise
+from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import (
@@ -54,6 +55,7 @@ from models.prediction.samplers import (
     sample_moments,
 )
 from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.summary import Summary
 from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
 
@@ -146,14 +148,14 @@ class Engine:
         calibration: Calibration | None,
         *,
         threads: int = 1,
-    ) -> Iterator[Arrays]:
+    ) -> Iterator[Summary]:
         """`summarise` of each chunk of rows, by compiled kernels where they can.
 
         Args:
             threads: that may compute by kernels at once. A row's result does not depend on them.
         """
 
-        def of_rows(rows: slice) -> list[Arrays]:
+        def of_rows(rows: slice) -> list[Summary]:
             return list(self._summaries(fitted, x[rows], options, score, calibration))
 
         for found in in_threads(of_rows, self._divided(fitted, len(x), options, threads)):
@@ -175,7 +177,7 @@ class Engine:
         options: ResolvedOptions,
         score: str | None,
         calibration: Calibration | None,
-    ) -> Iterator[Arrays]:
+    ) -> Iterator[Summary]:
         request = options.sampler, options.seed, options.samples
         if isinstance(fitted, FittedDraws):
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
@@ -202,12 +204,12 @@ class Engine:
         options: ResolvedOptions,
         seeds: Sequence[int],
         calibration: Calibration | None,
-    ) -> list[Arrays]:
+    ) -> list[Summary]:
         """The summary of a few rows by each seed: of those that fit in the cache at once.
 
         A summary of so few rows takes as long for ten times as many.
         """
-        found, sampler, samples = list[Arrays](), options.sampler, options.samples
+        found, sampler, samples = list[Summary](), options.sampler, options.samples
         at_once = max(1, _SEED_VALUES // (len(x) * samples * self.likelihood.num_outputs))
         groups = self.groups(x)
         for start in range(0, len(seeds), at_once):
@@ -217,8 +219,8 @@ class Engine:
             mixture = self._mixture(Sampled.beside(drawn), sampler)
             of_rows = None if groups is None else groups.repeat(len(some))
             summary = summarise(mixture, options, None, calibration, of_rows)
-            cut = {name: np.split(values, len(some)) for name, values in summary.items()}
-            found += [{name: parts[i] for name, parts in cut.items()} for i in range(len(some))]
+            cut = summary.each(partial(np.split, indices_or_sections=len(some)))
+            found += [cut.each(itemgetter(i)) for i in range(len(some))]
         return found
 
     @torch.inference_mode()
@@ -420,7 +422,7 @@ class Engine:
             return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
         if isinstance(self.likelihood, ShapedLikelihood):
-            parts = self.likelihood.parts(outputs, point)
+            parts = self.likelihood.parts(outputs)
             return ShapedMixture.of(target, parts, self.likelihood.location_bounds)
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)

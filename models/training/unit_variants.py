@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from models.config import MLPConfig
-from models.evaluation.paired import paired
+from models.evaluation.weighting import paired
 from models.features.rows import Rows
 from models.inference.bbb import BBBState
 from models.networks import MLP
