@@ -205,7 +205,7 @@ ChainConfig = SGLDConfig | CyclicalSGLDConfig | MetropolisConfig
 
 
 MethodConfig = Annotated[
-    Annotated[BBBConfig, BeforeValidator(no_sharpening), Tag("bbb")]
+    Annotated[BBBConfig, Tag("bbb")]
     | Annotated[MAPConfig, Tag("map")]
     | Annotated[MLEConfig, Tag("mle")]
     | Annotated[EnsembleConfig, Tag("ensemble")]
@@ -216,4 +216,5 @@ MethodConfig = Annotated[
     | Annotated[CyclicalSGLDConfig, Tag("csgld")]
     | Annotated[MetropolisConfig, Tag("metropolis")],
     Discriminator(kind_or("bbb")),
+    BeforeValidator(no_sharpening),
 ]

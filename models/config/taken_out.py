@@ -15,9 +15,9 @@ def no_sharpening(method: Any) -> Any:
     Raises:
         ValueError: if it is true.
     """
-    if not isinstance(method, dict) or "sharpening" not in method:
+    if not isinstance(method, dict) or method.get("kind", "bbb") != "bbb":
         return method
-    if method["sharpening"]:
+    if method.get("sharpening"):
         raise ValueError(
             f"posterior sharpening was taken out after release {LAST_RELEASE}: leave sharpening out"
         )
