@@ -83,7 +83,6 @@ class MethodSettings(TypedDict, total=False):
     prior: PriorSettings
     kl: KLSettings
     initial_sigma: float | Literal["auto"]
-    sharpening: bool
     prior_sigma: float | Literal["auto"]
     members: int
     rate: float
@@ -140,7 +139,7 @@ class TrainingSettings(TypedDict, total=False):
     batch_size: int | None
     optimizer: Literal["adam", "sgd"] | None
     learning_rate: float | None
-    schedule: Literal["cosine", "constant", "plateau"] | None
+    schedule: Literal["cosine", "constant"] | None
     momentum: float
     warmup_steps: int
     averaging_steps: int | None

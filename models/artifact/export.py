@@ -20,12 +20,8 @@ from models.features.encoders import Encoder, TensorEncoder
 from models.features.feature_encoder import ReadColumns
 from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
-from models.inference.bbb import BBBState
-from models.inference.laplace.state import LaplaceState
-from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
-from models.inference.swag import SWAGState
 from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
@@ -92,26 +88,14 @@ def _draws(state: State, model: TabularModel, samples: int) -> Functions:
 
 def _mean(state: State, model: TabularModel) -> Functions:
     """Return the function at the posterior mean, which has only aleatoric uncertainty."""
-    match state:
-        case BBBState():
-            weights, point = state.posterior.distribution().moments()[0], state.point
-        case DropoutState():
-            weights, point = state.weights, state.point
-        case DrawsState() if len(state.weights) == 1:
-            weights, point = state.weights[0], {k: v[0] for k, v in state.point.items()}
-        case LaplaceState(estimate=fitted):
-            weights, point = fitted.weights[0], {k: v[0] for k, v in fitted.point.items()}
-        case SWAGState():
-            weights = state.mean[: state.num_weights]
-            rest = state.mean[state.num_weights :].split(model.network.layout.members)
-            point = dict(zip(state.iterate.point, rest, strict=True))
-        case _:
-            raise InvalidInput(
-                "the mean of several networks' weights is not useful: export the full posterior",
-                "/posterior",
-            )
-    named = {name: value.reshape(1, -1, 1) for name, value in point.items()}
-    return Functions(model.network.layout.unflatten(weights.unsqueeze(0)), named)
+    mean: DrawsState | None = state.at_mean()
+    if mean is None:
+        raise InvalidInput(
+            "the mean of several networks' weights is not useful: export the full posterior",
+            "/posterior",
+        )
+    named = {name: value.reshape(1, -1, 1) for name, value in mean.point.items()}
+    return Functions(model.network.layout.unflatten(mean.weights), named)
 
 
 def _describe(

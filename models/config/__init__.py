@@ -33,6 +33,7 @@ from models.config.model import LikelihoodName as LikelihoodName
 from models.config.model import ModelConfig as ModelConfig
 from models.config.model import Pruning as Pruning
 from models.config.model import ScaleName as ScaleName
+from models.config.model import StoredConfig as StoredConfig
 from models.config.model import SupportConfig as SupportConfig
 from models.config.model import Task as Task
 from models.config.model import Transform as Transform

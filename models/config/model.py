@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
 from models.config.ranges import STRICT, ColumnName, Fraction
+from models.config.taken_out import upgraded
 from models.config.training import OutOfDistributionConfig, TrainingConfig
 
 Task = Literal["regression", "classification", "forecasting", "language_model"]
@@ -204,3 +205,7 @@ class ModelConfig:
     language: LanguageConfig | None = None
     forecast: ForecastConfig | None = None
     out_of_distribution: OutOfDistributionConfig | None = None
+
+
+StoredConfig = Annotated[ModelConfig, BeforeValidator(upgraded)]
+"""A configuration that this or an earlier release has stored."""

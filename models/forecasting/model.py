@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from models.config import (
-    EnsembleConfig,
     ForecastConfig,
     Json,
     ModelConfig,
@@ -59,6 +58,7 @@ from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.totals.groups import read_groups
 from models.forecasting.windows import Frame, fill
+from models.inference.registry import method_of
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers.forecasts import ANOMALIES
@@ -689,7 +689,7 @@ class Forecaster(TabularModel):
 
     def _with_error(self, summary: Summary, options: ResolvedOptions, samples: int) -> Summary:
         """The error of the means, as in `TabularModel`."""
-        if isinstance(self.config.method, EnsembleConfig):
+        if method_of(self.config.method).has_fixed_members(1):
             return summary.with_errors(None)
         factors = self.variant(options.prune).error_factors
         return summary.with_errors(factor_at(factors, samples))

@@ -38,8 +38,8 @@ from models.randomness import derive_seed
 from models.tabular.model import TabularModel
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
 from models.tabular.task import RowTask
+from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
-from models.training.row_profile import RowProfile, summarise_columns
 
 _MOST_WEIGHING = 40  # forecasts that weigh the members
 _SEASONS, _STEPS = 3, 8  # before the first of them, if a series has as many

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr
 
-from models.language.corpus import Corpus
+from models.language.text import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
 from models.prediction.pauses import Pause, go_on

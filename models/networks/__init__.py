@@ -15,6 +15,7 @@ from models.networks.network import Network as Network
 from models.networks.network import TensorSlot as TensorSlot
 from models.networks.recurrent import SequenceNetwork
 from models.networks.stack import Stack as Stack
+from models.networks.stack import num_inner_weights as num_inner_weights
 from models.networks.stack import point_shape as point_shape
 
 

@@ -1,5 +1,6 @@
 """Several members in one network: parts that differ in inputs, widths and weight of the KL."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -175,6 +176,14 @@ class Stack:
 def point_shape(network: Network) -> tuple[int, ...]:
     """Return the shape of a likelihood's point parameter: one number, or one per member."""
     return (network.members, 1) if isinstance(network, Stack) else ()
+
+
+def num_inner_weights(network: Network) -> int:
+    """The number of weights before the output layer, without biases; of the largest member."""
+    if isinstance(network, Stack):
+        return max(map(num_inner_weights, network.networks))
+    shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
+    return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
 def _members(part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: int) -> Members:

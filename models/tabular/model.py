@@ -14,11 +14,8 @@ from torch.nn.functional import pad
 
 from models.config import (
     BBBConfig,
-    EnsembleConfig,
     FeatureConfig,
     Json,
-    MAPConfig,
-    MLEConfig,
     ModelConfig,
     OutOfDistributionConfig,
 )
@@ -52,6 +49,7 @@ from models.features.targets import (
 from models.features.usable import UsableRows
 from models.inference.bbb import BBBState
 from models.inference.method import State
+from models.inference.registry import method_of
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
@@ -851,9 +849,8 @@ class TabularModel(TrainedModel):
 
     def _has_errors(self, sampler: Sampler) -> bool:
         """Whether samples are drawn from a known distribution; fixed members are not."""
-        method = self.config.method
-        fixed = isinstance(method, MAPConfig | MLEConfig) and self.network.layout.members > 1
-        return not (sampler == "moments" or fixed or isinstance(method, EnsembleConfig))
+        method = method_of(self.config.method)
+        return sampler != "moments" and not method.has_fixed_members(self.network.layout.members)
 
 
 def make_ready(network: Network, state: State) -> Ready:
