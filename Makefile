@@ -110,7 +110,7 @@ bench: $(INSTALLED)  ## Speed of engine and service in short; with DATA=folder q
 bench-compare: $(INSTALLED)  ## Ratios of speed beside the last release's; fails if one is a third worse: 2 minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ratios --compare
 
-bench-gpu: $(INSTALLED)  ## Ratios on a GPU: graphs, batches, mixed precision, a service; short on a processor
+bench-gpu: $(INSTALLED)  ## Ratios on a GPU: batches, mixed precision, a service; short on a processor
 	$(BIN)/python -m benchmarks.gpu
 
 lifecycle: $(INSTALLED)  ## Seconds to start, to stop, and to go on after a kill -9: some minutes

@@ -25,12 +25,11 @@ from examples.demo_parts.pictures import BLUE, GREY
 from models.config import DropoutConfig, ForecastConfig, ModelConfig, TrainingConfig
 from models.evaluation.adaptive import (
     Labels,
-    Reference,
     allowed_score,
     covered,
     follow,
 )
-from models.evaluation.calibration import conformal_rank
+from models.evaluation.conformal_rank import Reference, conformal_rank
 from models.evaluation.metrics import CONFORMAL_SCORE
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
@@ -135,7 +134,7 @@ def compare(model: Forecaster, columns: Columns, start: int, steps: int) -> list
     told = describe(labels, reference)["adaptive_coverage"][f"{LEVEL:g}"]
     scores, path = np.asarray(labels.scores), follow(reference, labels, [LEVEL])[:, 0]
     reach = [allowed_score(reference, scores[:k], path[k]) for k in labels.known if k]
-    width = np.median(reach) / calibration.half_width(LEVEL)  # type: ignore[union-attr]
+    width = np.median(reach) / calibration.score(LEVEL)  # type: ignore[union-attr]
     plain = (
         np.mean([s[name] for s in made]) for name in ("coverage_0.9", "conformal_coverage_0.9")
     )

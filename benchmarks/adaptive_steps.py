@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks import results
 from benchmarks.path_residuals import HORIZON, LEVEL, PROCESSES, errors
-from models.evaluation.adaptive import Labels, Reference, allowed_score, covered, follow
+from models.evaluation.adaptive import Labels, allowed_score, covered, follow
+from models.evaluation.conformal_rank import Reference
 
 CALIBRATING, FORECAST = 40, 150
 INDEPENDENT = 9.0  # what the calibrating errors are worth

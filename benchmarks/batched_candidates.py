@@ -20,7 +20,7 @@ from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from models.config import BBBConfig, GaussianPriorConfig, MLPConfig, PartConfig, TrainingConfig
 from models.features.rows import Rows
-from models.inference.builders import build_method
+from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import build_network
 from models.networks.network import Inputs

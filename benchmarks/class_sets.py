@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,6 @@ from benchmarks import tables
 from credence.estimators import BayesianClassifier
 from models.evaluation.calibration import ClassCalibration, LabelledMixture, fit_scale
 from models.evaluation.class_sets import (
-    LabelledClasses,
     Penalty,
     RankedClasses,
     choose_penalty,
@@ -124,6 +123,13 @@ def _own(model: BayesianClassifier, frame: pd.DataFrame, targets: Tensor, level:
     return f"{covered:.3f} ± {math.sqrt(covered * (1 - covered) / len(targets)):.3f}, {size:.2f}"
 
 
+class Known(NamedTuple):
+    """Predicted probabilities, and the true classes of their rows."""
+
+    probabilities: Tensor
+    targets: Tensor
+
+
 def _resampled(probabilities: Tensor, targets: Tensor, level: float, splits: int) -> list[str]:
     """Means over the splits of coverage and size, per method."""
     mixture = CategoricalMixture(probabilities.log().unsqueeze(0))
@@ -135,7 +141,7 @@ def _resampled(probabilities: Tensor, targets: Tensor, level: float, splits: int
         some = LabelledMixture(replace(mixture, logits=mixture.logits[:, fit]), targets[fit], None)
         temperature = fit_scale([some])
         told = mixture.tempered(temperature).mean()
-        labelled = LabelledClasses(told[fit], targets[fit])
+        labelled = Known(told[fit], targets[fit])
         for name, method in METHODS.items():
             members = method(labelled, told[test], level, random)
             measured[name][split] = _measured(members, targets[test])
@@ -147,24 +153,24 @@ def _measured(members: Members, targets: Tensor) -> tuple[float, float]:
     return float(inside.double().mean()), float(members.sum(-1).double().mean())
 
 
-def _ours(known: LabelledClasses, new: Tensor, level: float, random: Random) -> Members:
+def _ours(known: Known, new: Tensor, level: float, random: Random) -> Members:
     ranked = RankedClasses.of(new)
-    sizes = fit_sets([known]).sizes(ranked, level)
+    sizes = fit_sets(*known).sizes(ranked, level)
     return _members(ranked, torch.arange(new.shape[-1]) < sizes.unsqueeze(-1))
 
 
-def _aps(known: LabelledClasses, new: Tensor, level: float, random: Random) -> Members:
+def _aps(known: Known, new: Tensor, level: float, random: Random) -> Members:
     return _randomised(known, new, level, random, Penalty())
 
 
-def _raps(known: LabelledClasses, new: Tensor, level: float, random: Random) -> Members:
-    choosing = torch.arange(len(known)) % 5 == 0
-    penalty = choose_penalty(known[choosing])
-    return _randomised(known[~choosing], new, level, random, penalty)
+def _raps(known: Known, new: Tensor, level: float, random: Random) -> Members:
+    choosing = torch.arange(len(known.targets)) % 5 == 0
+    penalty = choose_penalty(*(values[choosing] for values in known))
+    return _randomised(Known(*(values[~choosing] for values in known)), new, level, random, penalty)
 
 
 def _randomised(
-    known: LabelledClasses, new: Tensor, level: float, random: Random, penalty: Penalty
+    known: Known, new: Tensor, level: float, random: Random, penalty: Penalty
 ) -> Members:
     def scores(ranked: RankedClasses) -> Tensor:
         u = torch.from_numpy(random.random((len(ranked.order), 1)))
@@ -176,7 +182,7 @@ def _randomised(
     return _members(ranked, scores(ranked) <= _threshold(true, level))
 
 
-def _lac(known: LabelledClasses, new: Tensor, level: float, random: Random) -> Members:
+def _lac(known: Known, new: Tensor, level: float, random: Random) -> Members:
     true = 1 - known.probabilities.gather(-1, known.targets.unsqueeze(-1)).squeeze(-1)
     return 1 - new <= _threshold(true, level)
 
@@ -190,7 +196,7 @@ def _members(ranked: RankedClasses, inside: Tensor) -> Members:
     return torch.zeros_like(inside).scatter(-1, ranked.order, inside)
 
 
-METHODS: dict[str, Callable[[LabelledClasses, Tensor, float, Random], Members]] = {
+METHODS: dict[str, Callable[[Known, Tensor, float, Random], Members]] = {
     "ours": _ours,
     "aps": _aps,
     "raps": _raps,

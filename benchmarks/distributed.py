@@ -91,7 +91,7 @@ def measure(ranks: Ranks, batch: int, rounds: int) -> dict[str, Any]:
 
 def epoch(rows: Rows, batch: int, ranks: Ranks) -> float:
     """Seconds of one epoch from a fresh state."""
-    method = BayesByBackprop.build(
+    method = BayesByBackprop(
         MLP.build(MLPConfig(hidden=WIDTHS[1:-1]), WIDTHS[0], WIDTHS[-1]),
         Categorical(WIDTHS[-1]),
         BBBConfig(kl=KLConfig(weight="uniform")),

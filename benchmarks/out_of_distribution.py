@@ -21,7 +21,7 @@ from torch import Tensor
 
 from benchmarks import data, results
 from benchmarks.samplers import digits, fit
-from models.evaluation.metrics import auroc
+from models.evaluation.class_scores import auroc
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector, ood_score
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel

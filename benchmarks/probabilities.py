@@ -29,7 +29,6 @@ from credence.client import Client
 from credence.estimators import BayesianRegressor
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from examples.demo_parts.service import running_service
-from models.prediction.answers.density import PredictedDensity
 
 MODEL, THRESHOLDS = "probabilities", 16
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)  # of the training targets below each threshold
@@ -162,7 +161,6 @@ def draw(file: Path) -> None:
     stocks = np.arange(0.0, 161.0, 2.0)
     chances = np.hstack([model.predict_exceeds(asked, part) for part in _parts(stocks)])
     found = model.predict_density(asked, points=256)
-    assert isinstance(found, PredictedDensity)
     with picture(file, 1, 2, (8.5, 2.9)) as ((left, right),):
         for i, (name, colour) in enumerate(zip(names, (GREY, BLUE, ORANGE), strict=True)):
             left.plot(found.values[i], found.density[i], color=colour, label=name)

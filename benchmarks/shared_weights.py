@@ -31,9 +31,9 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
-from models.inference.builders import build_method
-from models.language.corpus import Corpus
-from models.language.task import TextTask
+from models.inference.registry import build_method
+from models.language.problem import TextTask
+from models.language.text import Corpus
 from models.likelihoods import Categorical
 from models.networks import Inputs, build_network
 from models.networks.recurrent import LanguageModel

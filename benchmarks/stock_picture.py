@@ -13,7 +13,6 @@ from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import ForecastConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
-from models.prediction.answers.totals import TotalsAnswer
 from models.prediction.options import PredictOptions, Totals
 from models.training.recipe import resolve
 from models.training.train import train
@@ -52,23 +51,22 @@ def main() -> None:
     path, columns = parser.parse_args().path, rolls()
     asked = PredictOptions(samples=400, totals=Totals((STOCK,)), quantiles=(0.95,))
     answer = fit(columns).predict(columns, asked)
-    found = answer.answers["totals"]
-    assert isinstance(found, TotalsAnswer)
-    assert found.lower is not None
-    assert found.upper is not None
+    found = answer.parts["totals"]
+    lower, upper, mean = found["lower"][:, 0], found["upper"][:, 0], found["mean"]
     days, added = np.arange(1, AHEAD + 1), answer.intervals[0]
-    print(f"sum {found.mean[-1]:.0f}, 90 % {found.lower[-1, 0]:.0f} to {found.upper[-1, 0]:.0f}")
-    print(f"95 % quantile {found.quantiles[-1, 0]:.0f}, above the stock {found.exceeds[-1, 0]:.2f}")
+    print(f"sum {mean[-1]:.0f}, 90 % {lower[-1]:.0f} to {upper[-1]:.0f}")
+    quantile, above = (found[name][-1, 0] for name in ("quantile", "exceeds"))
+    print(f"95 % quantile {quantile:.0f}, above the stock {above:.2f}")
     print(f"bounds of days added up: {added.lower.sum():.0f} to {added.upper.sum():.0f}")
     with picture(path, 1, 2, (9.0, 3.4)) as ((left, right),):
-        left.fill_between(days, found.lower[:, 0], found.upper[:, 0], color=BLUE, alpha=0.25)
-        left.plot(days, found.mean, color=BLUE, label="sum, 90 % interval")
+        left.fill_between(days, lower, upper, color=BLUE, alpha=0.25)
+        left.plot(days, mean, color=BLUE, label="sum, 90 % interval")
         for bound in (added.lower, added.upper):
             left.plot(days, bound.cumsum(), color=GREY, linestyle="--", linewidth=1)
         left.axhline(STOCK, color=ORANGE, label="stock")
         left.set(title="rolls until each day; dashed: bounds of days added up", xlabel="day")
         left.legend(frameon=False)
-        right.bar(days, 100 * found.exceeds[:, 0], color=BLUE)
+        right.bar(days, 100 * found["exceeds"][:, 0], color=BLUE)
         right.set(title="the stock has run out (%)", xlabel="day", ylim=(0, 100))
 
 

@@ -17,7 +17,7 @@ from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.joint.model import JointModel
-from models.joint.prediction import JointDraws, JointIntervals, JointPrediction
+from models.joint.prediction import JointPrediction, joint_name
 from models.joint.training import train_joint
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
@@ -79,15 +79,16 @@ def _report(model: JointModel, fresh: Columns) -> None:
         {"guests": fresh["guests"]}, PredictOptions(**_OPTIONS | {"samples": 200})
     )
     truth = np.column_stack([fresh[target] for target in TARGETS])
-    joint, draws = _joint(answer), _draws(answer)
-    together = (joint.lower[:, 0] <= truth) & (truth <= joint.upper[:, 0])
+    lower, upper = (_joint(answer, end)[..., 0] for end in ("lower", "upper"))
+    draws = _joint(answer, "draws")
+    together = (lower <= truth) & (truth <= upper)
     each = [one.intervals[0] for one in answer.targets.values()]
     alone = [(a.lower <= y) & (y <= a.upper) for a, y in zip(each, truth.T, strict=True)]
     shuffled = np.random.default_rng(3).permuted(draws[:, 1], axis=-1)
     print(f"correlation: {model.dependence[0.0].correlation[0][1]:.3f}")
     print(f"both in their joint intervals: {together.all(1).mean():.3f}")
     print(f"both in their own 90 % intervals: {np.logical_and(*alone).mean():.3f}")
-    print(f"both below the upper joint bounds: {(truth <= joint.upper[:, 0]).all(1).mean():.3f}")
+    print(f"both below the upper joint bounds: {(truth <= upper).all(1).mean():.3f}")
     for name, sums in (("joint", draws.sum(1)), ("separate", draws[:, 0] + shuffled)):
         lower, upper = np.quantile(sums, [0.05, 0.95], axis=-1)
         inside = (lower <= truth.sum(1)) & (truth.sum(1) <= upper)
@@ -97,10 +98,11 @@ def _report(model: JointModel, fresh: Columns) -> None:
 def _boxes(axes: Axes, day: JointPrediction, truth: Columns) -> None:
     """True days with as many guests, the intervals of each target, and the joint ones."""
     axes.scatter(truth["flour"][:500], truth["butter"][:500], s=5, color=GREY, linewidths=0)
-    joint, own = _joint(day), [one.intervals[0] for one in day.targets.values()]
+    own = [one.intervals[0] for one in day.targets.values()]
+    joint = [_joint(day, end)[0, :, 0] for end in ("lower", "upper")]
     sides = (
         ("90 % each", ORANGE, [one.lower[0] for one in own], [one.upper[0] for one in own]),
-        ("90 % together", BLUE, joint.lower[0, 0], joint.upper[0, 0]),
+        ("90 % together", BLUE, *joint),
     )
     for label, colour, lower, upper in sides:
         size = np.subtract(upper, lower)
@@ -113,7 +115,7 @@ def _boxes(axes: Axes, day: JointPrediction, truth: Columns) -> None:
 
 def _sums(axes: Axes, day: JointPrediction, truth: Columns) -> None:
     """The weight of both: in truth, of joint draws, of draws that do not belong together."""
-    draws = _draws(day)[0]
+    draws = _joint(day, "draws")[0]
     shuffled = np.random.default_rng(3).permutation(draws[1])
     bins = np.linspace(5, 30, 51)
     common = {"bins": bins, "density": True}
@@ -125,16 +127,9 @@ def _sums(axes: Axes, day: JointPrediction, truth: Columns) -> None:
     axes.legend(loc="upper left", fontsize=8, frameon=False)
 
 
-def _joint(answer: JointPrediction) -> JointIntervals:
-    found = answer.answers["joint"]
-    assert isinstance(found, JointIntervals)
-    return found
-
-
-def _draws(answer: JointPrediction) -> np.ndarray:
-    found = answer.answers["joint_draws"]
-    assert isinstance(found, JointDraws)
-    return found.values
+def _joint(answer: JointPrediction, what: str) -> np.ndarray:
+    """Rows × targets × levels, or samples."""
+    return np.stack([answer[joint_name(target, what)] for target in answer.targets], axis=1)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows, batches
-from models.inference.builders import build_method
 from models.inference.products import EXACT, Products
+from models.inference.registry import build_method
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP
 from models.randomness import generator

@@ -26,7 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 from benchmarks import data, results
 from benchmarks.tables import CLASSES, Table, tables
 from models.config import ModelConfig
-from models.evaluation.metrics import auroc
+from models.evaluation.class_scores import auroc
 from models.evaluation.out_of_distribution import Detector
 from models.features.columns import ColumnProfile, Columns
 from models.tabular.model import TabularModel

@@ -26,7 +26,6 @@ LikelihoodName = Literal[
     "heteroscedastic",
     "homoscedastic",
     "gaussian",
-    "student",
     "mixture",
     "count",
     "categorical",
@@ -53,7 +52,7 @@ class FeatureSettings(TypedDict):
 class LikelihoodSettings(TypedDict, total=False):
     """A distribution of numbers, on a scale of the target."""
 
-    kind: Required[Literal["gaussian", "student", "mixture", "count"]]
+    kind: Required[Literal["gaussian", "mixture", "count"]]
     components: int | None
     scale: Literal["identity", "log", "power", "logit"] | None
 
@@ -84,7 +83,6 @@ class MethodSettings(TypedDict, total=False):
     prior: PriorSettings
     kl: KLSettings
     initial_sigma: float | Literal["auto"]
-    sharpening: bool
     prior_sigma: float | Literal["auto"]
     members: int
     rate: float
@@ -111,8 +109,6 @@ class PartSettings(TypedDict, total=False):
     inputs: Literal["plain", "piecewise"]
     skip: bool
     kl_weight: float | None
-    sharing: Literal["none", "rank_one"]
-    networks: int
 
 
 class NetworkSettings(TypedDict, total=False):
@@ -143,7 +139,7 @@ class TrainingSettings(TypedDict, total=False):
     batch_size: int | None
     optimizer: Literal["adam", "sgd"] | None
     learning_rate: float | None
-    schedule: Literal["cosine", "constant", "plateau"] | None
+    schedule: Literal["cosine", "constant"] | None
     momentum: float
     warmup_steps: int
     averaging_steps: int | None

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.acquisition import Informed
-from models.evaluation.adaptive import Reference
 from models.evaluation.baseline import Baseline
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
 from models.expected_scores.simulation import Simulated
@@ -58,7 +58,7 @@ class TrainedModel(ABC):
         card: training's part of the model card (`models.training.card`); empty until it has ended.
         baselines: simple methods on the same rows; empty if none was fitted.
         recommended_variant: the pruned fraction whose held-out rows have a clearly better score
-            than those of the full model (`models.evaluation.paired`); else 0.0.
+            than those of the full model (`models.evaluation.weighting`); else 0.0.
         selection: what training compared to choose the recipe, as
             `models.artifact.schema.SelectionDocument`; empty if nothing was compared.
         readings: how the columns of the training data were read, those that were left out by

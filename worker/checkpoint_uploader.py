@@ -11,7 +11,7 @@ from core.context import Context
 from core.exceptions import Unavailable
 from core.jobs.checkpoints import Checkpoints
 from core.jobs.jobs import Claim
-from models.training.checkpoint_spacing import CheckpointSpacing
+from models.training.checkpoints import CheckpointSpacing
 
 log = structlog.get_logger()
 

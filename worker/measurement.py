@@ -22,7 +22,7 @@ from core.process.devices import service_device
 from core.telemetry import tracing
 from models.artifact.files import read_model
 from models.config import Json
-from models.evaluation.metrics import auroc
+from models.evaluation.class_scores import auroc
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.model import TrainedModel

@@ -15,7 +15,7 @@ from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
 from models.features.columns import Columns
 from models.model import TrainedModel
-from models.training.process_group import joined
+from models.training.distributed import joined
 from models.training.train import train
 from worker.shared_folder import SharedFolder, Training
 

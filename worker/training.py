@@ -22,17 +22,17 @@ from core.registry.registry import AlsoPublished, Version
 from core.schedules.runs import settling
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
-from models.config import ChainConfig
 from models.exceptions import Diverged, InvalidData
 from models.features.columns import Columns
 from models.features.readings import readings_of
+from models.inference.registry import method_of
 from models.joint.model import JointModel, complete
 from models.joint.training import train_joint
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
-from models.training.columns_needed import columns_needed
 from models.training.progress import Progress
+from models.training.recipe import columns_needed
 from models.training.train import TrainingRun, train_problem
 from worker.baselines.adding import with_baselines
 from worker.checkpoint_uploader import uploading
@@ -162,7 +162,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             return train_from_disk(context, dataset, training, run, folder.path)
     # Steps of a chain and windows of a text depend on the ones before. Series are short. Several
     # targets are trained one after the other.
-    is_sequential = bool(training.others) or isinstance(config.method, ChainConfig)
+    is_sequential = bool(training.others) or method_of(config.method).in_one_process
     is_sequential = is_sequential or config.task in (
         "language_model",
         "forecasting",

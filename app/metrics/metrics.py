@@ -35,7 +35,7 @@ from core.predictions.feedback import Rolling
 from core.process.memory_budget import MemoryBudget
 from core.telemetry import tracing
 from core.telemetry.exposition import register_process
-from models.prediction.answers.reasons import REASONS, Reasons
+from models.prediction.answers.reasons import REASONS
 from models.prediction.prediction import Prediction, RowPrediction
 
 T = TypeVar("T")
@@ -245,7 +245,7 @@ class Metrics:
         for code, rows in _first_reasons(prediction).items() if out_of_distribution else ():
             self.reasons.labels(measure.model, code).inc(rows)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)
-        if isinstance(prediction, RowPrediction) and prediction.times is None:
+        if isinstance(prediction, RowPrediction) and prediction.get("time") is None:
             self._observe_loss(measure.model, prediction.expected_loss)
 
     def _observe_loss(self, model: str, loss: np.ndarray) -> None:
@@ -266,10 +266,7 @@ class Metrics:
 
 def _first_reasons(prediction: Prediction) -> Counts[str]:
     """The number of flagged rows by the code of their first reason."""
-    found = prediction.answers.get(REASONS) if isinstance(prediction, RowPrediction) else None
-    if not isinstance(found, Reasons):
-        return Counts()
-    return Counts(row[0].code for row in found.rows if row)
+    return Counts(row[0].code for row in prediction.get(REASONS.name) or () if row)
 
 
 class PredictMeasure:

@@ -14,9 +14,8 @@ from models.config import (
     ColumnName,
     FeatureConfig,
     ForecastConfig,
+    GivenLikelihood,
     LanguageConfig,
-    LikelihoodConfig,
-    LikelihoodName,
     MethodConfig,
     ModelConfig,
     NetworkConfig,
@@ -70,7 +69,7 @@ class RecipeRequest(Request):
         None, description="default: all other columns; {name, type} overrides a type"
     )
     task: Task | None = None
-    likelihood: LikelihoodName | LikelihoodConfig | None = Field(
+    likelihood: GivenLikelihood = Field(
         None, description="{kind, components, scale} says more than a name"
     )
     weight: ColumnName | None = None

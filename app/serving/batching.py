@@ -222,7 +222,7 @@ class Entry:
                 return self.model.predict_pausing(x, options, pause)
             return self.model.predict_rows(x, options)
         draws = self.model.draws_of(_encoded([self.all_rows]), options)
-        return replace(RowPrediction.joined(self.parts), draws=draws)
+        return RowPrediction.joined(self.parts).with_draws(draws)
 
     def keep(self, part: RowPrediction, samples: int) -> None:
         """Store the prediction of the first rows. The other rows will get as many samples."""

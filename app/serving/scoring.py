@@ -1,12 +1,13 @@
 """Scores of labelled rows, computed by the engine within the limits of predictions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from app.serving.batching import Entry, speed_key
 from app.serving.labels import check_length, read_labels, read_weights
@@ -16,10 +17,9 @@ from core.access.callers import Caller
 from core.exceptions import Invalid
 from core.registry.registry import Version
 from core.validation import MAX_ERRORS
-from models.evaluation.adaptive import Reference
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.weighting import WEIGHT
-from models.evaluation.winsorising import IMPOSSIBLE, impossible_rows, winsorise
 from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
@@ -27,6 +27,12 @@ from models.prediction.options import ResolvedOptions
 # Scores take much longer than predictions (CRPS compares all pairs of samples). So the rows are
 # scored in parts of this size, with other requests in between.
 ROWS_AT_ONCE = 100
+
+# One wrong label, by mistake or on purpose, would otherwise decide a mean for a thousand rows. The
+# scale of a row is the held-out root mean squared error of the version, or the row's own standard
+# deviation if that is larger. Source: Huber and Ronchetti, Robust Statistics, 2009, section 1.
+FARTHEST = 30.0  # scales: an error of a row counts at most as this
+IMPOSSIBLE = 1e6  # scales: a label that is farther away is refused
 
 Truth = Callable[[TrainedModel], object]
 """The labels of a request for a model: a list of them, if the request is right."""
@@ -124,13 +130,51 @@ def bounded(scored: ScoredRows) -> ScoredRows:
         Invalid: a label is farther from its prediction than any true value can be.
     """
     held_out = scored.version.description.get("metrics") or {}
-    if wrong := impossible_rows(scored.scores, held_out)[:MAX_ERRORS]:
+    if wrong := _impossible_rows(scored.scores, held_out)[:MAX_ERRORS]:
         message = (
             f"is more than {IMPOSSIBLE:,.0f} times the usual error away from its prediction: "
             "give the target in the unit of the training data"
         )
         raise Invalid([(f"/truth/{scored.rows[row]}", message) for row in wrong])
-    return replace(scored, scores=winsorise(scored.scores, held_out))
+    return replace(scored, scores=_winsorise(scored.scores, held_out))
+
+
+def _winsorise(scores: PerRowScores, held_out: Mapping[str, Any]) -> PerRowScores:
+    """The scores with errors of at most `FARTHEST` scales.
+
+    A log likelihood is at most so far below the held-out mean as that of a Gaussian there,
+    `FARTHEST`² / 2 nats. Shares, such as coverage, need no bound.
+
+    Args:
+        held_out: the version's metrics on held-out rows.
+    """
+    expected = held_out.get("log_likelihood")
+    lowest = None if expected is None else expected - FARTHEST**2 / 2
+    bounded = dict(scores)
+    for name in ("log_likelihood", "uncalibrated_log_likelihood"):
+        if name in scores and lowest is not None:
+            bounded[name] = scores[name].clamp_min(lowest)
+    if "mae" in scores:
+        farthest = FARTHEST * _scale(scores, held_out)
+        for name, limit in (("mae", farthest), ("crps", farthest), ("squared_error", farthest**2)):
+            bounded[name] = torch.minimum(scores[name], limit)
+    return bounded
+
+
+def _impossible_rows(scores: PerRowScores, held_out: Mapping[str, Any]) -> list[int]:
+    """The rows whose label is more than `IMPOSSIBLE` scales from its prediction."""
+    if "mae" not in scores:
+        return []
+    far = scores["mae"] > IMPOSSIBLE * _scale(scores, held_out)
+    return torch.nonzero(far).flatten().tolist()
+
+
+def _scale(scores: PerRowScores, held_out: Mapping[str, Any]) -> Tensor:
+    """The scale of each row; infinite if neither is known."""
+    own = scores.get("uncertainty", torch.zeros_like(scores["mae"]))
+    usual = float(held_out.get("rmse") or 0.0)
+    scale = torch.where(own.isfinite(), own, 0.0).clamp_min(usual)
+    return torch.where(scale > 0, scale, torch.inf)
 
 
 def _parts(

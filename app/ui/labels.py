@@ -80,7 +80,6 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "network.pool": ("Pooling", "The side length of the square whose maximum is kept."),
     "method.estimator": ("Estimator", "Local has less noise, where the network supports it."),
     "method.initial_sigma": ("Initial sigma", "The initial standard deviation of the weights."),
-    "method.sharpening": ("Sharpening", "For texts: each window shifts the weights drawn for it."),
     "method.prior.sigma": (
         "Prior sigma",
         "The expected size of the weights: a number, or auto to learn it.",

@@ -1,1 +1,1 @@
-"""What a GPU does otherwise: recorded passes, batches, mixed precision, and a service."""
+"""What a GPU does otherwise: batches, mixed precision, and a service."""

@@ -3,13 +3,12 @@
     python -m benchmarks.gpu            # writes results/gpu.json
     python -m benchmarks.gpu --quick    # a few rounds, small networks, no service
 
-* passes recorded as CUDA graphs beside the same passes started operation by operation;
 * seconds of batches of 1, 8, 64, … rows, and the size that the service joins requests to;
 * training steps with products of bfloat16 numbers beside float32;
 * answers of a service on this device: its seconds per row beside the predictor's own.
 
 Without a GPU it says so and runs `--quick` on the processor. That shows that the command works, and
-nothing about a GPU: there a tape calls the function again, and bfloat16 may have no units.
+nothing about a GPU: there bfloat16 may have no units.
 """
 
 import argparse
@@ -19,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks import results
-from benchmarks.gpu.passes import growth, passes
+from benchmarks.gpu.passes import growth
 from benchmarks.gpu.service import service
 from benchmarks.gpu.steps import steps
 from benchmarks.ratios.measurement import Pair
@@ -44,7 +43,7 @@ def measure(device: torch.device, *, quick: bool) -> dict[str, Any]:
     networks = QUICK_NETWORKS if quick else NETWORKS
     pairs: dict[str, Pair] = {}
     for network in networks:
-        pairs |= passes(network, device) | steps(network, device, quick=quick)
+        pairs |= steps(network, device, quick=quick)
     ratios = {name: pair.ratio() for name, pair in pairs.items()}
     if not quick:
         with service(device) as served:

@@ -16,12 +16,11 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from models.config import MLPConfig
+from models.config import EnsembleConfig, MLPConfig
 from models.features.rows import Rows
-from models.inference.point import PointEstimates
+from models.inference.point import Ensemble
 from models.likelihoods import gaussian_log_prob
 from models.networks import MLP
-from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 
 FEATURES = 6
@@ -77,12 +76,10 @@ class Regression:
         """Those of the factorised Gaussian nearest in KL(q‖P): 1/√Λ_ii (Bishop 2006, §10.1.2)."""
         return self.precision.diag().rsqrt()
 
-    def point_estimates(self, vectors: int = 1) -> PointEstimates:
+    def point_estimates(self, vectors: int) -> Ensemble:
         """The method that finds the most probable values, `vectors` times side by side."""
-        prior = GaussianPrior(self.prior_sigma)
-        return PointEstimates(
-            self.network, self.likelihood, prior, len(self.rows), vectors, vectors
-        )
+        config = EnsembleConfig(kind="ensemble", prior_sigma=self.prior_sigma, members=vectors)
+        return Ensemble(self.network, self.likelihood, config, len(self.rows))
 
     def ratios(self, draws: Float[Tensor, "draws values"]) -> Float64[Tensor, "values"]:
         """Standard deviation of the draws ÷ exact, of each value."""

@@ -23,7 +23,7 @@ from examples.bike_hires import HEADER, rows
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
-from models.prediction.answers.contributions import CONTRIBUTIONS, PARTS, Contributions
+from models.prediction.answers.contributions import PARTS
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
@@ -126,19 +126,19 @@ def _timed(work: Callable[[], object]) -> Callable[[], float]:
 
 def draw(model: TabularModel, path: Path) -> None:
     """Bars of the contributions of two hours, with their standard errors."""
-    found = model.predict(HOURS, PredictOptions(explain=True)).answers[CONTRIBUTIONS]
-    assert isinstance(found, Contributions)
-    places = np.arange(len(found.features))
+    found = model.predict(HOURS, PredictOptions(explain=True))
+    features = found.constants["features"]
+    places = np.arange(len(features))
     with picture(path, len(NAMES), len(PARTS), (9.5, 4.6)) as axes:
         for row, name in enumerate(NAMES):
             for column, part in enumerate(PARTS):
-                values = getattr(found, part)[row]
-                errors = 2 * getattr(found, f"{part}_error")[row]
+                values = found[f"{part}_contribution"][row]
+                errors = 2 * found[f"{part}_contribution_error"][row]
                 colour = (BLUE, ORANGE, "#3a8f5c")[column]
                 axis = axes[row][column]
                 axis.barh(places, values, xerr=errors, color=colour, ecolor=GREY)
                 axis.axvline(0, color=GREY, linewidth=0.8)
-                axis.set_yticks(places, found.features if column == 0 else [""] * len(places))
+                axis.set_yticks(places, features if column == 0 else [""] * len(places))
                 axis.invert_yaxis()
                 axis.set_title(f"{name}\n{TITLES[part]}" if column == 0 else f"\n{TITLES[part]}")
 

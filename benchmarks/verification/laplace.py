@@ -21,8 +21,7 @@ from models.config import Json, LaplaceConfig, MLPConfig, ModelConfig, TrainingC
 from models.features.columns import ColumnProfile
 from models.features.rows import Rows
 from models.features.targets import NumberTarget
-from models.inference.laplace.fit import Approximation, LaplaceFit
-from models.inference.laplace.state import LaplaceState
+from models.inference.laplace import Approximation, LaplaceFit, LaplaceState
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, HomoscedasticGaussian
 from models.networks import MLP

@@ -19,6 +19,7 @@ from models.config import MLPConfig, ModelConfig, PartConfig, SWAGConfig, Traini
 from models.config.methods import DropoutConfig
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
+from models.prediction.outputs import by_error_name, first_by_name
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
@@ -118,18 +119,9 @@ def target_met(name: str, seeds: int) -> Check:
 
 def outputs(answer: RowPrediction) -> dict[str, np.ndarray]:
     """Every output by the name that its error has."""
-    found = {f"{name}_variance": values for name, values in answer.variance.items()}
-    if answer.entropy is not None:
-        names = ("total", "aleatoric", "epistemic")
-        keys = ("predictive_entropy", "expected_entropy", "mutual_information")
-        entropies = {k: answer.entropy[n] for k, n in zip(keys, names, strict=True)}
-        return found | entropies | {"probabilities": answer.mean}
-    assert answer.median is not None
-    found |= {"mean": answer.mean, "median": answer.median}
-    for one in answer.intervals:
-        kind = "" if one.kind == "credible" else "conformal_"
-        found |= {f"{kind}lower_{one.level}": one.lower, f"{kind}upper_{one.level}": one.upper}
-    return found
+    declared = first_by_name(answer.outputs, answer.task)
+    values = {name: v for name, v in answer.values.items() if name in declared}
+    return by_error_name(values, answer.outputs, answer.task, answer.coordinates)
 
 
 def _errors(answer: RowPrediction) -> dict[str, np.ndarray]:

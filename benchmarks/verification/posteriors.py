@@ -26,17 +26,16 @@ from models.config import (
     TrainingConfig,
 )
 from models.inference.bbb import BayesByBackprop
-from models.inference.builders import build_kernel
+from models.inference.chains import ChainRunner, Chains, begin_chains
 from models.inference.diagnostics import diagnose
 from models.inference.method import Method
 from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior
-from models.inference.swag import SWAGState
+from models.inference.registry import method_of
+from models.inference.swag import AveragingRun, SWAGState, plan_steps
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 from models.tabular.task import RowTask
-from models.training.averaging import AveragingRun, plan_steps
-from models.training.chain_runner import ChainRunner, begin_chains
 from models.training.trainer import Trainer
 
 LOWEST, HIGHEST = 0.75, 1.25  # promised to users: within a quarter of the exact deviation
@@ -117,7 +116,7 @@ def _bbb(problem: Regression) -> Iterator[Found]:
     prior = GaussianPriorConfig(sigma=problem.prior_sigma)
     config = BBBConfig(prior=prior)
     count = len(problem.rows)
-    method = BayesByBackprop.build(problem.network, problem.likelihood, config, count)
+    method = BayesByBackprop(problem.network, problem.likelihood, config, count)
     steps = _BBB_STEPS if count <= _METROPOLIS_ROWS else _BBB_STEPS_OF_MANY
     posterior = _fit(problem, method, steps, 0.02).posterior  # type: ignore[attr-defined]
     scale = posterior.distribution().scale.detach().double()
@@ -151,11 +150,13 @@ def _batch(rows: int) -> int:
 
 
 def _chains(problem: Regression, fitted: DrawsState, config: ChainConfig) -> Iterator[Found]:
-    kernel, posterior, task = build_kernel(config), _posterior(problem), RowTask(problem.rows)
+    method = method_of(config)
+    assert issubclass(method, Chains)
+    kernel, posterior, task = method.kernel(config), _posterior(problem), RowTask(problem.rows)
     vectors = fitted.weights.repeat(config.chains // len(fitted.weights), 1)
     begun = begin_chains(task, posterior, kernel, DrawsState(vectors, {}), 0)
     state = ChainRunner(task, _training(len(problem.rows)), kernel, posterior, begun).run()
     draws = state.kept.flatten(0, 1)
-    notes = diagnose(config, state.kept, state.accepted, state.temperature).notes
+    notes = diagnose(state.kept, kernel.describe(state)).notes
     yield config.kind, problem.ratios(draws), notes
     yield f"{config.kind}, along eigenvectors", problem.ratios_along_directions(draws), notes

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from benchmarks.verification.check import Check, Scale
 from models.config import Json
-from models.evaluation.calibration_error import (
+from models.evaluation.metrics import classification_scores, regression_scores, summarise
+from models.evaluation.ranking import rank, recommend_variant
+from models.evaluation.reliability import (
     CalibrationError,
     equal_counts,
     equal_widths,
     expected_calibration_error,
 )
-from models.evaluation.metrics import classification_scores, regression_scores, summarise
-from models.evaluation.ranking import rank, recommend_variant
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 
 METHODS = 5

@@ -188,7 +188,7 @@ def _copies(rows: Rows) -> Rows:
 def _half_width(model: TabularModel) -> float:
     calibration = model.variant(0.0).calibration
     assert isinstance(calibration, NumberCalibration)
-    return calibration.half_width(LEVEL)
+    return calibration.score(LEVEL)
 
 
 def _ratio(score: str, one: TabularModel, other: TabularModel) -> float:
@@ -221,7 +221,7 @@ def _covered(random: np.random.Generator, rows: int) -> float:
     x, shifted = random.normal(size=rows), random.normal(_SHIFT, 1, 4_000)
     ratios = torch.from_numpy(np.exp(_SHIFT * x - _SHIFT**2 / 2))
     kept, weights = order_statistics(_targets(x, random).abs(), ratios)
-    half = NumberCalibration(1.0, kept, rows, weights).half_width(LEVEL)
+    half = NumberCalibration(1.0, kept, rows, weights).score(LEVEL)
     return float((_targets(shifted, random).abs() <= half).double().mean())
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from core.offline.destination import Destination
-from models.config import Json, MethodConfig, ModelConfig
+from models.config import Json, MethodConfig, StoredConfig
 from models.evaluation.adaptive import Adapted
 from models.evaluation.gate import GateConfig
 from models.prediction.options import BatchOptions, Prune, Sampler, Samples, Seed
@@ -81,7 +81,7 @@ class Scheduled(BaseModel, frozen=True):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     schedule: Identifier
     gate: GateConfig
-    configs: tuple[ModelConfig, ...]
+    configs: tuple[StoredConfig, ...]
     reason: Reason = "manual"
     refreshes: bool = False
     is_prepared: bool = False
@@ -97,8 +97,8 @@ class TrainSpec(Spec, frozen=True):
 
     kind: ClassVar[JobKind] = "train"
 
-    config: ModelConfig
-    others: tuple[ModelConfig, ...] = ()
+    config: StoredConfig
+    others: tuple[StoredConfig, ...] = ()
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
     given: tuple[str, ...] | None = None  # dotted paths of the settings in the request
@@ -117,7 +117,7 @@ class CompareSpec(Spec, frozen=True):
 
     kind: ClassVar[JobKind] = "compare"
 
-    config: ModelConfig
+    config: StoredConfig
     methods: tuple[MethodConfig, ...]
     pruning: tuple[float, ...] = ()
     out_of_distribution: Identifier | None = None

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from core.database.schema import FeedbackRow, Json
-from models.evaluation.adaptive import Labels, Reference, covered, follow
+from models.evaluation.adaptive import Labels, covered, follow
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS
 
 

@@ -1,52 +1,141 @@
-"""A prediction as the members of a JSON object; `models.prediction.outputs` names them."""
+"""A prediction as the members of a JSON object, as `models.prediction.outputs` declares them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from models.joint.prediction import JointPrediction
-from models.prediction.prediction import Interval, Prediction, RowPrediction
+from models.prediction.answers.forecasts import GROUPS
+from models.prediction.outputs import LEVEL, MC_ERRORS, Declared, Output, Part, at, of_task
+from models.prediction.prediction import Prediction, RowPrediction
+from models.prediction.summary import Summary
+
+Json = dict[str, Any]
 
 
-def to_document(prediction: Prediction) -> dict[str, Any]:
+def to_document(prediction: Prediction) -> Json:
     """The members of the answer of `POST /predict`, from the variant to the outputs.
 
     Arrays stay arrays; `record` gives the members of those values that are dataclasses.
     """
-    document: dict[str, Any] = {
+    document: Json = {
         "prune": prediction.prune,
         "samples": prediction.samples,
         "seed": prediction.seed,
         "sampler": prediction.sampler,
     }
-    document |= _members(prediction)
+    document |= _members(prediction, prediction.outputs, prediction.task)
     if isinstance(prediction, JointPrediction):
-        document["targets"] = {name: _members(one) for name, one in prediction.targets.items()}
+        document["targets"] = {
+            name: _members(one, one.outputs, one.task) for name, one in prediction.targets.items()
+        }
     return document
 
 
-def _members(prediction: Prediction) -> dict[str, Any]:
-    """The outputs and answers of a prediction."""
-    document: dict[str, Any] = {}
-    for output in prediction.outputs:
-        values = output.values(prediction)
-        if values is not None or output.is_nullable:
-            *outer, name = output.member.split(".")
-            place = document.setdefault(outer[0], {}) if outer else document
-            place[name] = _ready(values)
-    if isinstance(prediction, RowPrediction):
-        document |= {name: answer.document() for name, answer in prediction.answers.items()}
+def _members(found: Summary, outputs: Declared, task: str) -> Json:
+    """The outputs of a prediction or of a part of one."""
+    document: Json = {}
+    records: dict[tuple[str, str | None, int], Json] = {}
+    there = {*found.values, *found.constants, *found.parts, MC_ERRORS.name}
+    for one in _in_json(outputs, task):
+        if one.name not in there and not one.is_nullable:
+            continue
+        if isinstance(one, Part):
+            _add_part(document, one, found, task)
+        elif one is not MC_ERRORS:
+            _add(document, records, one, found)
+        elif isinstance(found, RowPrediction) and (errors := found.mc_errors):
+            document[one.name] = {name: _contiguous(v) for name, v in errors.items()}
     return document
 
 
-def _ready(values: Any) -> Any:
+@lru_cache(maxsize=256)  # every answer reads them
+def _in_json(outputs: Declared, task: str) -> Declared:
+    own = of_task(outputs, task)
+    return tuple(o for o in outputs if isinstance(o, Part) or (o in own and o.member is not None))
+
+
+def _add(
+    document: Json,
+    records: dict[tuple[str, str | None, int], Json],
+    output: Output,
+    found: Summary,
+) -> None:
+    """Add an output to a document.
+
+    Args:
+        records: those that the document has, by list, kind and number of the coordinate.
+    """
+    values = found.get(output.name)
+    if not output.records:
+        _set(document, output.path, _ready(values, output))
+        return
+    *outer, name = output.records.split(".")
+    each = _inside(document, outer).setdefault(name, [])
+    coordinates = () if values is None or output.along is None else found.coordinates[output.along]
+    for i, coordinate in enumerate(coordinates):
+        key = (output.records, output.kind, i)
+        if key not in records:
+            kind = {} if output.kind is None else {"kind": output.kind}
+            records[key] = {str(output.along and output.along.name): coordinate, **kind}
+            each.append(records[key])
+        own = values[i] if output.name in found.constants else at(values, i)
+        _set(records[key], output.path, _ready(own, output))
+
+
+def _add_part(document: Json, part: Part, found: Summary, task: str) -> None:
+    of, path = found.parts[part.name], part.member.split(".")
+    if part not in GROUPS:
+        _inside(document, path).update(_members(of, part.outputs, task))
+        return
+    *outer, name, own = path
+    groups, members = found.constants["groups"], found.constants["members"]
+    each = _inside(document, outer).setdefault(
+        name, [{"group": g, "series": m} for g, m in zip(groups, members, strict=True)]
+    )
+    ahead = len(of["mean"]) // len(groups)
+    for i, one in enumerate(each):
+        rows = of.of_rows(slice(i * ahead, (i + 1) * ahead))
+        one[own] = _members(rows, part.outputs, task)
+
+
+def _inside(document: Json, path: Sequence[str]) -> Json:
+    for name in path:
+        document = document.setdefault(name, {})
+    return document
+
+
+def _set(document: Json, path: Sequence[str], value: Any) -> None:
+    *outer, name = path
+    _inside(document, outer)[name] = value
+
+
+def _ready(values: Any, output: Output) -> Any:
     """Values for orjson: arrays are contiguous in memory, times are RFC 3339 texts."""
+    if output.unit == "reason":
+        return [[reason.document() for reason in row] for row in values]
     if not isinstance(values, np.ndarray):
         return values
-    if values.dtype.kind == "M":
+    if output.along is not None and output.along.first:
+        values = np.moveaxis(values, 1, 0)
+    if output.along is not None and output.along.flat:
+        values = values.reshape(-1)
+    if output.unit == "time":
         return rfc3339(values)
+    return values.tolist() if values.dtype == object else _contiguous(values)
+
+
+def _contiguous(values: np.ndarray) -> np.ndarray:
     return values if values.flags.c_contiguous else np.ascontiguousarray(values)
+
+
+def adapted_levels(prediction: Prediction) -> dict[str, float]:
+    """The level at which each adaptive interval is given, by the level that was asked for."""
+    adapted = prediction.constants.get("adapted_level", ())
+    return dict(zip(map(str, prediction.coordinates.get(LEVEL, ())), adapted, strict=False))
 
 
 def rfc3339(times: np.ndarray) -> list[Any]:
@@ -56,13 +145,6 @@ def rfc3339(times: np.ndarray) -> list[Any]:
     return [moment.isoformat() + "Z" for moment in times.astype("datetime64[us]").tolist()]
 
 
-def record(value: Any) -> dict[str, Any]:
-    """The members of a dataclass. Intervals leave out the members of other kinds."""
-    return _interval(value) if isinstance(value, Interval) else asdict(value)
-
-
-def _interval(interval: Interval) -> dict[str, Any]:
-    lower, upper = _ready(interval.lower), _ready(interval.upper)
-    adapted = {"adapted_level": interval.adapted_level} if interval.kind == "adaptive" else {}
-    of = {"level": interval.level, "kind": interval.kind}
-    return {**of, **adapted, "lower": lower, "upper": upper}
+def record(value: Any) -> Mapping[str, Any]:
+    """The members of a dataclass."""
+    return asdict(value)

@@ -36,7 +36,8 @@ from core.predictions.window_check import check_window, leaves
 from core.registry import versions
 from core.webhooks.event_types import EventType
 from core.webhooks.outbox import tell
-from models.evaluation.adaptive import Labels, Reference
+from models.evaluation.adaptive import Labels
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.group_coverage import coverage_by_group
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 from models.evaluation.weighting import WEIGHT

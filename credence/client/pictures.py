@@ -4,6 +4,8 @@ from html import escape
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from credence.intervals import interval_columns
+
 if TYPE_CHECKING:
     from credence.client.prediction import Prediction
 
@@ -37,14 +39,16 @@ def _numbers(columns: dict[str, list[Any]], unlike: list[bool]) -> tuple[list[st
     The axis covers only the rows that are like those of training: one other row may be so wide that
     these would become invisible.
     """
-    level = next((name[6:] for name in columns if name.startswith("lower_")), None)
+    known = interval_columns(columns)
+    level = next((level for kind, level in known if kind == "credible"), None)
     means = columns["mean"]
     deviations = [list(map(sqrt, columns[f"{k}_variance"])) for k in ("aleatoric", "epistemic")]
     if level is None:
         total = list(map(sqrt, columns["total_variance"]))
         bounds = [(m - s, m + s) for m, s in zip(means, total, strict=True)]
     else:
-        bounds = list(zip(columns[f"lower_{level}"], columns[f"upper_{level}"], strict=True))
+        lowers, uppers = (columns[name] for name in known["credible", level])
+        bounds = list(zip(lowers, uppers, strict=True))
     usual = [b for b, odd in zip(bounds, unlike, strict=True) if not odd] or bounds
     low, high = min(lower for lower, _ in usual), max(upper for _, upper in usual)
     scale = WIDTH / (high - low or 1.0)

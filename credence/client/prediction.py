@@ -10,12 +10,10 @@ from credence.client.anomalies import Anomalies, read_anomalies
 from credence.client.arrow import Table, numpy
 from credence.client.pictures import to_html
 from credence.client.totals import GROUP, PREFIX, Totals
+from credence.intervals import interval_columns
 
 if TYPE_CHECKING:
     from numpy import ndarray
-
-
-LOWER = ("lower_", "conformal_lower_")
 
 
 class Interval(NamedTuple):
@@ -297,10 +295,8 @@ class Prediction:
         """
         prefix = "" if kind == "credible" else f"{kind}_"
         if f"{prefix}lower_{level}" not in self.table.column_names:
-            there = [
-                n.partition("lower_")[::2] for n in self.table.column_names if n.startswith(LOWER)
-            ]
-            known = ", ".join(f"{at} ({k.rstrip('_') or 'credible'})" for k, at in there) or "none"
+            there = interval_columns(self.table.column_names)
+            known = ", ".join(f"{at} ({k})" for k, at in there) or "none"
             hint = f"predict with intervals=[{level}]"
             hint += ', interval_kinds=["adaptive"]' if kind == "adaptive" else ""
             raise ValueError(f"no {kind} interval of level {level}, there are: {known}; {hint}")

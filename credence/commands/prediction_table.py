@@ -6,6 +6,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from credence.digits import digits
+from credence.intervals import interval_columns
 from credence.rendering import GAP, output, print_line, print_table, table_width
 from credence.strips import CELLS, strips
 
@@ -20,7 +21,6 @@ PARTS = {
     "aleatoric_contribution_": "aleatoric",
     "epistemic_contribution_": "epistemic",
 }
-LOWER = ("lower_", "conformal_lower_")
 STRONGEST = 3  # features in a cell
 CLASSES = {
     "label": "label",
@@ -122,26 +122,23 @@ def _numbers(table: "Table") -> Columns:
         columns["median"] = table.to_pylist("median")
     for kind in ("aleatoric", "epistemic"):
         columns[f"{kind}\ndeviation"] = list(map(_root, table.to_pylist(f"{kind}_variance")))
-    for name in (name for name in table.column_names if name.startswith(LOWER)):
-        kind, _, level = name.partition("lower_")
-        bounds = zip(
-            table.to_pylist(name), table.to_pylist(name.replace("lower", "upper")), strict=True
-        )
-        header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
-        columns[header] = [_span(lower, upper) for lower, upper in bounds]
+    for (kind, level), ends in interval_columns(table.column_names).items():
+        header = f"{float(level):.0%}\n{'interval' if kind == 'credible' else kind}"
+        columns[header] = _spans(table, ends)
     return columns | _asked(table) | _totals(table)
 
 
 def _strips(table: "Table") -> Columns:
     """A drawing of each interval of the first level, on a terminal."""
-    first = next((name for name in table.column_names if name.startswith("lower_")), None)
-    if first is None or not output.is_terminal:
+    known = interval_columns(table.column_names)
+    level = next((level for kind, level in known if kind == "credible"), None)
+    if level is None or not output.is_terminal:
         return {}
-    lower, mean, upper = map(table.to_pylist, (first, "mean", first.replace("lower", "upper")))
+    first, last = known["credible", level]
+    lower, mean, upper = map(table.to_pylist, (first, "mean", last))
     unlike = list(map(bool, table.to_pylist("out_of_distribution")))
     axis, drawn = strips(lower, mean, upper, unlike)
-    level = float(first.removeprefix("lower_"))
-    return {f"{level:.0%} interval\n{axis}": drawn} if axis else {}
+    return {f"{float(level):.0%} interval\n{axis}": drawn} if axis else {}
 
 
 def _series(table: "Table") -> list[str]:
@@ -163,14 +160,9 @@ def _of_targets(table: "Table", targets: Sequence[str]) -> Columns:
     columns: Columns = {}
     for target in targets:
         columns[f"{target}\nmean"] = table.to_pylist(f"target.{target}.mean")
-        first = f"joint.{target}.lower_"
-        for name in (name for name in table.column_names if name.startswith(first)):
-            level, upper = (
-                name.removeprefix(first),
-                f"joint.{target}.upper_{name.removeprefix(first)}",
-            )
-            bounds = zip(table.to_pylist(name), table.to_pylist(upper), strict=True)
-            columns[f"{target}\n{float(level):.0%} together"] = [_span(a, b) for a, b in bounds]
+        known = interval_columns(table.column_names, f"joint.{target}.")
+        for (_, level), ends in known.items():
+            columns[f"{target}\n{float(level):.0%} together"] = _spans(table, ends)
     return columns
 
 
@@ -189,17 +181,15 @@ def _asked(table: "Table") -> Columns:
 
 def _totals(table: "Table") -> Columns:
     """Of sums from the first step on: mean, intervals, and probabilities of thresholds."""
-    columns: Columns = {}
+    if f"{TOTAL}mean" not in table.column_names:
+        return {}
+    columns: Columns = {"total\nmean": table.to_pylist(f"{TOTAL}mean")}
+    for (kind, level), ends in interval_columns(table.column_names, TOTAL).items():
+        which = "interval" if kind == "credible" else kind
+        columns[f"total\n{float(level):.0%} {which}"] = _spans(table, ends)
     for name in (name for name in table.column_names if name.startswith(TOTAL)):
         kind, _, value = name.removeprefix(TOTAL).rpartition("_")
-        if name == f"{TOTAL}mean":
-            columns["total\nmean"] = table.to_pylist(name)
-        elif kind.endswith("lower"):
-            upper = table.to_pylist(name.replace("lower", "upper"))
-            which = kind.removesuffix("lower").rstrip("_") or "interval"
-            spans = zip(table.to_pylist(name), upper, strict=True)
-            columns[f"total\n{float(value):.0%} {which}"] = [_span(*ends) for ends in spans]
-        elif kind in ("exceeds", "quantile"):
+        if kind in ("exceeds", "quantile"):
             what = "above" if kind == "exceeds" else kind
             columns[f"total\n{what} {float(value):g}"] = table.to_pylist(name)
     return columns
@@ -266,6 +256,10 @@ def _strongest(values: dict[str, float | None]) -> str:
 
 def _signed(value: float) -> str:
     return ("+" if value > 0 else "") + digits(value, 3)
+
+
+def _spans(table: "Table", ends: tuple[str, str]) -> list[str]:
+    return [_span(*both) for both in zip(*map(table.to_pylist, ends), strict=True)]
 
 
 def _span(lower: float | None, upper: float | None) -> str:

@@ -20,8 +20,7 @@ from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
-from models.training.distributed import Ranks
-from models.training.process_group import is_lost, joined
+from models.training.distributed import Ranks, is_lost, joined
 from models.training.progress import Progress
 from models.training.train import train
 

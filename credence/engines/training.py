@@ -12,8 +12,7 @@ from core.datasets.columns.conversion import to_numpy
 from core.datasets.profiles import profile
 from models.config import ModelConfig
 from models.features.columns import ColumnProfile, Columns
-from models.training.columns_needed import columns_needed
-from models.training.recipe import resolve
+from models.training.recipe import columns_needed, resolve
 
 
 @dataclass(frozen=True)

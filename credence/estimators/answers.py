@@ -13,9 +13,8 @@ from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
 from models.joint.model import JointModel
-from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
-from models.prediction.answers.decisions import Decisions
-from models.prediction.answers.reasons import REASONS, Reason, Reasons
+from models.prediction.answers.contributions import PARTS
+from models.prediction.answers.reasons import Reason
 from models.prediction.options import DEFAULT_SAMPLES, Costs, PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -30,6 +29,42 @@ class Unlike(NamedTuple):
     flags: np.ndarray
     score: np.ndarray
     reasons: list[Sequence[Reason]]
+
+
+class Contributions(NamedTuple):
+    """Shapley values with their standard errors: rows × features (× classes, of their mean).
+
+    `base` and the sum over the features are the prediction's own mean, variance or entropy.
+    """
+
+    features: tuple[str, ...]
+    base: Mapping[str, Any]
+    mean: np.ndarray
+    aleatoric: np.ndarray
+    epistemic: np.ndarray
+    mean_error: np.ndarray
+    aleatoric_error: np.ndarray
+    epistemic_error: np.ndarray
+
+
+class Decisions(NamedTuple):
+    """What to do in each row, in the unit of the costs.
+
+    Attributes:
+        action: a number in the target's unit, or the name of an action.
+        actions: the names of all actions; None of numbers.
+        value_of_information: how much the expected cost falls if the truth is known first.
+        value_of_model_information: how much it falls if the weights are, which is the limit of
+            more training data.
+        ask: whether asking a person costs less; None without that cost.
+    """
+
+    action: np.ndarray | list[str | float | bool]
+    actions: tuple[str | float | bool, ...] | None
+    expected_cost: np.ndarray
+    value_of_information: np.ndarray
+    value_of_model_information: np.ndarray
+    ask: np.ndarray | None
 
 
 class AnswersMixin:
@@ -71,11 +106,11 @@ class AnswersMixin:
         """
         self._single_model()
         try:
-            answer = self._predict(X, intervals=(), explain=True).answers[CONTRIBUTIONS]
+            found = self._predict(X, intervals=(), explain=True)
         except InvalidInput as error:
             raise ValueError(str(error)) from error
-        assert isinstance(answer, Contributions)
-        return answer
+        values = [found[f"{part}_contribution{end}"] for end in ("", "_error") for part in PARTS]
+        return Contributions(found.constants["features"], found.constants["base"], *values)
 
     def detect_unlike(self, X: Any) -> Unlike:
         """Which rows are unlike the training rows, and why.
@@ -83,9 +118,7 @@ class AnswersMixin:
         Of rows like those of training 1 % are flagged.
         """
         found = self._predict(X, intervals=())
-        reasons = found.answers[REASONS]
-        assert isinstance(reasons, Reasons)
-        return Unlike(found.out_of_distribution, found.ood_score, reasons.rows)
+        return Unlike(found.out_of_distribution, found.ood_score, found["reasons"])
 
     def choose_rows(self, X: Any, k: int) -> np.ndarray:
         """The numbers of the k rows whose labels together teach most, the best first.
@@ -133,6 +166,5 @@ class AnswersMixin:
             wrong = "; ".join(f"{'.'.join(map(str, e['loc']))} {e['msg']}" for e in error.errors())
             raise ValueError(f"costs: {wrong}") from None
         self._single_model()
-        found = self._predict(X, costs=given).answers["decisions"]
-        assert isinstance(found, Decisions)
-        return found
+        found = self._predict(X, costs=given)
+        return Decisions(*map(found.get, Decisions._fields))

@@ -46,9 +46,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         """
         if not 0 < level < 1:
             raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
-        found = self._predict(X, set_level=level, interval_kinds=(kind,)).answers["sets"]
-        (members,) = found.tensors().values()
-        return members
+        found = self._predict(X, set_level=level, interval_kinds=(kind,))
+        sets = found["set" if kind == "credible" else "conformal_set"]
+        return np.array([[name in row for name in found.classes or ()] for row in sets])
 
     def _has_several(self, y: Any) -> bool:
         if num_targets(y) > 1:

@@ -1,7 +1,7 @@
 """`BayesianRegressor`: numbers with deviations and intervals."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, cast, overload
+from typing import Any, ClassVar, Literal, NamedTuple, cast, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
@@ -9,15 +9,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from credence.estimators.base import BayesianEstimator, Uncertainty, num_targets
 from models.joint.model import JointModel
-from models.joint.prediction import JOINT, JointIntervals, JointPrediction
-from models.prediction.answers.density import PredictedDensity
-from models.prediction.answers.exceeds import Exceedance
-from models.prediction.answers.quantiles import Quantiles
+from models.joint.prediction import JointPrediction, joint_name
 from models.prediction.options import MAX_POINTS, Density, IntervalKind
+from models.prediction.outputs import ATOM
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 
 KINDS = ("aleatoric", "epistemic", "total")  # of variance, in the order of `Uncertainty`
+
+
+class DensityGrid(NamedTuple):
+    """The predictive density at increasing values of each row, in 1 ÷ units of the target.
+
+    Attributes:
+        kind: of each row: `probability` if only whole numbers occur, else `density`.
+        values, density: rows × points.
+        atoms: rows × atoms: values that the density does not count, with their probabilities.
+    """
+
+    kind: list[str]
+    values: np.ndarray
+    density: np.ndarray
+    atoms: np.ndarray
+    atom_probabilities: np.ndarray
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
@@ -72,11 +86,14 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             ValueError: the model has one target.
         """
         check_level(level)
-        answers = self._predict(X, intervals=(level,)).answers
-        if JOINT not in answers:
-            raise ValueError("the model has one target: use predict_interval")
-        found = cast(JointIntervals, answers[JOINT])
-        return found.lower[:, 0], found.upper[:, 0]
+        found = self._predict(X, intervals=(level,))
+        if not isinstance(found, JointPrediction):
+            raise ValueError("the model has one target: use predict_interval")  # noqa: TRY004
+        lower, upper = (
+            np.concatenate([found[joint_name(target, end)] for target in found.targets], axis=1)
+            for end in ("lower", "upper")
+        )
+        return lower, upper
 
     @property
     def estimators_(self) -> list["BayesianRegressor"]:
@@ -102,7 +119,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         if not levels:
             raise ValueError("give at least one quantile, such as 0.9")
         each = self._of_targets(X, intervals=(), quantiles=levels)
-        return _together([cast(Quantiles, one.answers["quantiles"]).values for one in each])
+        return _together([one["quantile"] for one in each])
 
     def predict_exceeds(self, X: Any, thresholds: Sequence[float]) -> np.ndarray:
         """The probabilities that a new target is above the thresholds: rows × thresholds.
@@ -116,10 +133,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         if not values:
             raise ValueError("give at least one threshold")
         self._single_model()
-        found = self._predict(X, intervals=(), exceeds=values).answers["exceeds"]
-        return cast(Exceedance, found).probabilities
+        found: np.ndarray = self._predict(X, intervals=(), exceeds=values)["exceeds"]
+        return found
 
-    def predict_density(self, X: Any, points: int = 64) -> PredictedDensity:
+    def predict_density(self, X: Any, points: int = 64) -> DensityGrid:
         """The predictive density of each row at increasing values that suit it.
 
         Raises:
@@ -128,8 +145,11 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         if not 2 <= points <= MAX_POINTS:
             raise ValueError(f"{points} points: give 2 to {MAX_POINTS}")
         self._single_model()
-        found = self._predict(X, intervals=(), density=Density(points)).answers["density"]
-        return cast(PredictedDensity, found)
+        found = self._predict(X, intervals=(), density=Density(points))
+        names = ("density_kind", "density_values", "density", "density_atom")
+        kind, values, density, probabilities = map(found.get, names)
+        atoms = np.tile(found.coordinates[ATOM], (len(values), 1))
+        return DensityGrid(kind, values, density, atoms, probabilities)
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Variances: of the noise, of the predicted mean, and their sum."""

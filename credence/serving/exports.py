@@ -83,11 +83,33 @@ def _save_onnx(export: Export, program: Any, output: Path, description: str) -> 
         raise ModuleNotFoundError(message, name=error.name) from error
     if sum(tensor.nbytes for tensor in export.module.buffers()) > _MOST_ONNX_BYTES:
         raise InvalidInput("more than 2 GB do not fit into one ONNX file: take fewer samples")
-    made = torch.onnx.export(program, dynamo=True, verbose=False, external_data=False)
+    table: dict[Any, Any] = {torch.ops.aten.searchsorted.Tensor: _searchsorted}
+    made = torch.onnx.export(
+        program, dynamo=True, verbose=False, external_data=False, custom_translation_table=table
+    )
     assert made is not None
     _name(made.model.graph, export)
     made.model.metadata_props["credence"] = description
     made.save(output, external_data=False)
+
+
+def _searchsorted(knots: Any, values: Any, *, right: bool = False, **_: Any) -> Any:
+    """`torch.searchsorted` from the right, which ONNX does not have: how many knots are not above.
+
+    Args:
+        knots: [lines, knots].
+        values: [lines, rows].
+    """
+    from onnxscript import opset18  # noqa: PLC0415 - of the extra `export`
+
+    op: Any = opset18
+
+    assert right
+    axis = op.Constant(value_ints=[-1])
+    passed = op.LessOrEqual(
+        op.Unsqueeze(knots, op.Constant(value_ints=[1])), op.Unsqueeze(values, axis)
+    )
+    return op.ReduceSum(op.Cast(passed, to=7), axis, keepdims=0)  # 7 is int64
 
 
 def _name(graph: Any, export: Export) -> None:

@@ -6,32 +6,26 @@ or as the posterior mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from models.artifact.torch_encoders import encode_column, encode_tensor, float64
 from models.config import Json, RecurrentConfig
-from models.evaluation.calibration import ClassCalibration, NumberCalibration, ShapeCalibration
+from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidInput
 from models.features.categories import CategoryEncoder
 from models.features.encoders import Encoder, TensorEncoder
-from models.features.feature_encoder import MAX_INPUT
+from models.features.feature_encoder import ReadColumns
 from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
-from models.inference.bbb import BBBState
-from models.inference.laplace.state import LaplaceState
-from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
-from models.inference.swag import SWAGState
-from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
-from models.likelihoods.families import Family, Index, Student
+from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
-from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.predictive import CategoricalMixture
 from models.prediction.weight_draws import FittedDraws, Functions
 from models.tabular.model import TabularModel
 
@@ -94,26 +88,14 @@ def _draws(state: State, model: TabularModel, samples: int) -> Functions:
 
 def _mean(state: State, model: TabularModel) -> Functions:
     """Return the function at the posterior mean, which has only aleatoric uncertainty."""
-    match state:
-        case BBBState():
-            weights, point = state.posterior.distribution().moments()[0], state.point
-        case DropoutState():
-            weights, point = state.weights, state.point
-        case DrawsState() if len(state.weights) == 1:
-            weights, point = state.weights[0], {k: v[0] for k, v in state.point.items()}
-        case LaplaceState(estimate=fitted):
-            weights, point = fitted.weights[0], {k: v[0] for k, v in fitted.point.items()}
-        case SWAGState():
-            weights = state.mean[: state.num_weights]
-            rest = state.mean[state.num_weights :].split(model.network.layout.members)
-            point = dict(zip(state.iterate.point, rest, strict=True))
-        case _:
-            raise InvalidInput(
-                "the mean of several networks' weights is not useful: export the full posterior",
-                "/posterior",
-            )
-    named = {name: value.reshape(1, -1, 1) for name, value in point.items()}
-    return Functions(model.network.layout.unflatten(weights.unsqueeze(0)), named)
+    mean: DrawsState | None = state.at_mean()
+    if mean is None:
+        raise InvalidInput(
+            "the mean of several networks' weights is not useful: export the full posterior",
+            "/posterior",
+        )
+    named = {name: value.reshape(1, -1, 1) for name, value in mean.point.items()}
+    return Functions(model.network.layout.unflatten(mean.weights), named)
 
 
 def _describe(
@@ -152,72 +134,13 @@ def _describe_values(encoder: Encoder) -> Json:
     return {}
 
 
-@dataclass(frozen=True)
-class _Float32Tails:
-    """A family whose distribution function is in float32, as ONNX has no erf and atan in float64.
-
-    Moments read it only beyond `NumberTarget.z_extremes`, where little probability is.
-    """
-
-    family: Family
-
-    @property
-    def reach(self) -> float:
-        return self.family.reach
-
-    @property
-    def variance(self) -> Tensor | float:
-        return self.family.variance
-
-    def density(self, t: Tensor) -> Tensor:
-        return self.family.density(t)
-
-    def cdf(self, t: Tensor) -> Tensor:
-        family = self.family
-        if isinstance(family, Student):
-            family = Student(family.dof.float())
-        return family.cdf(t.float()).double()
-
-    def cdf_and_density(self, t: Tensor) -> tuple[Tensor, Tensor]:
-        return self.cdf(t), self.density(t)
-
-    def survival(self, t: Tensor) -> Tensor:
-        return self.family.survival(t)
-
-    def log_prob(self, t: Tensor) -> Tensor:
-        return self.family.log_prob(t)
-
-    def log_cdf(self, t: Tensor) -> Tensor:
-        return self.family.log_cdf(t)
-
-    def shortfall(self, t: Tensor) -> Tensor:
-        return self.family.shortfall(t)
-
-    def separated(self, samples: int, rows: int) -> Family:
-        return self.family.separated(samples, rows)
-
-    def of_samples(self, samples: Index) -> Family:
-        return self.family.of_samples(samples)
-
-    def of_rows(self, rows: Index) -> Family:
-        return self.family.of_rows(rows)
-
-    def tail_bound(self, tail: Tensor) -> Tensor:
-        return self.family.tail_bound(tail)
-
-    def log_interval(
-        self, low: Tensor, high: Tensor, log_width: Tensor, open_low: Tensor, open_high: Tensor
-    ) -> Tensor:
-        return self.family.log_interval(low, high, log_width, open_low, open_high)
-
-
 class _Exported(nn.Module):
     """Takes the columns as one float64 matrix, then each tensor feature as float32."""
 
     def __init__(self, model: TabularModel, functions: Functions, prune: float) -> None:
         super().__init__()
         self._model = model
-        self._calibration = model.variant(prune).calibration
+        self._prune = prune
         _fill_caches(model)
         self._weights = self._register("weight", functions.weights)
         self._centre = self._register("centre", functions.centre or {})
@@ -237,12 +160,24 @@ class _Exported(nn.Module):
         return *(table if self._num_columns else []), *tensors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        x = self._encode(inputs)
-        outputs = self._outputs(x).double()
+        """The moments or probabilities of the mixture that predictions are made of."""
+        encoder, engine = self._model.encoder, self._model.engine
+        outputs = self._outputs(encoder.expand(encoder.encode_read(self._read(inputs)))).double()
         if outputs.ndim == 4:  # each member of each draw is a sample
             outputs = outputs.flatten(0, 1)
-        results = self._probabilities(outputs) if self._is_classes else self._moments(outputs)
-        return tuple(values.float() for values in results)
+        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
+        mixture = engine.whole_mixture(outputs, point)
+        calibration = self._model.variant(self._prune).calibration
+        assert not isinstance(calibration, PathCalibration), "forecasters are not exported"
+        if calibration is not None:
+            mixture = calibration.apply(mixture)
+        summaries = [mixture.mean]
+        if isinstance(mixture, CategoricalMixture):
+            entropies = mixture.total_entropy, mixture.expected_entropy
+            summaries += [*entropies, mixture.mutual_information]
+        else:
+            summaries += [mixture.aleatoric, mixture.epistemic]
+        return tuple(summary().float() for summary in summaries)
 
     def _outputs(self, x: Tensor) -> Tensor:
         weights, network = self._buffers_of(self._weights), self._model.network
@@ -251,62 +186,23 @@ class _Exported(nn.Module):
         masks = [self.get_buffer(name) for name in self._masks.values()] or None
         return network(weights, x, masks)
 
-    def _encode(self, inputs: Sequence[Tensor]) -> Tensor:
-        tables, tensors = iter(inputs[:1]), iter(inputs[1 if self._num_columns else 0 :])
-        columns = iter(next(tables).unbind(1)) if self._num_columns else iter(())
-        parts = [
-            encode_tensor(encoder, next(tensors))
-            if isinstance(encoder, TensorEncoder)
-            else encode_column(encoder, next(columns))
-            for encoder in self._model.encoder.encoders
-        ]
-        compact = torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
-        return self._model.encoder.expand(compact)
+    def _read(self, inputs: Sequence[Tensor]) -> ReadColumns:
+        """The inputs as the model's encoders read columns.
 
-    def _moments(self, outputs: Tensor) -> tuple[Tensor, ...]:
-        """The moments of `models.prediction.predictive.GaussianMixture`, in the target's unit."""
-        target, likelihood = self._model.target, self._model.likelihood
-        assert isinstance(target, NumberTarget)
-        assert not isinstance(likelihood, Categorical | Bernoulli)
-        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
-        if isinstance(likelihood, ShapedLikelihood):
-            return self._shaped_moments(likelihood, outputs, point)
-        means, noise = likelihood.moments(outputs, point)
-        factor = target.std**2
-        if isinstance(self._calibration, NumberCalibration):
-            factor = factor * self._calibration.variance_scale
-        mean, scale = means.mean(0), float64(factor)
-        epistemic = (means - mean).square().mean(0)
-        in_units = mean * float64(target.std) + float64(target.mean)
-        return in_units, noise.mean(0) * scale, epistemic * scale
-
-    def _shaped_moments(
-        self, likelihood: ShapedLikelihood, outputs: Tensor, point: dict[str, Tensor]
-    ) -> tuple[Tensor, ...]:
-        """The moments of `models.prediction.shaped.mixture.ShapedMixture`."""
-        parts = likelihood.parts(outputs, point)
-        bounds = likelihood.location_bounds
-        parts = replace(parts, family=_Float32Tails(parts.family))
-        mixture = ShapedMixture.of(likelihood.target, parts, bounds, tabulate=False)
-        if isinstance(self._calibration, ShapeCalibration):
-            mixture = mixture.scaled(self._calibration.variance_scale)
-        return mixture.mean(), mixture.aleatoric(), mixture.epistemic()
-
-    def _probabilities(self, outputs: Tensor) -> tuple[Tensor, ...]:
-        """The values of `models.prediction.predictive.CategoricalMixture`."""
-        likelihood = self._model.likelihood
-        assert isinstance(likelihood, Categorical | Bernoulli)
-        logits = likelihood.logits(outputs)
-        if isinstance(self._calibration, ClassCalibration):
-            logits = logits / float64(self._calibration.temperature)
-        probs = logits.softmax(-1)
-        mean = probs.mean(0)
-        total, expected = _entropy(mean), _entropy(probs).mean(0)
-        return mean, total, expected, (total - expected).clamp_min(0)
-
-    @property
-    def _is_classes(self) -> bool:
-        return isinstance(self._model.likelihood, Categorical | Bernoulli)
+        A category is the index of its level; NaN is a missing one, any other number an unknown one.
+        """
+        encoder, rows = self._model.encoder, inputs[0].shape[0]
+        table = inputs[0].T if self._num_columns else torch.empty(0, rows, dtype=torch.float64)
+        columns = [i for i in range(len(encoder.encoders)) if i not in encoder.others]
+        numbers, codes = (
+            table.index_select(0, torch.tensor([columns.index(i) for i in some], dtype=torch.int64))
+            for some in (encoder.numbers, encoder.codes)
+        )
+        levels = [e.new for e in encoder.encoders if isinstance(e, CategoryEncoder)]
+        new = torch.tensor(levels, dtype=torch.int64).unsqueeze(1)
+        known = (codes >= 0) & (codes < new) & (codes == codes.floor())
+        codes = torch.where(codes.isnan(), new + 2, torch.where(known, codes.long(), new))
+        return ReadColumns(numbers, codes, inputs[int(self._num_columns > 0) :])
 
     @property
     def _tensors(self) -> list[tuple[str, TensorEncoder]]:
@@ -336,8 +232,3 @@ def _fill_caches(model: TabularModel) -> None:
             pass
         if target.integer:
             assert target.whole_edges
-
-
-def _entropy(probs: Tensor) -> Tensor:
-    """Return −Σ p log p in nats; a term with p = 0 is 0."""
-    return -(probs * probs.clamp_min(1e-300).log()).sum(-1)

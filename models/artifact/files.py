@@ -2,7 +2,7 @@
 
 model.json            configuration, encoders, target, metrics and notes (`models.artifact.schema`)
 prune-0.safetensors   the full posterior and the likelihood's point parameters: loc and rho, or the
-                      tensors of another method's state (`models.artifact.states`)
+                      tensors of another method's state (`models.inference`)
 prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with one bit per weight
 background.safetensors encoded training rows that explanations compare with, if there are any
 card.json             what training recorded of rows, epochs and weights (`models.training.card`)
@@ -23,16 +23,16 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from models.artifact.schema import ModelDocument, VariantDocument, parse_document
-from models.artifact.states import STATES, check_state
 from models.config import Json
 from models.exceptions import CorruptArtifact
 from models.explanation.background import MAX_ROWS, MIN_ROWS
 from models.forecasting.model import Forecaster
+from models.inference.registry import states
 from models.joint.model import JointModel
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
 from models.posteriors.variant import Variant
-from models.prediction.device.memory import ran_out_of_memory
+from models.prediction.device import ran_out_of_memory
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
@@ -253,7 +253,7 @@ def _to_json(model: TrainedModel) -> Json:
 def _variant_json(variant: Variant) -> Json:
     return {
         "prune": variant.prune,
-        "state": next(name for name, kind in STATES.items() if isinstance(variant.state, kind)),
+        "state": variant.state.kind,
         "metrics": variant.metrics,
         "num_bytes": variant.num_bytes,
         "error_factors": dict(variant.error_factors),
@@ -270,8 +270,8 @@ def _variant_json(variant: Variant) -> Json:
 
 def _read_variant(document: VariantDocument, model: TrainedModel, source: _Source) -> Variant:
     tensors = source.tensors(_file_name(document["prune"]))
-    state = STATES[document["state"]].unpack(tensors, model.num_weights)
-    check_state(state, model.network, model.likelihood)
+    state = states()[document["state"]].unpack(tensors, model.num_weights)
+    state.check(model.network, model.likelihood)
     fields: dict[str, Any] = {**document, "state": state.to(source.device)}
     return Variant(**fields)
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 from annotated_types import Interval, Len
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from models.config import FeatureType, Json, ModelConfig
+from models.config import FeatureType, Json, StoredConfig
 from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
@@ -37,8 +37,9 @@ from models.forecasting.observation import upgraded
 from models.forecasting.seen import SeenSeries
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
+from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
-from models.language.vocabulary import Vocabulary
+from models.language.text import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
 from models.posteriors.variant import PrunedBy
 from models.prediction.cheapest.record import MeasuredSamplers
@@ -50,11 +51,17 @@ Pruned = Annotated[float, Interval(ge=0, lt=1)]
 Rows = Annotated[int, Interval(ge=0, lt=10**9)]
 
 
+def _stored_state(name: str) -> str:
+    if name not in states():
+        raise ValueError(f"is not one of {', '.join(states())}")
+    return name
+
+
 class VariantDocument(TypedDict):
     """The fields of a `Variant`; `state` names the type of the state in its safetensors file."""
 
     prune: Pruned
-    state: Literal["mean_field", "draws", "dropout", "swag", "laplace"]
+    state: Annotated[str, AfterValidator(_stored_state)]
     metrics: Json
     num_bytes: Count
     error_factors: Annotated[dict[Rows, NotNegative], Len(0, 100)]
@@ -115,7 +122,7 @@ class ModelDocument(TypedDict):
     """
 
     format: Literal[1]
-    config: ModelConfig
+    config: StoredConfig
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]

@@ -25,6 +25,7 @@ from models.config.methods import SWAGConfig as SWAGConfig
 from models.config.model import FeatureConfig as FeatureConfig
 from models.config.model import FeatureType as FeatureType
 from models.config.model import ForecastConfig as ForecastConfig
+from models.config.model import GivenLikelihood as GivenLikelihood
 from models.config.model import Identity as Identity
 from models.config.model import LanguageConfig as LanguageConfig
 from models.config.model import LikelihoodConfig as LikelihoodConfig
@@ -32,6 +33,7 @@ from models.config.model import LikelihoodName as LikelihoodName
 from models.config.model import ModelConfig as ModelConfig
 from models.config.model import Pruning as Pruning
 from models.config.model import ScaleName as ScaleName
+from models.config.model import StoredConfig as StoredConfig
 from models.config.model import SupportConfig as SupportConfig
 from models.config.model import Task as Task
 from models.config.model import Transform as Transform

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from annotated_types import Interval
-from pydantic import Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from models.config.ranges import STRICT, Fraction, Scale, kind_or
+from models.config.taken_out import no_sharpening
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +57,7 @@ class BBBConfig:
     """Bayes by Backprop: a mean-field Gaussian fitted by stochastic gradients of the ELBO.
 
     `estimator` "local" draws the pre-activations of each row, "weight" draws one weight vector per
-    mini-batch; the default is "local" where the network allows it. `sharpening` shifts the drawn
-    weights for each window of a language model's text (`models.inference.sharpening`).
+    mini-batch; the default is "local" where the network allows it.
     """
 
     __pydantic_config__ = STRICT
@@ -66,7 +66,6 @@ class BBBConfig:
     prior: PriorConfig = field(default_factory=GaussianPriorConfig)
     kl: KLConfig = field(default_factory=KLConfig)
     initial_sigma: Scale | Literal["auto"] = "auto"
-    sharpening: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +129,8 @@ class LaplaceConfig:
 
     `over` says which weights are uncertain: those of the last layer, or all, whose network is then
     linear in them around the fit. `hessian` is the form of the curvature: one Kronecker product for
-    each layer, its diagonal, or in full. `prior_sigma` "auto" has the largest marginal likelihood,
-    with `kron` and `diagonal` for each layer.
+    each layer, its diagonal, or in full (of the last layer). `prior_sigma` "auto" has the largest
+    marginal likelihood of each layer.
     """
 
     __pydantic_config__ = STRICT
@@ -217,4 +216,5 @@ MethodConfig = Annotated[
     | Annotated[CyclicalSGLDConfig, Tag("csgld")]
     | Annotated[MetropolisConfig, Tag("metropolis")],
     Discriminator(kind_or("bbb")),
+    BeforeValidator(no_sharpening),
 ]

@@ -5,11 +5,12 @@ from itertools import pairwise
 from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
-from pydantic import AfterValidator, Discriminator, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
 from models.config.ranges import STRICT, ColumnName, Fraction
+from models.config.taken_out import upgraded
 from models.config.training import OutOfDistributionConfig, TrainingConfig
 
 Task = Literal["regression", "classification", "forecasting", "language_model"]
@@ -19,13 +20,12 @@ LikelihoodName = Literal[
     "heteroscedastic",
     "homoscedastic",
     "gaussian",
-    "student",
     "mixture",
     "count",
     "categorical",
     "bernoulli",
 ]
-ShapedKind = Literal["gaussian", "student", "mixture", "count"]
+ShapedKind = Literal["gaussian", "mixture", "count"]
 ScaleName = Literal["identity", "log", "power", "logit"]
 Bound = Annotated[float, Interval(ge=-1e30, le=1e30)]
 Pruning = Annotated[tuple[Fraction, ...], Len(0, 16)]
@@ -81,6 +81,20 @@ class SupportConfig:
     integer: bool | None = None
 
 
+def _refuse_removed(value: object) -> object:
+    """Name what replaces a likelihood of earlier releases, in requests and stored versions."""
+    kind = value.get("kind") if isinstance(value, dict) else value
+    if kind == "student":
+        raise ValueError(
+            "the likelihood 'student' was removed after release 0.1.0: take 'mixture', whose three "
+            "logistic components also have heavy tails"
+        )
+    return value
+
+
+GivenLikelihood = Annotated[
+    LikelihoodName | LikelihoodConfig | None, BeforeValidator(_refuse_removed)
+]
 Identity = Literal["one_hot", "embedding", "none"]
 Transform = Literal["none", "log", "sqrt", "logit", "counts"]
 
@@ -181,7 +195,7 @@ class ModelConfig:
     features: tuple[FeatureConfig, ...] | None = None
     task: Task | None = None
     support: SupportConfig | None = None
-    likelihood: LikelihoodName | LikelihoodConfig | None = None
+    likelihood: GivenLikelihood = None
     weight: ColumnName | None = None
     network: NetworkConfig = field(default_factory=MLPConfig)
     method: MethodConfig = field(default_factory=BBBConfig)
@@ -191,3 +205,7 @@ class ModelConfig:
     language: LanguageConfig | None = None
     forecast: ForecastConfig | None = None
     out_of_distribution: OutOfDistributionConfig | None = None
+
+
+StoredConfig = Annotated[ModelConfig, BeforeValidator(upgraded)]
+"""A configuration that this or an earlier release has stored."""

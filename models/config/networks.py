@@ -1,10 +1,10 @@
 """Kinds of networks and their layers."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, Len
-from pydantic import Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from models.config.ranges import STRICT, Width, kind_or
 
@@ -18,10 +18,6 @@ class PartConfig:
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
     inputs. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight` replaces
     the weight of the KL in the method's settings.
-
-    With `sharing` "rank_one" the members are divided among `networks`. Those of one network share
-    its hidden weights up to factors at the inputs and outputs of a layer, and have heads of their
-    own (`models.networks.rank_one`).
     """
 
     __pydantic_config__ = STRICT
@@ -30,8 +26,22 @@ class PartConfig:
     inputs: Literal["plain", "piecewise"] = "piecewise"
     skip: bool = False
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
-    sharing: Literal["none", "rank_one"] = "none"
-    networks: Annotated[int, Interval(ge=1, le=128)] = 1
+
+
+def _without_sharing(part: Any) -> Any:
+    """Drop `sharing` and `networks`, which parts of release 0.1 have.
+
+    Raises:
+        ValueError: for members with shared weights.
+    """
+    if not isinstance(part, dict):
+        return part
+    if part.get("sharing", "none") != "none":
+        raise ValueError(
+            "members with shared weights (sharing 'rank_one') were taken out; the last release "
+            "that had them is 0.1: leave out sharing and networks, so that each member has its own"
+        )
+    return {key: value for key, value in part.items() if key not in ("sharing", "networks")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +56,10 @@ class MLPConfig:
     kind: Literal["mlp"] = "mlp"
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] | None = None
     activation: Activation = "relu"
-    parts: Annotated[tuple[PartConfig, ...], Len(1, 32)] | None = None
+    parts: (
+        Annotated[tuple[Annotated[PartConfig, BeforeValidator(_without_sharing)], ...], Len(1, 32)]
+        | None
+    ) = None
 
 
 @dataclass(frozen=True, kw_only=True)

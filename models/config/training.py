@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
+from pydantic import BeforeValidator
 
 from models.config.ranges import STRICT, ColumnName
+from models.config.taken_out import no_plateau
 
 FALSE_ALARMS = 0.01  # one row in a hundred: rare enough that a person can look at each
 
@@ -56,10 +58,8 @@ class TrainingConfig:
 
     `class_weight` "balanced" lets each class count the same in training, however rare it is.
 
-    `schedule` "plateau" is for language models: when an epoch does not improve the score of the
-    held-out lines, training returns to the best weights with a quarter of the learning rate. The
-    rate rises over the first `warmup_steps`. With `averaging_steps` the exponential average of the
-    weights over so many steps is scored and kept.
+    The learning rate rises over the first `warmup_steps`. With `averaging_steps` the exponential
+    average of the weights over so many steps is scored and kept.
 
     `precision` is the format of the products of fits. "auto" is mixed precision, with products of
     bfloat16 numbers, on a GPU that has units for it and for layers of 65,536 weights and batches of
@@ -77,7 +77,7 @@ class TrainingConfig:
     batch_size: Annotated[int, Interval(ge=1, le=65_536)] | None = None
     optimizer: Literal["adam", "sgd"] | None = None
     learning_rate: Annotated[float, Interval(gt=0.0, le=100.0)] | None = None
-    schedule: Literal["cosine", "constant", "plateau"] | None = None
+    schedule: Annotated[Literal["cosine", "constant"], BeforeValidator(no_plateau)] | None = None
     momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
     warmup_steps: Annotated[int, Interval(ge=0, le=100_000)] = 0
     averaging_steps: Annotated[int, Interval(ge=1, le=100_000)] | None = None

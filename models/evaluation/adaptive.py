@@ -28,6 +28,8 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float64, Int
 
+from models.evaluation.conformal_rank import Reference, score_at
+
 S = TypeVar("S")
 
 STEP_SIZES = tuple(0.001 * 2**k for k in range(8))  # γ, of Gibbs and Candès 2022, §4
@@ -71,28 +73,6 @@ class Labels:
     @property
     def arrays(self) -> tuple[Float64[np.ndarray, "labels"], Int[np.ndarray, "labels"]]:
         return np.asarray(self.scores, dtype=float), np.asarray(self.known, dtype=int)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The scores of calibration rows in increasing order, and what each row counts as.
-
-    A score tells how far a target is from what was predicted: a residual, or a conformity.
-
-    Args:
-        per_label: what a labelled row counts as when the level follows it. The steps of a forecast
-            share errors: they count as one row together.
-    """
-
-    scores: Float64[np.ndarray, "rows"]
-    weights: Float64[np.ndarray, "rows"]
-    per_label: float = 1.0
-
-    def share(self, labels: Int[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
-        """What a calibration row's weight is multiplied by beside so many labelled rows."""
-        room = np.clip(MAX_LABELS - labels.astype(float), 0, None)
-        total = float(self.weights.sum())
-        return np.minimum(1.0, room / total) if total else np.zeros_like(room)
 
 
 def adapt(reference: Reference, labels: Labels, levels: Sequence[float]) -> list[Adapted]:
@@ -152,12 +132,12 @@ def needed_levels(
     """λ_t: the interval of row t contains its target if its level is above λ_t.
 
     λ = (weight of the scores below this one) ÷ (weight of all + 1), the new row's own weight being
-    1, as `weighted_place` of `models.evaluation.calibration` ranks.
+    1, as `weighted_place` ranks.
 
     Args:
         known: how many of the labelled rows each is ranked among.
     """
-    share = reference.share(known)
+    share = _share(reference, known)
     below = np.concatenate([[0.0], reference.weights.cumsum()])
     of_calibration = below[np.searchsorted(reference.scores, labelled)] * share
     total = below[-1] * share + known
@@ -225,15 +205,16 @@ def _rates(
 def allowed_score(
     reference: Reference, labelled: Float64[np.ndarray, "labels"], level: float
 ) -> float:
-    """The largest score that an interval of this level contains; infinite if there is none.
-
-    It is the smallest score up to which the weights are at least level · (weight of all + 1).
-    """
-    (share,) = reference.share(np.array([len(labelled)]))
+    """The largest score that an interval of this level contains; infinite if there is none."""
+    (share,) = _share(reference, np.array([len(labelled)]))
     scores = np.concatenate([reference.scores, labelled])
     weights = np.concatenate([reference.weights * share, np.ones(len(labelled))])
     order = np.argsort(scores, kind="stable")
-    upto = weights[order].cumsum()
-    wanted = level * (upto[-1] + 1)
-    place = int(np.searchsorted(upto, wanted - 1e-9 * max(1.0, wanted)))
-    return float(scores[order][place]) if place < len(scores) else math.inf
+    return score_at(scores[order], weights[order], level, math.inf)
+
+
+def _share(reference: Reference, labels: Int[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+    """What a calibration row's weight is multiplied by beside so many labelled rows."""
+    room = np.clip(MAX_LABELS - labels.astype(float), 0, None)
+    total = float(reference.weights.sum())
+    return np.minimum(1.0, room / total) if total else np.zeros_like(room)

@@ -11,11 +11,10 @@ The order statistics that bound new scores: `models.evaluation.conformal_rank`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-import numpy as np
 import torch
 from annotated_types import Len
 from jaxtyping import Float, Int, Shaped
@@ -23,10 +22,10 @@ from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
-from models.evaluation.adaptive import Reference
 from models.evaluation.cells import Cells, fit_cells, fit_sizes
-from models.evaluation.class_sets import LabelledClasses, SetCalibration, fit_sets
-from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics, score_at
+from models.evaluation.class_sets import SetCalibration, fit_sets
+from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
+from models.evaluation.weighting import filled
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -35,8 +34,7 @@ from models.prediction.predictive import CategoricalMixture, Mixture
 # It shrinks log c by 30 % with 19 rows, by 4 % with 199 rows.
 PENALTY_SCALE = 0.5
 _BOUND = 10.0  # of |log c|, far above that of any useful fit
-_TOLERANCE = 1e-4  # of log c, a hundredth of its standard error from 20,000 rows
-_GOLDEN = (math.sqrt(5) - 1) / 2
+_TOLERANCE = 1e-5  # of log c, a thousandth of its standard error from 20,000 rows
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,23 @@ class LabelledMixture:
     def log_likelihood(self, mixture: Mixture) -> float:
         """Σ w_i log p(y_i); a row of weight 2 counts as two rows."""
         log_prob = mixture.log_prob(self.targets)
-        return float((log_prob if self.weights is None else log_prob * self.weights).sum())
+        return float((log_prob * filled(self.weights, log_prob)).sum())
 
 
 Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
 Groups = Int[Tensor, "rows"] | None
 
 
-class ScalesVariance:
-    """A calibration of numbers that multiplies all variances by one factor."""
+class ScalesVariance(RanksScores):
+    """A calibration of numbers: a factor on all variances, and the scores of calibration rows.
+
+    Its conformal intervals contain the targets with at most some score. For rows exchangeable with
+    the calibration rows that of a level contains the target with a probability of `level` or more.
+
+    Args:
+        rows: number of calibration rows.
+        cells: their scores by group or size, for quantiles of their own.
+    """
 
     variance_scale: float
     rows: int
@@ -88,35 +94,31 @@ class ScalesVariance:
         kind = "size" if self.cells.edges else "group"
         return described | {"conditional_on": kind, "rows_by_cell": list(self.cells.rows)}
 
-    def _in_cells(
-        self,
-        means: Float[Tensor, "rows"],
-        groups: Groups,
-        bounds: Sequence[float],
-        levels: Sequence[float],
-    ) -> Float[Tensor, "levels rows"]:
-        """The bound on each row's score, of each level.
+    def bounds(
+        self, means: Float[Tensor, "rows"], levels: Sequence[float], groups: Groups = None
+    ) -> Sequence[float] | Float[Tensor, "levels rows"]:
+        """The largest score that the conformal interval of each level and row contains.
+
+        Without cells it is a number for all rows, which is faster for a single row.
 
         Args:
-            bounds: of each level, for all rows.
+            means: of the calibrated predictions.
+            groups: the number of each row's group; −1 or None if it is unknown.
         """
+        alike = [self.score(level) for level in levels]
         if self.cells is None:
-            return means.new_tensor(bounds).unsqueeze(1).expand(-1, len(means))
-        pairs = zip(levels, bounds, strict=True)
+            return alike
+        pairs = zip(levels, alike, strict=True)
         each = [[*self.cells.quantiles(level, bound), bound] for level, bound in pairs]
         return means.new_tensor(each)[:, self.cells.of(means, groups)]  # −1 is the last one
 
 
 @dataclass(frozen=True)
 class NumberCalibration(ScalesVariance):
-    """A factor on all variances, and the residuals that give conformal intervals their widths.
+    """Intervals about the mean, with a width in predicted deviations.
 
     Args:
-        residuals: |y − mean| ÷ calibrated total standard deviation, in increasing order; of many
-            rows only evenly spread order statistics.
-        rows: number of calibration rows.
-        weights: of the residuals; () if each is 1.
-        cells: the residuals by group or size, for quantiles of their own.
+        residuals: |y − mean| ÷ calibrated total standard deviation, in increasing order.
     """
 
     variance_scale: Positive
@@ -125,40 +127,9 @@ class NumberCalibration(ScalesVariance):
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
     cells: Cells | None = None
 
-    def half_width(self, level: float) -> float:
-        """Half the width of a conformal interval, in predictive standard deviations.
-
-        It is the ⌈(n + 1) · level⌉-th smallest of n residuals, infinite if n is too small. For rows
-        exchangeable with the calibration rows the interval contains the target with a probability
-        of `level` or more. With weights n is their sum.
-        """
-        return score_at(self.residuals, self.weights, level, math.inf)
-
-    def intervals(
-        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
-    ) -> list[Bounds]:
-        """The conformal interval of each level; `mixture` is calibrated.
-
-        Args:
-            groups: the number of each row's group; −1 or None if it is unknown.
-        """
-        return self.intervals_about(mixture.mean(), mixture.total().sqrt(), levels, groups)
-
-    def intervals_about(
-        self,
-        mean: Float[Tensor, "rows"],
-        deviation: Float[Tensor, "rows"],
-        levels: Sequence[float],
-        groups: Groups = None,
-    ) -> list[Bounds]:
-        """`intervals`, given the calibrated mean and total standard deviation."""
-        alike = [*map(self.half_width, levels)]
-        bounds = alike if self.cells is None else self._in_cells(mean, groups, alike, levels)
-        return [(mean - half * deviation, mean + half * deviation) for half in bounds]
-
-    def score(self, level: float) -> float:
-        """The largest residual that a conformal interval contains."""
-        return self.half_width(level)
+    @property
+    def ranked(self) -> tuple[float, ...]:
+        return self.residuals
 
     def scores(
         self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
@@ -166,35 +137,26 @@ class NumberCalibration(ScalesVariance):
         """The residual of each target."""
         return residuals(mixture, targets, start)
 
-    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
-        """The intervals that contain targets with at most these residuals."""
-        return self.within_about(mixture.mean(), mixture.total().sqrt(), scores)
-
-    def within_about(
-        self,
-        mean: Float[Tensor, "rows"],
-        deviation: Float[Tensor, "rows"],
-        scores: Sequence[float],
+    def intervals(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> list[Bounds]:
-        """`within`, given the calibrated mean and total standard deviation."""
-        halves = [score * deviation for score in scores]
-        return [(mean - half, mean + half) for half in halves]
+        """The conformal interval of each level; `mixture` is calibrated."""
+        return self.within(mixture, self.bounds(mixture.mean(), levels, groups))
 
-    def reference(self) -> Reference:
-        """The residuals, which those of labelled rows join."""
-        return _reference(self.residuals, self.weights)
+    def within(
+        self, mixture: NumberMixture, scores: Iterable[float | Float[Tensor, "rows"]]
+    ) -> list[Bounds]:
+        """The intervals that contain targets with at most these residuals."""
+        return about(mixture.mean(), mixture.total().sqrt(), scores)
 
 
 @dataclass(frozen=True)
 class ShapeCalibration(ScalesVariance):
-    """A factor on variances on the target's scale, and the conformity of calibration rows.
+    """Intervals between quantiles of the predicted distribution.
 
     Args:
-        conformity: |2F(y) − 1| under the calibrated distributions, in increasing order; of many
-            rows only evenly spread order statistics.
-        rows: number of calibration rows.
-        weights: of the conformities; () if each is 1.
-        cells: the conformities by group or size, for quantiles of their own.
+        conformity: |2F(y) − 1| under the calibrated distributions, in increasing order. If the rows
+            are too few for a level, the interval is the whole support.
     """
 
     variance_scale: Positive
@@ -202,43 +164,11 @@ class ShapeCalibration(ScalesVariance):
     rows: Count
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
     cells: Cells | None = None
+    beyond: ClassVar[float] = 1.0
 
-    def probability(self, level: float) -> float:
-        """The probability of the central interval that is the conformal one.
-
-        It is the ⌈(n + 1) · level⌉-th smallest of n conformities, 1 if n is too small: then the
-        interval is the whole support. For rows exchangeable with the calibration rows the interval
-        contains the target with a probability of `level` or more. With weights n is their sum.
-        """
-        return score_at(self.conformity, self.weights, level, 1.0)
-
-    def intervals(
-        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
-    ) -> list[Bounds]:
-        """The conformal interval of each level; `mixture` is calibrated.
-
-        Args:
-            groups: the number of each row's group; −1 or None if it is unknown.
-        """
-        return in_pairs(mixture.quantiles_at(self.tails(mixture, levels, groups)))
-
-    def tails(
-        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
-    ) -> Float[Tensor, "ends rows"]:
-        """The probabilities below all lower ends, then those below all upper ends."""
-        return self.tails_about(mixture.mean(), levels, groups)
-
-    def tails_about(
-        self, mean: Float[Tensor, "rows"], levels: Sequence[float], groups: Groups = None
-    ) -> Float[Tensor, "ends rows"]:
-        """`tails`, given the calibrated mean."""
-        probabilities = [*map(self.probability, levels)]
-        tails = 0.5 * (1 - self._in_cells(mean, groups, probabilities, levels))
-        return torch.cat([tails, 1 - tails])
-
-    def score(self, level: float) -> float:
-        """The largest conformity that a conformal interval contains."""
-        return self.probability(level)
+    @property
+    def ranked(self) -> tuple[float, ...]:
+        return self.conformity
 
     def scores(
         self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
@@ -246,28 +176,53 @@ class ShapeCalibration(ScalesVariance):
         """The conformity of each target."""
         return conformity(mixture, targets, start)
 
+    def intervals(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated."""
+        return in_pairs(mixture.quantiles_at(self.tails(mixture, levels, groups)))
+
+    def tails(
+        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
+    ) -> Float[Tensor, "ends rows"]:
+        """`central_tails` of the conformal intervals."""
+        means = mixture.mean()
+        return central_tails(self.bounds(means, levels, groups), means)
+
     def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
         """The intervals that contain targets with at most these conformities."""
-        return in_pairs(mixture.quantiles(self.tails_within(scores)))
-
-    @staticmethod
-    def tails_within(scores: Sequence[float]) -> list[float]:
-        """The probabilities below the ends of `within`, in the order of `tails`."""
         tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
-        return [*tails, *(1 - tail for tail in tails)]
+        return in_pairs(mixture.quantiles([*tails, *(1 - tail for tail in tails)]))
 
-    def reference(self) -> Reference:
-        """The conformities, which those of labelled rows join."""
-        return _reference(self.conformity, self.weights)
+
+def about(
+    mean: Float[Tensor, "rows"],
+    deviation: Float[Tensor, "rows"],
+    scores: Iterable[float | Float[Tensor, "rows"]],
+) -> list[Bounds]:
+    """The intervals about the mean that contain residuals up to each score."""
+    halves = [score * deviation for score in scores]
+    return [(mean - half, mean + half) for half in halves]
+
+
+def central_tails(
+    probabilities: Sequence[float] | Float[Tensor, "levels rows"], means: Float[Tensor, "rows"]
+) -> Float[Tensor, "ends rows"]:
+    """The probabilities below all lower ends of central intervals, then below all upper ends.
+
+    Args:
+        probabilities: of the intervals, for all rows or for each.
+        means: of the rows.
+    """
+    if not isinstance(probabilities, Tensor):
+        probabilities = means.new_tensor(probabilities).unsqueeze(1).expand(-1, len(means))
+    tails = 0.5 * (1 - probabilities)
+    return torch.cat([tails, 1 - tails])
 
 
 def in_pairs(ends: Float[Tensor, "ends rows"]) -> list[Bounds]:
     """Intervals from all lower ends, which the upper ends follow."""
     return list(zip(*ends.chunk(2), strict=True)) if len(ends) else []
-
-
-def _reference(scores: Sequence[float], weights: Sequence[float]) -> Reference:
-    return Reference(np.asarray(scores, float), np.asarray(weights or np.ones(len(scores)), float))
 
 
 @dataclass(frozen=True)
@@ -320,88 +275,50 @@ def fit_calibration(
     """
     scale = fit_scale(some)
     if isinstance(some[0].mixture, CategoricalMixture):
-        sets = fit_sets(_probabilities(rows, scale))
+        classes = [
+            (_scaled(one.mixture, scale).mean(), one.targets, filled(one.weights, one.targets))
+            for one in rows
+        ]
+        sets = fit_sets(*map(torch.cat, zip(*classes, strict=True)))
         return ClassCalibration(scale, sum(len(one.targets) for one in some), sets)
-    score = conformity if shaped else residuals
-    every = [(one.only_groups, _Scored.of(one, scale, score)) for one in rows]
-    common = _Scored.joined([found for only_groups, found in every if not only_groups])
-    kept, weights = order_statistics(common.scores, common.weights)
-    if groups:
-        whole = _Scored.joined([found for _, found in every])
-        assert whole.groups is not None
-        cells: Cells | None = fit_cells(whole.scores, whole.groups, groups, whole.weights)
-    else:
-        cells = fit_sizes(common.scores, common.means, common.weights)
-    kind = ShapeCalibration if shaped else NumberCalibration
-    return kind(scale, kept, len(common.scores), weights, cells)
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """The scores of some calibration rows, and what says which cell each is in."""
-
-    scores: Float[Tensor, "rows"]
-    means: Float[Tensor, "rows"]
-    weights: Float[Tensor, "rows"] | None
-    groups: Groups
-
-    @classmethod
-    def of(cls, one: LabelledMixture, scale: float, score: Callable[..., Tensor]) -> "_Scored":
-        assert isinstance(one.mixture, NumberMixture)
-        mixture = one.mixture.scaled(scale)
-        scores = score(mixture, one.targets, one.start)
-        return cls(scores, mixture.mean(), one.weights, one.groups)
-
-    @classmethod
-    def joined(cls, parts: Sequence["_Scored"]) -> "_Scored":
-        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
-        joined: dict[str, Any] = {
-            name: None if each[0] is None else torch.cat(each) for name, each in columns.items()
-        }
-        return cls(**joined)
-
-
-def _probabilities(
-    rows: Iterable[LabelledMixture], temperature: float
-) -> Iterator[LabelledClasses]:
+    columns = []
     for one in rows:
-        assert isinstance(one.mixture, CategoricalMixture)
-        probabilities = one.mixture.tempered(temperature).mean()
-        yield LabelledClasses(probabilities, one.targets, one.weights)
+        mixture, y = _scaled(one.mixture, scale), one.targets
+        assert isinstance(mixture, NumberMixture)
+        found = (conformity if shaped else residuals)(mixture, y, one.start)
+        none = torch.full_like(y, -1, dtype=torch.long)
+        numbers = none if one.groups is None else one.groups
+        is_extra = torch.full_like(y, one.only_groups, dtype=torch.bool)
+        columns.append((found, mixture.mean(), filled(one.weights, y), numbers, is_extra))
+    scores, means, weights, numbers, is_extra = map(torch.cat, zip(*columns, strict=True))
+    common = scores[~is_extra], weights[~is_extra]
+    kept, each = order_statistics(*common)
+    if groups:
+        cells: Cells | None = fit_cells(scores, numbers, groups, weights)
+    else:
+        cells = fit_sizes(common[0], means[~is_extra], common[1])
+    kind = ShapeCalibration if shaped else NumberCalibration
+    return kind(scale, kept, len(common[0]), each, cells)
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
     """The most probable c or T given the rows' targets; the prior draws it a little towards 1."""
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - predictions do without
 
-    def log_posterior(log_scale: float) -> float:
+    def loss(log_scale: float) -> float:
         scale = math.exp(log_scale)
         fit = sum(one.log_likelihood(_scaled(one.mixture, scale)) for one in labelled)
-        return fit - 0.5 * (log_scale / PENALTY_SCALE) ** 2
+        return 0.5 * (log_scale / PENALTY_SCALE) ** 2 - fit
 
-    return math.exp(_maximum(log_posterior))
+    options = {"xatol": _TOLERANCE}  # one Gaussian or softmax has only one minimum
+    found = minimize_scalar(loss, bounds=(-_BOUND, _BOUND), method="bounded", options=options)
+    return math.exp(found.x)
 
 
 def _scaled(mixture: Mixture, scale: float) -> Mixture:
     if isinstance(mixture, NumberMixture):
         return mixture.scaled(scale)
     return mixture.tempered(scale)
-
-
-def _maximum(function: Callable[[float], float]) -> float:
-    """The argument of the maximum, by golden section; one Gaussian or softmax has only one."""
-    low, high = -_BOUND, _BOUND
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    while high - low > _TOLERANCE:
-        if at_left > at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = function(right)
-    return 0.5 * (low + high)
 
 
 def residuals(

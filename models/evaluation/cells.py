@@ -18,6 +18,7 @@ from torch import Tensor
 
 from models.config.ranges import Count, NotNegative, Number, Positive
 from models.evaluation.conformal_rank import order_statistics, score_at
+from models.evaluation.weighting import filled
 
 MAX_CELLS = 100
 MAX_SCORES = 999  # of a cell: 20 · 50 − 1, so that the usual levels are exact
@@ -87,8 +88,7 @@ def fit_cells(
     found, rows = [], []
     for cell in range(count):
         own = cells == cell
-        some = None if weights is None else weights[own]
-        found.append(order_statistics(scores[own], some, most=MAX_SCORES))
+        found.append(order_statistics(scores[own], filled(weights, scores)[own], MAX_SCORES))
         rows.append(int(own.sum()))
     weighed = any(each for _, each in found)
     each = [own or (1.0,) * len(values) for values, own in found] if weighed else ()

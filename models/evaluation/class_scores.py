@@ -1,28 +1,38 @@
-"""Scores by class, which mean something for rare classes: accuracy hides what happens to them.
+"""Scores by class, which mean something for rare classes, and those of sets of classes.
 
-Of two classes the scores are those of the rarer one of the scored rows (`positive`), of more the
-plain means over the classes that these rows have. Rows count as their weights. The definitions are
-those of scikit-learn: average precision is Σ (Rₙ − Rₙ₋₁) Pₙ over the thresholds, balanced accuracy
-the mean recall, AUROC that of one class against all others.
+Accuracy hides what happens to rare classes. Of two classes the scores are those of the rarer one of
+the scored rows (`positive`), of more the plain means over the classes that these rows have. Rows
+count as their weights. The definitions are those of scikit-learn: average precision is
+Σ (Rₙ − Rₙ₋₁) Pₙ over the thresholds, balanced accuracy the mean recall, AUROC that of one class
+against all others. Sets have their coverage and size by level, credible and conformal ones.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from models.config import Json
-from models.evaluation.paired import standard_error
-from models.evaluation.standard_errors import of_share
-from models.evaluation.weighting import Weights, mean, split_weights
+from models.evaluation.class_sets import RankedClasses, SetCalibration
+from models.evaluation.weighting import (
+    Weights,
+    filled,
+    mean,
+    of_mean,
+    of_share,
+    split_weights,
+    standard_error,
+    whole_if_possible,
+)
 
 _RANKED = ("average_precision", "auroc")
 MOST_CLASSES = 50  # with scores of their own: more fill pages, not heads
 WANTED_RECALL = 0.9  # at one of the thresholds
-Placed = tuple[Tensor, Tensor | None]  # values of some rows, and the weights of these
 TARGET, LABEL, PROBABILITIES = "target", "label", "probabilities"  # entries of per-row scores
+_KINDS = {"credible": "", "conformal": "conformal_"}  # of sets: their names' beginnings
 
 
 def class_row_scores(
@@ -43,34 +53,46 @@ def class_metrics(scores: Mapping[str, Tensor], classes: Sequence[object]) -> tu
     """
     if TARGET not in scores:
         return {}, {}
-    own = {name: values.cpu() for name, values in scores.items()}
-    found, weights = split_weights(own)
-    targets, labels = found[TARGET], found[LABEL]
-    counts = _confusion(targets, labels, len(classes), weights)
-    recalls = [
-        (mean(hits, w), of_share(hits, w))
-        for hits, w in (_hits(targets, labels, k, weights) for k in range(len(classes)))
-        if len(hits)
-    ]
-    metrics: Json = {"balanced_accuracy": sum(r for r, _ in recalls) / len(recalls)}
-    squares = sum((error or 0.0) ** 2 for _, error in recalls)
+    found, weights = split_weights({name: values.cpu() for name, values in scores.items()})
+    targets, hit = found[TARGET], (found[LABEL] == found[TARGET]).double()
+    own = [targets == k for k in range(len(classes))]
+    known = [(hit[mine], weights[mine]) for mine in own if mine.any()]
+    recalls = [mean(*hits) for hits in known]
+    squares = sum((of_share(*hits) or 0.0) ** 2 for hits in known)
+    metrics: Json = {"balanced_accuracy": sum(recalls) / len(recalls)}
     errors: Json = {"balanced_accuracy": math.sqrt(squares) / len(recalls)}
     if PROBABILITIES not in found:
         return metrics, errors
-    each = [
-        _of_class(found[PROBABILITIES][:, k].double(), targets == k, counts, k, weights)
-        for k in range(len(classes))
-    ]
+    cells = targets * len(classes) + found[LABEL]
+    counts = torch.bincount(cells, weights, minlength=len(classes) ** 2).view(len(classes), -1)
+    probabilities = found[PROBABILITIES].double().T
+    each: list[Json] = []
+    for k, (p, mine) in enumerate(zip(probabilities, own, strict=True)):
+        rows, predicted, hits = map(float, (counts[k].sum(), counts[:, k].sum(), counts[k, k]))
+        each.append(
+            {
+                "rows": int(mine.sum()),
+                "recall": hits / rows if rows else None,
+                "precision": hits / predicted if predicted else None,
+                "average_precision": average_precision(p, mine, weights),
+                "auroc": auroc_of(p, mine, weights),
+            }
+        )
     by_class = [{"class": name, **one} for name, one in zip(classes, each, strict=True)]
-    confusion = {"classes": list(classes), "counts": _plain(counts, weights)}
+    confusion = {"classes": list(classes), "counts": whole_if_possible(counts)}
     metrics |= {"by_class": by_class, "confusion": confusion}
     if len(classes) != 2:
         return metrics | {name: _mean_of(each, name) for name in _RANKED}, errors
     positive = 0 if each[0]["rows"] < each[1]["rows"] else 1
-    p, truth = found[PROBABILITIES][:, positive].double(), targets == positive
+    p, mine = probabilities[positive], own[positive]
     metrics |= {name: each[positive][name] for name in _RANKED}
-    metrics |= {"positive": classes[positive], "thresholds": thresholds(p, truth, weights)}
-    return metrics, errors | {"auroc": auroc_error(p, truth, weights)}
+    metrics |= {"positive": classes[positive], "thresholds": thresholds(p, mine, weights)}
+    return metrics, errors | {"auroc": auroc_error(p, mine, weights)}
+
+
+def _mean_of(each: Sequence[Json], name: str) -> float | None:
+    known = [one[name] for one in each if one[name] is not None]
+    return sum(known) / len(known) if known else None
 
 
 def average_precision(
@@ -84,25 +106,6 @@ def average_precision(
     return float((steps * precision).sum())
 
 
-def auroc_of(
-    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None = None
-) -> float | None:
-    """P(a positive row's score is above a negative one's) + ½ P(equal); None without both."""
-    sides = _placements(scores, positive, weights)
-    return None if sides is None else mean(*sides[0])
-
-
-def auroc_error(
-    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None = None
-) -> float | None:
-    """√(s₁₀² ÷ n₁ + s₀₁² ÷ n₀) of the placements of both sides (DeLong et al. 1988)."""
-    sides = _placements(scores, positive, weights)
-    if sides is None:
-        return None
-    error = math.hypot(*(standard_error(placed, own) for placed, own in sides))
-    return error if math.isfinite(error) else None
-
-
 def thresholds(
     scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None = None
 ) -> list[Json]:
@@ -110,100 +113,141 @@ def thresholds(
     the largest one that reaches `WANTED_RECALL`; empty without a positive row."""
     if not positive.any():
         return []
-    at, recall, precision, share = threshold_curve(scores, positive, weights)
-    wanted = int(torch.nonzero(recall >= WANTED_RECALL - 1e-12)[0])
-    above = int((at >= 0.5).sum()) - 1
+    at, *curves = threshold_curve(scores, positive, weights)
+    names = ("recall", "precision", "share")
+    wanted = int(torch.nonzero(curves[0] >= WANTED_RECALL - 1e-12)[0])
     half: Json = {"threshold": 0.5, "recall": 0.0, "precision": None, "share": 0.0}
-    if above >= 0:
-        half |= _point(above, recall, precision, share)
-    reached = {"threshold": float(at[wanted])} | _point(wanted, recall, precision, share)
+    reached: Json = {"threshold": float(at[wanted])}
+    for one, place in ((half, int((at >= 0.5).sum()) - 1), (reached, wanted)):
+        if place >= 0:
+            one |= {name: float(v[place]) for name, v in zip(names, curves, strict=True)}
     return [half, reached]
 
 
-def _point(i: int, *curves: Float64[Tensor, "thresholds"]) -> Json:
-    names = ("recall", "precision", "share")
-    return {name: float(curve[i]) for name, curve in zip(names, curves, strict=True)}
-
-
 def threshold_curve(
-    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None
+    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None = None
 ) -> tuple[Float64[Tensor, "thresholds"], ...]:
     """Distinct scores from high to low; recall, precision and share of the rows at or above."""
     ordered, order = scores.double().sort(descending=True)
-    own = torch.ones_like(ordered) if weights is None else weights.double()[order]
+    own = filled(weights, scores)[order]
     hits, rows = (own * positive[order]).cumsum(0), own.cumsum(0)
     ends = torch.cat([ordered[1:] != ordered[:-1], torch.tensor([True])])
     ordered, hits, rows = ordered[ends], hits[ends], rows[ends]
     return ordered, hits / hits[-1], hits / rows, rows / rows[-1]
 
 
-def _placements(
-    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None
-) -> tuple[Placed, Placed] | None:
-    """Per positive row the share of negative ones below it, and per negative row the share of
-    positive ones above it, equal ones by half; each with its weights."""
+def auroc(
+    usual: Float[Tensor, "usual"], unlike: Float[Tensor, "unlike"], weights: Weights | None = None
+) -> float:
+    """P(a score of `unlike` is above one of `usual`) + ½ P(they are equal), over all pairs.
+
+    0.5 for scores without information, such as the variance 0 of a single weight vector. The area
+    under the ROC curve is the Mann–Whitney statistic: Hanley and McNeil 1982.
+
+    Args:
+        weights: of the usual rows.
+    """
+    return mean(_share_below(unlike, usual, filled(weights, usual)))
+
+
+def auroc_of(
+    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None = None
+) -> float | None:
+    """P(a positive row's score is above a negative one's) + ½ P(equal); None without both."""
     if not positive.any() or positive.all():
         return None
-    high, low = scores[positive].double(), scores[~positive].double()
-    own = None if weights is None else weights[positive].double()
-    other = None if weights is None else weights[~positive].double()
-    return (_share_below(high, low, other), own), (1 - _share_below(low, high, own), other)
+    w = filled(weights, scores)
+    below = _share_below(scores[positive], scores[~positive], w[~positive])
+    return mean(below, w[positive])
+
+
+def auroc_error(
+    scores: Float[Tensor, "rows"], positive: Bool[Tensor, "rows"], weights: Weights | None = None
+) -> float | None:
+    """√(s₁₀² ÷ n₁ + s₀₁² ÷ n₀), from the share of negative rows below each positive one, and of
+    positive rows below each negative one (DeLong et al. 1988)."""
+    if not positive.any() or positive.all():
+        return None
+    w, sides = filled(weights, scores), (positive, ~positive)
+    error = math.hypot(
+        *(
+            standard_error(_share_below(scores[own], scores[other], w[other]), w[own])
+            for own, other in (sides, sides[::-1])
+        )
+    )
+    return error if math.isfinite(error) else None
 
 
 def _share_below(
-    values: Float64[Tensor, "some"],
-    others: Float64[Tensor, "others"],
-    weights: Float64[Tensor, "others"] | None,
+    values: Float[Tensor, "some"], others: Float[Tensor, "others"], weights: Weights
 ) -> Float64[Tensor, "some"]:
+    """The share of others below each value, equal ones by half."""
     ordered, order = others.sort()
-    own = torch.ones_like(ordered) if weights is None else weights[order]
-    sums = torch.nn.functional.pad(own.cumsum(0), (1, 0))
+    sums = pad(weights[order].cumsum(0), (1, 0))
     below = torch.searchsorted(ordered, values)
     not_above = torch.searchsorted(ordered, values, right=True)
     return (sums[below] + sums[not_above]) / (2 * sums[-1])
 
 
-def _of_class(
-    scores: Float[Tensor, "rows"],
-    positive: Bool[Tensor, "rows"],
-    counts: Float64[Tensor, "classes classes"],
-    k: int,
-    weights: Weights | None,
-) -> Json:
-    rows, predicted, hits = (float(v) for v in (counts[k].sum(), counts[:, k].sum(), counts[k, k]))
-    return {
-        "rows": int(positive.sum()),
-        "recall": hits / rows if rows else None,
-        "precision": hits / predicted if predicted else None,
-        "average_precision": average_precision(scores, positive, weights),
-        "auroc": auroc_of(scores, positive, weights),
-    }
-
-
-def _hits(targets: Tensor, labels: Tensor, k: int, weights: Weights | None) -> Placed:
-    """Of the rows of a class: 1 if it was predicted, else 0; their weights."""
-    mine = targets == k
-    return (labels[mine] == k).double(), None if weights is None else weights[mine]
-
-
-def _confusion(
+def set_row_scores(
+    probabilities: Float[Tensor, "rows classes"],
     targets: Int[Tensor, "rows"],
-    labels: Int[Tensor, "rows"],
-    num_classes: int,
-    weights: Weights | None,
-) -> Float64[Tensor, "classes classes"]:
-    own = torch.ones(len(targets)) if weights is None else weights
-    cells = targets * num_classes + labels
-    counts = torch.bincount(cells, own.double(), minlength=num_classes**2)
-    return counts.reshape(num_classes, num_classes)
+    sets: SetCalibration | None,
+    levels: Sequence[float],
+) -> dict[str, Float[Tensor, "rows"]]:
+    """Per row: 1 if the set of a level contains the true class, else 0; its number of classes."""
+    ranked = RankedClasses.of(probabilities)
+    ranks, scores = ranked.ranks(targets), {}
+    for level in levels:
+        sizes = {"credible": ranked.credible_sizes(level)}
+        if sets is not None:
+            sizes["conformal"] = sets.sizes(ranked, level)
+        for kind, size in sizes.items():
+            scores[f"{_KINDS[kind]}set_coverage_{level:g}"] = (ranks <= size).double()
+            scores[f"{_KINDS[kind]}set_size_{level:g}"] = size.double()
+    return scores
 
 
-def _plain(counts: Tensor, weights: Weights | None) -> list[list[float]] | list[list[int]]:
-    """Whole numbers, unless rows have weights."""
-    plain: list[list[int]] = (counts.round().long() if weights is None else counts).tolist()
-    return plain
+def set_metrics(scores: Mapping[str, Tensor], levels: Sequence[float]) -> tuple[Json, Json]:
+    """Means of the per-row scores by level, and their standard errors; empty without them."""
+    found, weights = split_weights({name: values.cpu() for name, values in scores.items()})
+    metrics: Json = {}
+    errors: Json = {}
+    for name, columns in _by_level(found, levels):
+        error = of_share if name.endswith("coverage") else of_mean
+        metrics[name] = {level: mean(values, weights) for level, values in columns.items()}
+        errors[name] = {level: error(values, weights) for level, values in columns.items()}
+    return metrics, errors
 
 
-def _mean_of(each: Sequence[Json], name: str) -> float | None:
-    known = [one[name] for one in each if one[name] is not None]
-    return sum(known) / len(known) if known else None
+def set_coverage_by_class(
+    scores: Mapping[str, Tensor], levels: Sequence[float], num_classes: int
+) -> list[Json]:
+    """The coverage among the rows of each class; empty for many classes, None without a row."""
+    if num_classes > MOST_CLASSES or TARGET not in scores:
+        return []
+    found, weights = split_weights({name: values.cpu() for name, values in scores.items()})
+    own = [found[TARGET] == k for k in range(num_classes)]
+    return [
+        {
+            name: {
+                level: mean(values[mine], weights[mine]) if mine.any() else None
+                for level, values in columns.items()
+            }
+            for name, columns in _by_level(found, levels)
+            if name.endswith("coverage")
+        }
+        for mine in own
+    ]
+
+
+def _by_level(
+    scores: Mapping[str, Tensor], levels: Sequence[float]
+) -> Iterator[tuple[str, dict[str, Tensor]]]:
+    """The per-row scores of each name, by level."""
+    for prefix in _KINDS.values():
+        for name in (f"{prefix}set_coverage", f"{prefix}set_size"):
+            columns = {f"{level:g}": scores.get(f"{name}_{level:g}") for level in levels}
+            known = {level: values for level, values in columns.items() if values is not None}
+            if known:
+                yield name, known

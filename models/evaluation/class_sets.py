@@ -14,8 +14,6 @@ probable class has no score to exceed, so that no set is empty, and all other sc
 a random number: the coverage is the level, or the accuracy if this is above it.
 """
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Annotated
@@ -29,45 +27,17 @@ from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive
 from models.evaluation.conformal_rank import (
     MAX_RESIDUALS,
+    RanksScores,
     conformal_rank,
     order_statistics,
-    score_at,
 )
-from models.evaluation.paired import paired
-from models.evaluation.weighting import Weights, mean
+from models.evaluation.weighting import Weights, filled, mean, paired
 
 PENALTIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # λ: from none to a probability of 1
 _LEVELS = (0.8, 0.9, 0.95)  # whose sets shall be small
 _CHOOSING = 5  # every fifth calibration row chooses λ and k, if these are
 _MIN_CHOOSING = 19  # rows or more, as 0.95 needs
 _ROUNDING = 1e-12  # of sums of probabilities
-
-
-@dataclass(frozen=True)
-class LabelledClasses:
-    """Predicted probabilities, the true classes, and the weights of some rows."""
-
-    probabilities: Float[Tensor, "rows classes"]
-    targets: Int[Tensor, "rows"]
-    weights: Weights | None = None
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    def __getitem__(self, rows: Tensor | slice) -> "LabelledClasses":
-        weights = None if self.weights is None else self.weights[rows]
-        return LabelledClasses(self.probabilities[rows], self.targets[rows], weights)
-
-    @classmethod
-    def joined(cls, parts: Iterable["LabelledClasses"]) -> "LabelledClasses":
-        """All rows. Either all parts have weights or none."""
-        each = list(parts)
-        weights = [part.weights for part in each if part.weights is not None]
-        return cls(
-            torch.cat([part.probabilities for part in each]),
-            torch.cat([part.targets for part in each]),
-            torch.cat(weights) if weights else None,
-        )
 
 
 @dataclass(frozen=True)
@@ -128,15 +98,19 @@ class Penalty:
         place = (ranked.ranks(targets) - 1).unsqueeze(-1)
         return self.scores(ranked).gather(-1, place).squeeze(-1)
 
-    def calibrated(self, ranked: RankedClasses, labelled: LabelledClasses) -> "SetCalibration":
+    def calibrated(
+        self,
+        ranked: RankedClasses,
+        targets: Int[Tensor, "rows"],
+        weights: Weights | None = None,
+    ) -> "SetCalibration":
         """The order statistics of the true classes' scores."""
-        scores = self.true_scores(ranked, labelled.targets)
-        kept, weights = order_statistics(scores, labelled.weights)
-        return SetCalibration(kept, len(labelled), weights, self)
+        kept, each = order_statistics(self.true_scores(ranked, targets), weights)
+        return SetCalibration(kept, len(targets), each, self)
 
 
 @dataclass(frozen=True)
-class SetCalibration:
+class SetCalibration(RanksScores):
     """The scores of calibration rows' true classes.
 
     Args:
@@ -150,20 +124,16 @@ class SetCalibration:
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
     penalty: Penalty = field(default_factory=Penalty)
 
-    def threshold(self, level: float) -> float:
-        """The ⌈(n + 1) · level⌉-th smallest of n scores, infinite if n is too small.
-
-        For rows exchangeable with the calibration rows the true class's score is at most that with
-        a probability of `level` or more. With weights n is their sum.
-        """
-        return score_at(self.scores, self.weights, level, math.inf)
+    @property
+    def ranked(self) -> tuple[float, ...]:
+        return self.scores
 
     def sizes(self, ranked: RankedClasses, level: float) -> Int[Tensor, "rows"]:
-        """The size of each conformal set: its classes have scores up to the threshold.
+        """The size of each conformal set: its classes have scores up to that of the level.
 
         It is at least 1, and the number of all classes if the calibration rows are too few.
         """
-        return (self.penalty.scores(ranked) <= self.threshold(level)).sum(-1)
+        return (self.penalty.scores(ranked) <= self.score(level)).sum(-1)
 
     def describe(self) -> Json:
         return {
@@ -173,45 +143,50 @@ class SetCalibration:
         }
 
 
-def fit_sets(parts: Iterable[LabelledClasses]) -> SetCalibration:
+def fit_sets(
+    probabilities: Float[Tensor, "rows classes"],
+    targets: Int[Tensor, "rows"],
+    weights: Weights | None = None,
+) -> SetCalibration:
     """Rank the scores of rows that no weight was fitted to.
 
     Every fifth row chooses λ and k, and the others are ranked: a choice by the ranked rows would
     favour thresholds that are low by chance, and their coverage would be below the level. Of two
     classes only one can be penalised, which changes no set; then all rows are ranked.
     """
-    labelled, penalty = LabelledClasses.joined(parts), Penalty()
-    choosing = torch.arange(len(labelled), device=labelled.targets.device) % _CHOOSING == 0
-    if labelled.probabilities.shape[-1] > 2 and int(choosing.sum()) >= _MIN_CHOOSING:
-        penalty, labelled = choose_penalty(labelled[choosing]), labelled[~choosing]
-    return penalty.calibrated(RankedClasses.of(labelled.probabilities), labelled)
+    rows, penalty = [probabilities, targets, filled(weights, targets)], Penalty()
+    choosing = torch.arange(len(targets), device=targets.device) % _CHOOSING == 0
+    if probabilities.shape[-1] > 2 and int(choosing.sum()) >= _MIN_CHOOSING:
+        penalty = choose_penalty(*(values[choosing] for values in rows))
+        rows = [values[~choosing] for values in rows]
+    return penalty.calibrated(RankedClasses.of(rows[0]), *rows[1:])
 
 
-def choose_penalty(labelled: LabelledClasses) -> Penalty:
+def choose_penalty(
+    probabilities: Float[Tensor, "rows classes"],
+    targets: Int[Tensor, "rows"],
+    weights: Weights | None = None,
+) -> Penalty:
     """The least penalty whose sets are not clearly larger than the smallest ones on some rows.
 
     The size is the mean over three levels. Clearly: by more than a standard error of the paired
     difference (the rule of one standard error: Breiman et al. 1984, §3.4.3). k is the number of
     most probable classes that contain the truth at one of the levels, as the paper chooses it.
     """
-    ranked = RankedClasses.of(labelled.probabilities)
-    penalties = [Penalty(), *_penalties(ranked.ranks(labelled.targets))]
-    sizes = [_mean_sizes(penalty.calibrated(ranked, labelled), ranked) for penalty in penalties]
-    best = min(sizes, key=lambda each: mean(each, labelled.weights))
+    ranked = RankedClasses.of(probabilities)
+    ordered = sorted(ranked.ranks(targets).tolist())
+    places = [min(conformal_rank(len(ordered), level), len(ordered)) for level in _LEVELS]
+    free = sorted({ordered[place - 1] for place in places}, reverse=True)
+    # none, then the least first
+    penalties = [Penalty(), *(Penalty(weight, k) for weight, k in product(PENALTIES[1:], free))]
+    sizes = []
+    for penalty in penalties:
+        sets = penalty.calibrated(ranked, targets, weights)
+        each = torch.stack([sets.sizes(ranked, level).double() for level in _LEVELS])
+        sizes.append(each.mean(0))
+    best = min(sizes, key=lambda each: mean(each, weights))
     return next(
         penalty
         for penalty, each in zip(penalties, sizes, strict=True)
-        if not paired(each, best, labelled.weights).is_clear
+        if not paired(each, best, weights).is_clear
     )
-
-
-def _penalties(ranks: Int[Tensor, "rows"]) -> list[Penalty]:
-    """All but none, the least first."""
-    ordered = sorted(ranks.tolist())
-    places = [min(conformal_rank(len(ordered), level), len(ordered)) for level in _LEVELS]
-    free = sorted({ordered[place - 1] for place in places}, reverse=True)
-    return [Penalty(weight, k) for weight, k in product(PENALTIES[1:], free)]
-
-
-def _mean_sizes(sets: SetCalibration, ranked: RankedClasses) -> Float[Tensor, "rows"]:
-    return torch.stack([sets.sizes(ranked, level).double() for level in _LEVELS]).mean(0)

@@ -1,14 +1,19 @@
-"""Ranks of conformal prediction: the score that a new row's does not exceed at a level.
+"""Scores of calibration rows, and the score that a new row's does not exceed at a level.
 
+Each calibration has a score of its own, which tells how far a target is from its prediction.
 Scores are kept as order statistics, a few thousand of any number of rows, with the rows' weights.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
+
+from models.evaluation.weighting import filled
 
 MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
 
@@ -37,7 +42,10 @@ def weighted_place(weights: Float[np.ndarray, "rows"], level: float) -> int:
 
 
 def score_at(
-    scores: Sequence[float], weights: Sequence[float], level: float, beyond: float
+    scores: Sequence[float] | np.ndarray,
+    weights: Sequence[float] | np.ndarray,
+    level: float,
+    beyond: float,
 ) -> float:
     """The score that an exchangeable row's does not exceed with a probability of `level` or more.
 
@@ -46,11 +54,55 @@ def score_at(
         weights: of the scores; none if each is 1.
         beyond: the answer if there are too few scores.
     """
-    if weights:
+    if len(weights):
         place = weighted_place(np.asarray(weights), level)
     else:
         place = conformal_rank(len(scores), level) - 1
-    return scores[place] if place < len(scores) else beyond
+    return float(scores[place]) if place < len(scores) else beyond
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The scores of calibration rows in increasing order, and what each row counts as.
+
+    Args:
+        per_label: what a labelled row counts as when the level follows it. The steps of a forecast
+            share errors: they count as one row together.
+    """
+
+    scores: Float64[np.ndarray, "rows"]
+    weights: Float64[np.ndarray, "rows"]
+    per_label: float = 1.0
+
+
+class RanksScores:
+    """A calibration that ranks the scores of its rows.
+
+    Args:
+        weights: of the scores; () if each is 1.
+        beyond: the score at a level for which the rows are too few.
+    """
+
+    weights: tuple[float, ...]
+    beyond: ClassVar[float] = math.inf
+
+    @property
+    def ranked(self) -> tuple[float, ...]:
+        """The scores in increasing order; of many rows only evenly spread order statistics."""
+        raise NotImplementedError
+
+    def score(self, level: float) -> float:
+        """The score that a new row's does not exceed with a probability of `level` or more.
+
+        It is the ⌈(n + 1) · level⌉-th smallest of n scores; with weights n is their sum. The row
+        must be exchangeable with the calibration rows.
+        """
+        return score_at(self.ranked, self.weights, level, self.beyond)
+
+    def reference(self) -> Reference | None:
+        """The scores, which those of labelled rows join."""
+        each = self.weights or (1.0,) * len(self.ranked)
+        return Reference(np.asarray(self.ranked, float), np.asarray(each, float))
 
 
 def order_statistics(
@@ -58,34 +110,21 @@ def order_statistics(
     weights: Float[Tensor, "rows"] | None = None,
     most: int = MAX_RESIDUALS,
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The values in increasing order, at most `most` of them, evenly spread, and their weights.
+    """The values of rows that count, in increasing order, and their weights; () if each is 1.
 
-    The k-th of m kept values is the ⌈k (n + 1) / (m + 1)⌉-th of all n. A quantile of the kept
-    values is therefore never below that of all values. The weights are () if each is 1.
+    Of too many, m evenly spread ones are kept, each with the weight v = min(1, W/m), where W is the
+    sum of all weights. The k-th is the smallest up to which the weights are at least
+    k v (W + 1) / (m v + 1): without weights the ⌈k (n + 1) / (m + 1)⌉-th. A quantile of the kept
+    values is therefore never below that of all values.
     """
-    if weights is not None:
-        return _weighted_statistics(values.cpu().numpy(), weights.double().cpu().numpy(), most)
-    ordered = np.sort(values.cpu().numpy())
-    n, m = len(ordered), min(len(ordered), most)
-    ranks = -(-np.arange(1, m + 1) * (n + 1) // (m + 1))
-    return tuple(ordered[ranks - 1].tolist()), ()
-
-
-def _weighted_statistics(
-    values: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"], most: int
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """All values that count, with their weights; of too many m, each with the weight v.
-
-    The k-th is the smallest up to which the weights are at least k v (W + 1) / (m v + 1), where W
-    is the sum of all weights and v = min(1, W/m). For whole weights this is the rule for rows.
-    """
-    counts = weights > 0
-    order = np.argsort(values[counts], kind="stable")
-    values, weights = values[counts][order], weights[counts][order]
-    m, below = most, np.cumsum(weights)
-    if len(values) <= m:
-        return tuple(values.tolist()), tuple(weights.tolist())
-    each = min(1.0, below[-1] / m)
-    wanted = np.arange(1, m + 1) * each * (below[-1] + 1) / (m * each + 1)
-    places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(values) - 1)
-    return tuple(values[places].tolist()), () if each == 1 else (each,) * m
+    found, each = values.cpu().numpy(), filled(weights, values).cpu().numpy()
+    found, each = found[each > 0], each[each > 0]
+    order = np.argsort(found, kind="stable")
+    found, each = found[order], each[order]
+    if len(found) > most:
+        below = np.cumsum(each)
+        weight = min(1.0, below[-1] / most)
+        wanted = np.arange(1, most + 1) * weight * (below[-1] + 1) / (most * weight + 1)
+        places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(found) - 1)
+        found, each = found[places], np.full(most, weight)
+    return tuple(found.tolist()), () if (each == 1).all() else tuple(each.tolist())

@@ -7,19 +7,17 @@ any method, any distribution and any number of rows. They need independent rows.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 ALARM_RATE = 0.001
 """The stated rate of false alarms: of a window of new labels, and of a version's held-out rows."""
 
 _NEGLIGIBLE = 1e-18  # a probability; left out of sums, which keeps the arrays short
-_HALVINGS = 60  # of an interval of length 1: to rounding
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,9 @@ def highest_flagged(rows: int, rank: int, error: float) -> float:
     The share is Beta(n + 1 − k, k) over the choice of the n rows, for any continuous score (Vovk
     2012, arXiv 1209.2673, proposition 2b). It is higher with a probability of `error`.
     """
+    from scipy import special  # noqa: PLC0415 - predictions do without
 
-    def is_higher(share: float) -> bool:
-        return binomial_up_to(rows - rank, rows, share) > error
-
-    return _last(is_higher, 0.0)
+    return float(special.betainccinv(rows + 1 - rank, rank, error))
 
 
 def highest_mean(mean: float, rows: int, error: float) -> float:
@@ -100,11 +96,15 @@ def highest_mean(mean: float, rows: int, error: float) -> float:
     distributions. The expectation is higher with a probability of `error` at most (Hoeffding 1963,
     theorem 1).
     """
+    from scipy import optimize  # noqa: PLC0415 - predictions do without
 
-    def is_possible(bound: float) -> bool:
-        return rows * bernoulli_divergence(mean, bound) < -math.log(error)
+    def excess(bound: float) -> float:
+        return rows * bernoulli_divergence(mean, bound) + math.log(error)
 
-    return _last(is_possible, mean)
+    just_below = 1 - 2**-53
+    if excess(just_below) <= 0:
+        return 1.0
+    return float(optimize.brentq(excess, mean, just_below, xtol=1e-15))
 
 
 def bernoulli_divergence(share: float, other: float) -> float:
@@ -125,10 +125,14 @@ def _sum_of_hits(strata: Sequence[Counts]) -> tuple[int, Float[np.ndarray, "numb
 
 
 def _hypergeometric(one: Counts) -> tuple[int, Float[np.ndarray, "numbers"]]:
+    from scipy.special import betaln  # noqa: PLC0415 - predictions do without
+
     hits = one.hits + one.held_out_hits
     least, most = max(0, hits - one.held_out_rows), min(one.rows, hits)
-    numbers = np.arange(least, most + 1)
-    logs = _log_choose(one.rows, numbers) + _log_choose(one.held_out_rows, hits - numbers)
+    new = np.arange(least, most + 1)
+    old = hits - new
+    # log C(m, w) C(n, t − w), but for what does not depend on w
+    logs = -betaln(new + 1, one.rows - new + 1) - betaln(old + 1, one.held_out_rows - old + 1)
     probabilities = np.exp(logs - logs.max())
     probabilities /= probabilities.sum()
     kept = np.flatnonzero(probabilities > _NEGLIGIBLE)
@@ -137,27 +141,9 @@ def _hypergeometric(one: Counts) -> tuple[int, Float[np.ndarray, "numbers"]]:
 
 def binomial_up_to(most: int, rows: int, share: float) -> float:
     """P(X ≤ most) for X ~ Binomial(rows, share)."""
-    if share <= 0 or share >= 1:
-        return float(share <= 0 or most >= rows)
-    numbers = np.arange(most + 1)
-    logs = _log_choose(rows, numbers) + numbers * math.log(share)
-    return _sum(np.exp(logs + (rows - numbers) * math.log1p(-share)))
+    from scipy import special  # noqa: PLC0415 - predictions do without
 
-
-def _log_choose(n: int, k: Int[np.ndarray, "numbers"]) -> Float[np.ndarray, "numbers"]:
-    numbers = torch.from_numpy(np.stack([np.full_like(k, n), k, n - k])).double()
-    all_, some, others = torch.lgamma(numbers + 1).numpy()
-    difference: np.ndarray = all_ - some - others
-    return difference
-
-
-def _last(holds: Callable[[float], bool], low: float) -> float:
-    """The end of the values from `low` up to 1 for which a condition holds."""
-    high = 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return high
+    return float(special.bdtr(most, rows, share))
 
 
 def _sum(probabilities: Float[np.ndarray, "numbers"]) -> float:

@@ -19,20 +19,15 @@ Both models score the same rows. The challenger passes if the rows show that it 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Annotated, Any, Literal
 
-import torch
 from annotated_types import Interval
 from jaxtyping import Float
 from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import STRICT
-from models.evaluation.exact_tests import binomial_up_to
-from models.evaluation.paired import paired
-from models.evaluation.weighting import Weights, mean
-from models.likelihoods.incomplete_beta import student_survival
+from models.evaluation.weighting import Weights, filled, mean, paired
 
 ERROR = 0.05
 """The rate of each wrong decision, at its boundary."""
@@ -41,9 +36,6 @@ LEVEL = 0.9
 LEAST_ROWS = 30
 """Fewer are refused: a t-interval of few skewed differences covers less than it says (Boos and
 Hughes-Oliver 2000)."""
-
-_HALVINGS = 40  # of an interval of length 1: to 1e-12
-_MOST_STEPS, _PRECISION = 50, 1e-12  # of a quantile; one degree of freedom takes ten steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,110 +106,55 @@ def judge(
         weights: of the rows. As many rows count as equal weights would need for the same variance,
             (Σw)² / Σw² (Kish 1965).
     """
-    if weights is not None:
-        challenger, champion, weights = _weighted(challenger, champion, weights)
-    count = len(challenger.log_likelihood)
-    rows = float(count) if weights is None else float(weights.sum())
+    each = filled(weights, challenger.log_likelihood)
+    kept = each > 0
+    each, count = each[kept], int(kept.sum())
+    each = each * (each.sum() / each.square().sum())
+    rows = float(each.sum())
+    own, covered = (v[kept].double() for v in (challenger.log_likelihood, challenger.covered))
     found: dict[str, Any] = {"rows": count}
     if count:
-        found |= _means(challenger, champion, weights)
+        found |= {"score": mean(own, each), "coverage": mean(covered, each)}
+    if champion is not None and count:
+        theirs = champion.log_likelihood[kept].double()
+        found |= {
+            "champion_score": mean(theirs, each),
+            "champion_coverage": mean(champion.covered[kept].double(), each),
+        }
     if rows < LEAST_ROWS:
         few = f"{rows:.0f} rows are too few to compare: at least {LEAST_ROWS} are needed"
         return Verdict(passed=False, reason=few, **found)
-    found |= _bounds(challenger, champion, weights, rows)
-    lost = [] if champion is None else _lost(found, config)
-    refusals = [*lost, *_uncovered(found, config)]
+    low, high = coverage_bounds(found["coverage"], rows)
+    found |= {"coverage_lower": low, "coverage_upper": high}
+    refusals = []
+    if champion is not None:
+        pair, lower, upper = paired(own, theirs, each), -math.inf, math.inf
+        if math.isfinite(pair.difference):
+            lower, upper = difference_bounds(pair.difference, pair.standard_error, rows)
+        found |= {"difference": pair.difference, "lower": lower, "upper": upper}
+        refusals += _lost(found, config)
+    refusals += _uncovered(found, config)
     reason = "; ".join(refusals) or _praise(found, config)
     return Verdict(passed=not refusals, reason=reason, **found)
 
 
 def difference_bounds(difference: float, standard_error: float, rows: float) -> tuple[float, float]:
     """The one-sided 95 % bounds of a mean of paired differences, by Student's distribution."""
-    if standard_error == 0:
-        return difference, difference
-    reach = student_quantile(ERROR, rows - 1) * standard_error
+    from scipy import special  # noqa: PLC0415 - the settings of a gate do without
+
+    reach = float(special.stdtrit(rows - 1, 1 - ERROR)) * standard_error
     return difference - reach, difference + reach
 
 
 def coverage_bounds(coverage: float, rows: float) -> tuple[float, float]:
     """The one-sided 95 % bounds of a share of rows, of Clopper and Pearson."""
+    from scipy import special  # noqa: PLC0415 - the settings of a gate do without
+
     count = round(rows)
     hits = round(coverage * count)
-    return _lowest(hits, count), 1 - _lowest(count - hits, count)
-
-
-def student_quantile(tail: float, dof: float) -> float:
-    """The t with P(T > t) = `tail`, for tails below a half.
-
-    Newton's method from the normal quantile, which is smaller: the tail is convex there, so that
-    every step stays below the solution.
-    """
-    degrees = torch.tensor(dof, dtype=torch.float64)
-    log_scale = math.lgamma(0.5 * (dof + 1)) - math.lgamma(0.5 * dof)
-    t = NormalDist().inv_cdf(1 - tail)
-    for _ in range(_MOST_STEPS):
-        above = float(student_survival(torch.tensor(t, dtype=torch.float64), degrees))
-        log_density = log_scale - 0.5 * (dof + 1) * math.log1p(t * t / dof)
-        step = (above - tail) * math.sqrt(dof * math.pi) / math.exp(log_density)
-        t += step
-        if abs(step) < _PRECISION * t:
-            break
-    return t
-
-
-def _lowest(hits: int, rows: int) -> float:
-    """The smallest share of which so many hits, or more, have a probability of `ERROR`."""
-    if hits == 0:
-        return 0.0
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        is_possible = 1 - binomial_up_to(hits - 1, rows, middle) > ERROR
-        low, high = (low, middle) if is_possible else (middle, high)
-    return 0.5 * (low + high)
-
-
-def _weighted(
-    challenger: Scores, champion: Scores | None, weights: Weights
-) -> tuple[Scores, Scores | None, Tensor]:
-    """The rows with a weight above 0, with weights whose sum is the number that they count as."""
-    kept = weights > 0
-
-    def some(scores: Scores) -> Scores:
-        return Scores(scores.log_likelihood[kept], scores.covered[kept])
-
-    chosen = weights[kept].double()
-    scale = chosen.sum() / chosen.square().sum() if len(chosen) else 1.0
-    return some(challenger), None if champion is None else some(champion), chosen * scale
-
-
-def _means(
-    challenger: Scores, champion: Scores | None, weights: Weights | None
-) -> dict[str, float]:
-    found = {
-        "score": mean(challenger.log_likelihood.double(), weights),
-        "coverage": mean(challenger.covered.double(), weights),
-    }
-    if champion is None:
-        return found
-    return found | {
-        "champion_score": mean(champion.log_likelihood.double(), weights),
-        "champion_coverage": mean(champion.covered.double(), weights),
-    }
-
-
-def _bounds(
-    challenger: Scores, champion: Scores | None, weights: Weights | None, rows: float
-) -> dict[str, float]:
-    low, high = coverage_bounds(mean(challenger.covered.double(), weights), rows)
-    found = {"coverage_lower": low, "coverage_upper": high}
-    if champion is None:
-        return found
-    pair = paired(challenger.log_likelihood, champion.log_likelihood, weights)
-    lower, upper = -math.inf, math.inf
-    if math.isfinite(pair.difference):
-        lower, upper = difference_bounds(pair.difference, pair.standard_error, rows)
-    return found | {"difference": pair.difference, "lower": lower, "upper": upper}
+    low = special.betaincinv(hits, count - hits + 1, ERROR) if hits else 0.0
+    high = special.betainccinv(hits + 1, count - hits, ERROR) if hits < count else 1.0
+    return float(low), float(high)
 
 
 def _lost(found: Mapping[str, Any], config: GateConfig) -> list[str]:

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.evaluation.exact_tests import binomial_up_to
-from models.evaluation.standard_errors import of_share
-from models.evaluation.weighting import Weights, mean, split_weights
+from models.evaluation.weighting import Weights, mean, of_share, split_weights
 
 LEVEL = 0.9
 CHANCE = 0.05
@@ -44,7 +43,8 @@ def coverage_by_size(scores: Mapping[str, Tensor]) -> Json:
         return {}
     predicted = rows[PREDICTED]
     thirds = predicted.argsort(stable=True).tensor_split(len(SIZES))
-    masks = {name: _mask(third, len(predicted)) for name, third in zip(SIZES, thirds, strict=True)}
+    places = torch.arange(len(predicted), device=predicted.device)
+    masks = {name: torch.isin(places, t) for name, t in zip(SIZES, thirds, strict=True)}
     ends = [predicted[third] for third in thirds]
     parts = [
         part | {"from": float(own.min()), "to": float(own.max())}
@@ -70,31 +70,22 @@ def uncovered(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _parts(
-    rows: Mapping[str, Tensor], weights: Weights | None, masks: Mapping[str, Bool[Tensor, "rows"]]
+    rows: Mapping[str, Tensor], weights: Weights, masks: Mapping[str, Bool[Tensor, "rows"]]
 ) -> list[Json]:
+    """Of each part: rows, shares with standard errors, mean width, whether it is covered."""
     filled = sum(bool(mask.any()) for mask in masks.values())
-    return [{"name": name, **_part(rows, weights, mask, filled)} for name, mask in masks.items()]
-
-
-def _part(
-    rows: Mapping[str, Tensor], weights: Weights | None, own: Bool[Tensor, "rows"], tests: int
-) -> Json:
-    """Rows, shares with standard errors, mean width, and whether the rows are covered."""
-    count, each = int(own.sum()), None if weights is None else weights[own]
-    part: Json = {"rows": count}
-    for kind in KINDS:
-        if f"{kind}_{LEVEL:g}" in rows:
+    kinds = [kind for kind in KINDS if f"{kind}_{LEVEL:g}" in rows]
+    width = "conformal_width" if KINDS[1] in kinds else "width"
+    parts: list[Json] = []
+    for name, own in masks.items():
+        count, each = int(own.sum()), weights[own]
+        part: Json = {"name": name, "rows": count}
+        for kind in kinds:
             inside = rows[f"{kind}_{LEVEL:g}"][own].double()
             part[kind] = mean(inside, each) if count else None
-            part[f"{kind}_error"] = of_share(inside, each) if count else None
-    width = "conformal_width" if KINDS[1] in part else "width"
-    widths = rows[f"{width}_{LEVEL:g}"][own]
-    part["width"] = mean(widths, each) if count and bool(widths.isfinite().all()) else None
-    p = binomial_up_to(int(inside.sum()), count, LEVEL) if count else None
-    return part | {"p_value": p, "covered": None if p is None else p * tests > CHANCE}
-
-
-def _mask(rows: Tensor, count: int) -> Bool[Tensor, "rows"]:
-    mask = torch.zeros(count, dtype=torch.bool, device=rows.device)
-    mask[rows] = True
-    return mask
+            part[f"{kind}_error"] = of_share(inside, each)
+        widths = rows[f"{width}_{LEVEL:g}"][own]
+        part["width"] = mean(widths, each) if count and bool(widths.isfinite().all()) else None
+        p = binomial_up_to(int(inside.sum()), count, LEVEL) if count else None
+        parts.append(part | {"p_value": p, "covered": None if p is None else p * filled > CHANCE})
+    return parts

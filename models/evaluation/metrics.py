@@ -23,22 +23,24 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
-from models.evaluation.calibration_error import (
+from models.evaluation.class_scores import class_row_scores, set_row_scores
+from models.evaluation.group_coverage import GROUP, PREDICTED
+from models.evaluation.reliability import (
+    confidence_counts,
     equal_counts,
     equal_widths,
     expected_calibration_error,
+    pit_histogram,
+    reliability_bins,
 )
-from models.evaluation.class_scores import class_row_scores
-from models.evaluation.group_coverage import GROUP, PREDICTED
-from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
-from models.evaluation.set_scores import set_row_scores
-from models.evaluation.standard_errors import class_errors, number_errors
 from models.evaluation.weighting import (
     WEIGHT,
     Weights,
     mean,
+    of_mean,
+    of_root,
+    of_share,
     split_weights,
-    total,
 )
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
@@ -57,31 +59,26 @@ def row_scores(
     """The scores of each row: `regression_scores` or `classification_scores`, and its weight.
 
     Args:
-        by_class: whether to add what `models.evaluation.class_scores`, `set_scores` and
-            `group_coverage` read.
+        by_class: whether to add what `models.evaluation.class_scores` and `group_coverage` read.
     """
-    scores = _row_scores(labelled, calibration)
-    mixture = labelled.mixture
-    if by_class and isinstance(mixture, CategoricalMixture):
-        assert calibration is None or isinstance(calibration, ClassCalibration)
-        final = mixture if calibration is None else calibration.apply(mixture)
-        sets = None if calibration is None else calibration.sets
-        scores |= class_row_scores(final.mean(), labelled.targets)
-        scores |= set_row_scores(final.mean(), labelled.targets, sets, COVERAGE_LEVELS)
-    if by_class and isinstance(mixture, NumberMixture):
-        scores[PREDICTED] = mixture.mean()
-    if labelled.groups is not None:
-        scores[GROUP] = labelled.groups.double()
-    return scores if labelled.weights is None else scores | {WEIGHT: labelled.weights}
-
-
-def _row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> PerRowScores:
     mixture, targets = labelled.mixture, labelled.targets
     if isinstance(mixture, CategoricalMixture):
         assert calibration is None or isinstance(calibration, ClassCalibration)
-        return classification_scores(mixture, targets, calibration)
-    assert not isinstance(calibration, ClassCalibration)
-    return regression_scores(mixture, targets, calibration, labelled.start, labelled.groups)
+        scores = classification_scores(mixture, targets, calibration)
+        if by_class:
+            final = (mixture if calibration is None else calibration.apply(mixture)).mean()
+            sets = None if calibration is None else calibration.sets
+            scores |= class_row_scores(final, targets)
+            scores |= set_row_scores(final, targets, sets, COVERAGE_LEVELS)
+    else:
+        assert not isinstance(calibration, ClassCalibration)
+        start, groups = labelled.start, labelled.groups
+        scores = regression_scores(mixture, targets, calibration, start, groups)
+        if by_class:
+            scores[PREDICTED] = mixture.mean()
+    if labelled.groups is not None:
+        scores[GROUP] = labelled.groups.double()
+    return scores if labelled.weights is None else scores | {WEIGHT: labelled.weights}
 
 
 def regression_scores(
@@ -149,26 +146,38 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
 
     `standard_errors` are right if the rows are independent.
     """
-    scores, weights = split_weights(scores)
-    means = {name: mean(values, weights) for name, values in scores.items()}
-    metrics = {
-        **count_rows(scores["mae"], weights),
+    rows, weights = split_weights(scores)
+    means = {name: mean(values, weights) for name, values in rows.items()}
+    errors: Json = {
+        name: of_mean(rows[name], weights)
+        for name in ("log_likelihood", "mae", "crps", "epistemic_share")
+    }
+    errors["rmse"] = of_root(rows["squared_error"], weights)
+    metrics: Json = {
+        **_counts(scores, weights),
         "log_likelihood": means["log_likelihood"],
         "rmse": means["squared_error"] ** 0.5,
         "mae": means["mae"],
         "crps": means["crps"],
-        "coverage": _by_level(means, "coverage"),
-        "interval_width": _by_level(means, "width"),
         "epistemic_share": means["epistemic_share"],
-        "pit": pit_histogram(scores["pit"], weights),
-        "standard_errors": number_errors(scores, COVERAGE_LEVELS, weights),
+        "pit": pit_histogram(rows["pit"], weights),
+        "standard_errors": errors,
     }
+    for public, name, error in (
+        ("coverage", "coverage", of_share),
+        ("conformal_coverage", "conformal_coverage", of_share),
+        ("interval_width", "width", of_mean),
+        ("conformal_width", "conformal_width", of_mean),
+    ):
+        by_level = {f"{level:g}": f"{name}_{level:g}" for level in COVERAGE_LEVELS}
+        if all(column in rows for column in by_level.values()):
+            metrics[public] = {level: means[column] for level, column in by_level.items()}
+            errors[public] = {k: error(rows[column], weights) for k, column in by_level.items()}
     if "uncalibrated_log_likelihood" not in means:
         return metrics
-    widths = _by_level(means, "conformal_width")
+    widths = metrics["conformal_width"].items()
     return metrics | {
-        "conformal_coverage": _by_level(means, "conformal_coverage"),
-        "conformal_width": {k: v if math.isfinite(v) else None for k, v in widths.items()},
+        "conformal_width": {k: v if math.isfinite(v) else None for k, v in widths},
         "uncalibrated": {
             "log_likelihood": means["uncalibrated_log_likelihood"],
             "coverage": {"0.9": means["uncalibrated_coverage_0.9"]},
@@ -176,14 +185,10 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     }
 
 
-def count_rows(values: Tensor, weights: Weights | None) -> Json:
+def _counts(scores: PerRowScores, weights: Weights) -> Json:
     """`rows`, the number of rows, and with weights `weight`, the number that they count as."""
-    counted: Json = {"rows": len(values)}
-    return counted if weights is None else counted | {"weight": total(values, weights)}
-
-
-def _by_level(means: dict[str, float], name: str) -> dict[str, float]:
-    return {f"{level:g}": means[f"{name}_{level:g}"] for level in COVERAGE_LEVELS}
+    counted: Json = {"rows": len(weights)}
+    return counted | {"weight": float(weights.sum())} if WEIGHT in scores else counted
 
 
 def classification_scores(
@@ -218,30 +223,33 @@ def classification_scores(
 
 def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     """Means of the per-row scores, and the expected calibration error with two kinds of bins."""
-    scores, weights = split_weights(scores)
-    confidence, correct = scores["confidence"], scores["correct"]
+    rows, weights = split_weights(scores)
+    confidence, correct = rows["confidence"], rows["correct"]
     widths, counts = (
         expected_calibration_error(confidence, correct, bins)
         for bins in (equal_widths(confidence, weights), equal_counts(confidence, weights))
     )
+    names = ("log_likelihood", "brier", "epistemic_share")
     metrics = {
-        **count_rows(correct, weights),
+        **_counts(scores, weights),
         "accuracy": mean(correct, weights),
-        "log_likelihood": mean(scores["log_likelihood"], weights),
-        "brier": mean(scores["brier"], weights),
+        **{name: mean(rows[name], weights) for name in names},
         **widths.describe("ece"),
         **counts.describe("ece_adaptive"),
-        "epistemic_share": mean(scores["epistemic_share"], weights),
         "reliability": reliability_bins(confidence, correct, weights),
         "confidence_counts": confidence_counts(confidence, correct, weights=weights),
-        "standard_errors": class_errors(scores, weights)
-        | {"ece_debiased": widths.standard_error, "ece_adaptive_debiased": counts.standard_error},
+        "standard_errors": {
+            "accuracy": of_share(correct, weights),
+            **{name: of_mean(rows[name], weights) for name in names},
+            "ece_debiased": widths.standard_error,
+            "ece_adaptive_debiased": counts.standard_error,
+        },
     }
-    if "uncalibrated_log_likelihood" not in scores:
+    if "uncalibrated_log_likelihood" not in rows:
         return metrics
-    confidence, correct = scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
+    confidence, correct = rows["uncalibrated_confidence"], rows["uncalibrated_correct"]
     before = expected_calibration_error(confidence, correct, equal_widths(confidence, weights))
-    log_likelihood = mean(scores["uncalibrated_log_likelihood"], weights)
+    log_likelihood = mean(rows["uncalibrated_log_likelihood"], weights)
     return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, **before.describe("ece")}}
 
 
@@ -262,28 +270,7 @@ def calibration_error(metrics: Mapping[str, Any]) -> float:
     return sum(gaps) / len(gaps)
 
 
-def auroc(
-    usual: Float[Tensor, "usual"], unlike: Float[Tensor, "unlike"], weights: Weights | None = None
-) -> float:
-    """P(a score of `unlike` is above one of `usual`) + ½ P(they are equal), over all pairs.
-
-    0.5 for scores without information, such as the variance 0 of a single weight vector. The area
-    under the ROC curve is the Mann–Whitney statistic: Hanley and McNeil 1982.
-
-    Args:
-        weights: of the usual rows.
-    """
-    ordered, order = usual.sort()
-    below = torch.searchsorted(ordered, unlike)
-    not_above = torch.searchsorted(ordered, unlike, right=True)
-    if weights is None:
-        return float((below + not_above).double().mean() / (2 * len(usual)))
-    counts = torch.nn.functional.pad(weights.double()[order].cumsum(0), (1, 0))
-    return float((counts[below] + counts[not_above]).mean() / (2 * counts[-1]))
-
-
 def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
     """The share as predictions have it, so that served ones can be compared with its mean."""
-    variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
-    arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
-    return torch.from_numpy(epistemic_share(arrays))
+    variances = mixture.epistemic(), mixture.aleatoric()
+    return torch.from_numpy(epistemic_share(*(one.cpu().numpy() for one in variances)))

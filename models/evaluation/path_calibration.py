@@ -11,7 +11,7 @@ them, other steps among the residuals of all (pooled groups: Dunn, Wasserman and
 1809.07441).
 
 Sums over the steps have residuals of their own, because a sum is as uncertain as its steps go
-together (`models.forecasting.totals.coupling`).
+together (`models.forecasting.totals.sums`).
 """
 
 import math
@@ -27,8 +27,12 @@ from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Number, Positive
-from models.evaluation.adaptive import Reference
-from models.evaluation.conformal_rank import MAX_RESIDUALS, conformal_rank, order_statistics
+from models.evaluation.conformal_rank import (
+    MAX_RESIDUALS,
+    Reference,
+    conformal_rank,
+    order_statistics,
+)
 
 _MAX = 1e300  # the largest number that an artifact holds
 MIN_INDEPENDENT = 9  # fewer errors have no conformal interval of 90 %
@@ -38,7 +42,7 @@ MIN_INDEPENDENT = 9  # fewer errors have no conformal interval of 90 %
 SCALE_SPREAD = 0.2
 # The probability below a Gaussian's mean + 1 deviation, and so the quantile that gives a deviation.
 ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))
-_ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
+_GRADIENT = 1e-9  # of the loss per independent error, where the fit of the scales ends
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,11 @@ class SumCalibration:
     """The dependence of the steps of paths, and the residuals of sums from the first step on.
 
     Args:
-        theta: moves the dependence of the paths (`models.forecasting.totals.coupling`).
+        theta: moves the dependence of the paths (`models.forecasting.totals.sums`).
         pooled: |S − median| ÷ deviation, as of a step, of the sums S over the first 1, 2, … steps,
             or of their logarithms, if logarithms are forecast.
         own: those of the sums up to each step.
-        rho: the correlation of the sums of two series (`models.forecasting.totals.across`).
+        rho: the correlation of the sums of two series (`models.forecasting.totals.sums`).
     """
 
     theta: Annotated[float, Interval(ge=-1, le=1)]
@@ -161,10 +165,6 @@ class PathCalibration:
         """
         return _half_widths(self._pooled, self.own, level, steps)
 
-    def half_width(self, level: float) -> float:
-        """Half the width of an interval by the residuals of all steps."""
-        return self._pooled.at(level)
-
     @property
     def _pooled(self) -> Residuals:
         return Residuals(self.residuals, self.independent)
@@ -210,43 +210,6 @@ def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
     return (h.log() / math.log(horizon)).clamp(max=1)
 
 
-def independent_errors(
-    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
-) -> float:
-    """n: the number of independent Gaussian errors whose variance is known as well.
-
-    The variance of a mean of N squared errors with correlations ρ is 2 Σ ρ² ÷ N², and that of n
-    independent ones is 2 ÷ n.
-
-    Args:
-        series: which series each forecast is of; errors of different ones are independent.
-        firsts: its first step.
-    """
-    return _worth(series, firsts, horizon, 2)
-
-
-def independent_means(
-    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
-) -> float:
-    """The number of independent errors whose mean is known as well: N² ÷ Σ ρ.
-
-    The arguments are those of `independent_errors`.
-    """
-    return _worth(series, firsts, horizon, 1)
-
-
-def _worth(
-    series: Int[np.ndarray, "origins"],
-    firsts: Int[np.ndarray, "origins"],
-    horizon: int,
-    power: int,
-) -> float:
-    """N² ÷ Σ ρ^power over all pairs of errors."""
-    lags, counts = overlaps(series, firsts, horizon)
-    each = [(step_correlations(lag, horizon) ** power).sum() for lag in lags.tolist()]
-    return float((len(firsts) * horizon) ** 2 / np.dot(counts, each))
-
-
 def overlaps(
     series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
 ) -> tuple[Int[np.ndarray, "lags"], Int[np.ndarray, "lags"]]:
@@ -272,15 +235,26 @@ def worth_of(
     firsts: Int[np.ndarray, "origins"],
     horizon: int,
     *,
-    summed: bool,
+    summed: bool = False,
+    power: int = 2,
 ) -> Worth:
-    """What the errors of forecasts are worth, or those of the sums over their first steps."""
+    """N² ÷ Σ ρ^power over all pairs of N errors: of all steps, and of each.
+
+    So many independent Gaussian errors tell as much about a variance (power 2): that of a mean of N
+    squared errors is 2 Σ ρ² ÷ N², and of n independent ones 2 ÷ n. About a mean (power 1) that
+    holds for any errors.
+
+    Args:
+        series: which series each forecast is of; errors of different ones are independent.
+        firsts: its first step.
+        summed: whether the errors are those of the sums over the first steps.
+    """
     lags, counts = overlaps(series, firsts, horizon)
     correlations = sum_correlations if summed else step_correlations
-    squares = np.stack([np.square(correlations(lag, horizon)) for lag in lags.tolist()])
-    together = (len(firsts) * horizon) ** 2 / np.dot(counts, squares.sum((1, 2)))
-    alone = len(firsts) ** 2 / (counts @ np.diagonal(squares, axis1=1, axis2=2))
-    return Worth(float(together), tuple(alone.tolist()))
+    powers = (correlations(lag, horizon) ** power for lag in lags.tolist())
+    found = counts @ np.array([[each.sum(), *np.diagonal(each)] for each in powers])
+    together = (len(firsts) * horizon) ** 2 / found[0]
+    return Worth(float(together), tuple((len(firsts) ** 2 / found[1:]).tolist()))
 
 
 def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
@@ -302,6 +276,8 @@ def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> 
     It minimises n · mean ½ (log c_h + z²_oh ÷ c_h) + ½ (a² + b²) ÷ `SCALE_SPREAD`², which is
     convex in (a, b): log c_h = a + b g_h.
     """
+    from scipy.optimize import minimize  # noqa: PLC0415 - predictions do without
+
     origins, steps = normal.shape
     squares = normal.square().mean(0).numpy()  # of each step, over the origins
     design = np.stack([np.ones(steps), progress(steps, steps).numpy()], axis=1)
@@ -312,15 +288,15 @@ def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> 
         fit = 0.5 * independent * float(np.mean(logs + squares * np.exp(-logs)))
         return fit + 0.5 * precision * float(at @ at)
 
-    at = np.zeros(2)
-    for _ in range(_ROUNDS):
+    def slope(at: np.ndarray) -> np.ndarray:
         shrunk = squares * np.exp(-(design @ at))
-        slope = 0.5 * independent / steps * design.T @ (1 - shrunk) + precision * at
-        bend = 0.5 * independent / steps * design.T @ (shrunk[:, None] * design)
-        step = np.linalg.solve(bend + precision * np.eye(2), slope)
-        lengths = (0.5**k for k in range(_HALVINGS))
-        length = next((one for one in lengths if loss(at - one * step) < loss(at)), 0.0)
-        at = at - length * step
-        if length * float(np.abs(step).max()) < 1e-9:
-            break
+        return 0.5 * independent / steps * design.T @ (1 - shrunk) + precision * at
+
+    def bend(at: np.ndarray) -> np.ndarray:
+        shrunk = squares * np.exp(-(design @ at))
+        each = shrunk[:, None] * design
+        return 0.5 * independent / steps * design.T @ each + precision * np.eye(2)
+
+    options = {"gtol": _GRADIENT * (independent + precision)}
+    at = minimize(loss, np.zeros(2), jac=slope, hess=bend, method="trust-exact", options=options).x
     return PathCalibration(math.exp(at[0]), float(at[1]), steps, (), origins, independent)

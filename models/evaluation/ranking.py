@@ -23,8 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.evaluation.paired import Paired, paired
-from models.evaluation.weighting import Weights, total
+from models.evaluation.weighting import Paired, Weights, filled, paired
 
 ERROR_RATE = 0.05  # of comparisons that wrongly call a method worse
 _DRAWS = 10_000  # a 95 % quantile then has a level within 0.5 points
@@ -57,12 +56,16 @@ def rank(scores: Sequence[Float[Tensor, "rows"]], weights: Weights | None = None
         scores: of each method, higher is better, in the same order of rows.
         weights: of the rows.
     """
-    if len(scores) < 2 or total(scores[0], weights) <= 1:
+    if len(scores) < 2:
+        return None
+    weights = filled(weights, scores[0])
+    degrees = float(weights.sum()) - 1
+    if degrees <= 0:
         return None
     means, covariance = _moments(scores, weights)
     best = int(means.argmax())
     noise = _noise(covariance)
-    critical = _critical(noise, covariance, total(scores[0], weights) - 1)
+    critical = _critical(noise, covariance, degrees)
     differences = tuple(paired(scores[best], one, weights) for one in scores)
     worse = tuple(d.difference > critical * d.standard_error for d in differences)
     chosen = (means + noise).argmax(1)
@@ -80,7 +83,8 @@ def better_than(
     One-sided: at most 5 % of comparisons wrongly call a method better (Dunnett 1955, with the
     estimated covariance).
     """
-    degrees = total(control, weights) - 1
+    weights = filled(weights, control)
+    degrees = float(weights.sum()) - 1
     if degrees <= 0 or not others:
         return [False] * len(others)
     gains = [one.double() - control.double() for one in others]
@@ -92,12 +96,11 @@ def better_than(
 
 
 def _moments(
-    scores: Sequence[Float[Tensor, "rows"]], weights: Weights | None
+    scores: Sequence[Float[Tensor, "rows"]], weights: Weights
 ) -> tuple[Float[np.ndarray, "methods"], Covariance]:
     """The mean of each method's scores, and the covariance of these means."""
     table = torch.stack([one.double().cpu() for one in scores])
-    w = torch.ones(table.shape[1]) if weights is None else weights.cpu()
-    w = w.double()
+    w = weights.cpu()
     rows = w.sum()
     means = table @ w / rows
     centred = table - means[:, None]

@@ -1,8 +1,16 @@
-"""Means and counts of rows with weights: a row of weight w counts as w rows.
+"""Means of rows with weights, their standard errors, and counts: a row of weight w counts as w.
 
 Every function gives for whole weights what it gives for rows that are repeated, and for a row of
 weight 0 what it gives without the row. Weights of None are 1 each.
+
+A standard error says how much a mean would vary if other rows were held out; not how much it would
+vary with other rows to learn from.
 """
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -10,42 +18,119 @@ from torch import Tensor
 
 Weights = Float[Tensor, "rows"]
 
-WEIGHT = "weight"  # the entry of per-row scores that holds the rows' weights
+WEIGHT = "weight"  # the entry of per-row scores that holds the rows' weights, if they have any
 
 
-def mean(values: Tensor, weights: Weights | None) -> float:
-    """Σ w_i v_i / Σ w_i."""
+def filled(weights: Weights | None, values: Tensor) -> Weights:
+    """The weights of the rows of `values` in double precision; 1 each if there are none."""
     if weights is None:
-        return float(values.mean())
-    return float((values * weights).sum() / weights.sum())
+        return torch.ones(len(values), dtype=torch.float64, device=values.device)
+    return weights.double()
 
 
-def total(values: Tensor, weights: Weights | None) -> float:
-    """Σ w_i: the number of rows that these rows count as."""
-    return float(len(values)) if weights is None else float(weights.sum())
-
-
-def split_weights(scores: dict[str, Tensor]) -> tuple[dict[str, Tensor], Weights | None]:
+def split_weights(scores: dict[str, Tensor]) -> tuple[dict[str, Tensor], Weights]:
     """The scores of the rows with a weight above 0, without the weights, and these weights."""
-    weights = scores.get(WEIGHT)
-    if weights is None:
-        return scores, None
+    others = {name: values for name, values in scores.items() if name != WEIGHT}
+    weights = filled(scores.get(WEIGHT), next(iter(others.values())))
     counts = weights > 0
-    others = {name: values[counts] for name, values in scores.items() if name != WEIGHT}
-    return others, weights[counts].double()
+    if bool(counts.all()):
+        return others, weights
+    return {name: values[counts] for name, values in others.items()}, weights[counts]
 
 
-def bin_ends(weight: float, bins: int) -> Float[Tensor, "bins"]:
-    """Cumulative weights at which nearly equal bins end, as `tensor_split` divides whole rows."""
-    size, rest = divmod(weight, bins)
-    place = torch.arange(1, bins + 1, dtype=torch.float64)
-    return place * size + place.clamp(max=rest)
+def mean(values: Tensor, weights: Weights | None = None) -> float:
+    """Σ w_i v_i / Σ w_i."""
+    w = filled(weights, values)
+    return float((values * w).sum() / w.sum())
 
 
-def shares(weights: Weights, ends: Float[Tensor, "bins"]) -> Float[Tensor, "bins rows"]:
-    """The weight of each row in each bin; a row on an edge is divided between bins."""
+def standard_error(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float:
+    """s / √n, with s² = Σ w (v − v̄)² / (n − 1) and n = Σ w; NaN unless n is above 1."""
+    w = filled(weights, values)
+    n = float(w.sum())
+    if n <= 1:
+        return math.nan
+    squares = (values - mean(values, w)).square() * w
+    return math.sqrt(float(squares.sum()) / (n - 1) / n)
+
+
+def of_mean(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float | None:
+    """`standard_error`; None for one row or infinite values."""
+    error = standard_error(values, weights)
+    return error if math.isfinite(error) else None
+
+
+def of_root(squares: Float[Tensor, "rows"], weights: Weights | None = None) -> float | None:
+    """The error of √(mean of the squares): that of the mean ÷ (2 √mean), by the delta method."""
+    error, root = of_mean(squares, weights), math.sqrt(mean(squares, weights))
+    return error if error is None or not root else error / (2 * root)
+
+
+def of_share(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float | None:
+    """√(p̃ (1 − p̃) ÷ n) of a share of n rows, with p̃ = (successes + 2) ÷ (n + 4).
+
+    Unlike that with the share itself it is not 0 if all rows are on one side. None without rows.
+    Source: Agresti and Coull 1998, Approximate is better than "exact" for interval estimation.
+    """
+    w = filled(weights, values)
+    rows = float(w.sum())
+    if not rows:
+        return None
+    share = (rows * mean(values, w) + 2) / (rows + 4)
+    return math.sqrt(share * (1 - share) / rows)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The mean difference of two scores per row, and its standard error.
+
+    The error is NaN for a single row.
+    """
+
+    difference: float
+    standard_error: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the difference is above its standard error: a rule to keep ties, no test."""
+        return self.difference > self.standard_error
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the difference is above two standard errors: by chance in 2.5 % of pairs."""
+        return self.difference > 2 * self.standard_error
+
+
+def paired(
+    scores: Float[Tensor, "rows"], others: Float[Tensor, "rows"], weights: Weights | None = None
+) -> Paired:
+    """The mean of `scores` − `others`, with `standard_error` of the differences."""
+    difference = scores.double() - others.double()
+    return Paired(mean(difference, weights), standard_error(difference, weights))
+
+
+def whole_if_possible(counts: Tensor) -> list[Any]:
+    """Sums of weights, nested as the tensor: whole numbers if all of them are."""
+    whole = counts.round()
+    return (whole.long() if whole.equal(counts) else counts).tolist()
+
+
+def equal_bins(weights: Weights, bins: int) -> Iterator[tuple[slice, Float[Tensor, "some"]]]:
+    """The rows of each of `bins` bins, or fewer, of nearly equal weight, and their weights in it.
+
+    The bins divide the rows in their order, whole rows as `tensor_split` does. A row on an edge is
+    divided between bins.
+    """
     row_ends = weights.cumsum(0)
-    starts = torch.cat([ends.new_zeros(1), ends[:-1]])
-    lower = torch.maximum((row_ends - weights).unsqueeze(0), starts.unsqueeze(1))
-    upper = torch.minimum(row_ends.unsqueeze(0), ends.unsqueeze(1))
-    return (upper - lower).clamp(min=0)
+    whole = float(weights.sum())
+    bins = min(bins, max(1, int(whole)))
+    size, rest = divmod(whole, bins)
+    start = 0.0
+    for place in range(1, bins + 1):
+        end = place * size + min(place, rest)
+        first = int(torch.searchsorted(row_ends, start, right=True))
+        rows = slice(first, int(torch.searchsorted(row_ends, end)) + 1)
+        upper = row_ends[rows].clamp(max=end)
+        lower = (row_ends[rows] - weights[rows]).clamp(min=start)
+        yield rows, (upper - lower).clamp(min=0)
+        start = end

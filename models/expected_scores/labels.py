@@ -9,7 +9,6 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from models.likelihoods.draws import draw
-from models.likelihoods.families import Student
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.shaped.mixture import ShapedMixture
 
@@ -45,12 +44,9 @@ def _draw_shaped(
     def of_worlds(parts: Tensor) -> Tensor:
         return parts[sample].transpose(1, 2)
 
-    family = mixture.family
-    if isinstance(family, Student) and family.dof.numel() > 1:
-        family = Student(family.dof[sample].view(-1, 1))
     shares = torch.cat([of_worlds(mixture.weights), of_worlds(mixture.atoms)], dim=-1)
     locs, scales = of_worlds(mixture.locs), of_worlds(mixture.scales)
-    return draw(mixture.target, family, locs, scales, shares, noise)
+    return draw(mixture.target, mixture.family, locs, scales, shares, noise)
 
 
 def _draw_classes(

@@ -12,7 +12,7 @@ from models.explanation.dependence import find_dependent
 from models.features.columns import Columns
 from models.features.rows import evenly_spread
 from models.likelihoods import ShapedLikelihood
-from models.prediction.answers.contributions import CONTRIBUTIONS, PARTS, Contributions
+from models.prediction.answers.contributions import PARTS
 from models.prediction.options import PredictOptions, Sampler
 from models.tabular.model import TabularModel
 
@@ -51,11 +51,11 @@ def measure_importance(
     options = PredictOptions(explain=True, samples=SAMPLES, sampler=_sampler(model), intervals=())
     x = held_out[evenly_spread(len(held_out), rows).to(held_out.device)]
     few = replace(model, background=affordable_background(model, rows)).with_nodes(0.0, _NODES)
-    found = few.predict_rows(x, options).answers[CONTRIBUTIONS]
-    assert isinstance(found, Contributions)
-    sizes = {part: _sizes(getattr(found, part)) for part in PARTS}
+    found = few.predict_rows(x, options)
+    features = found.constants["features"]
+    sizes = {part: _sizes(found[f"{part}_contribution"]) for part in PARTS}
     order = np.argsort(-sizes["mean"].mean(0), kind="stable")[:MAX_SHOWN]
-    shown = {found.features[i] for i in order}
+    shown = {features[i] for i in order}
     kinds = {f.name: f.type for f in model.features if f.name in shown}
     shared = defaultdict(list)
     for first, second, value in find_dependent(columns, kinds):
@@ -64,7 +64,7 @@ def measure_importance(
     return {
         "rows": rows,
         "features": [
-            {"name": (name := found.features[i])}
+            {"name": (name := features[i])}
             | {part: float(values[:, i].mean()) for part, values in sizes.items()}
             | {f"{part}_error": _error(values[:, i]) for part, values in sizes.items()}
             | {"correlated_with": shared[name]}

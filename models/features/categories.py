@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Len
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Int
 
 from models.config.ranges import Flag, Text
 from models.features import moments
 from models.features.effects import MAX_KNOWN, LevelEffects, Targets, codes_of, places_of
+from models.features.encodings import Encoding, Lookup, Slots
 from models.features.expansion import Form
 from models.features.moments import Weights
 
@@ -32,7 +33,7 @@ class CategoryEncoder:
 
     If no training value was missing or rare, no training row uses that slot, and its weights are
     not learned: under a prior they may raise the epistemic variance, in a point estimate they do
-    not. With `marked`, `is_new` therefore tells which rows have a level that no training row had.
+    not. With `marked`, `read` therefore tells which rows have a level that no training row had.
     `others` are the levels of training rows that are not among the known ones.
 
     With `missing`, a missing value has a slot of its own, after those of the levels. With `coded`,
@@ -115,22 +116,29 @@ class CategoryEncoder:
         others = sorted(counts.keys() - set(self.known_levels))
         return replace(self, marked=True, others=tuple(others))
 
-    def is_new(self, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
-        """Whether no training row had the level of each row; a missing value is not new."""
-        return np.array([value not in self._seen for value in values.tolist()], dtype=bool)
-
     @property
     def known_levels(self) -> tuple[str, ...]:
         """The levels that the encoder distinguishes: those with a slot, then those with effects."""
         return self.levels if self.effects is None else self.effects.levels
 
-    @cached_property
-    def _seen(self) -> frozenset[str | None]:
-        return frozenset([None, *self.known_levels, *self.others])
+    @property
+    def new(self) -> int:
+        """The code of a level that no training row had, if `marked`; else of any unknown one.
+
+        Codes below are the places of known levels. The next code is of the `others`, the one after
+        of a missing value.
+        """
+        return len(self.known_levels)
 
     @cached_property
-    def _places(self) -> Mapping[str | None, int]:
-        return places_of(self.known_levels)
+    def _codes(self) -> Mapping[str | None, int]:
+        others: dict[str | None, int] = dict.fromkeys(self.others, self.new + 1)
+        return {**others, **places_of(self.known_levels), None: self.new + 2}
+
+    def read(self, values: np.ndarray) -> Int[np.ndarray, "rows"]:
+        """The code of each value."""
+        get, new = self._codes.get, self.new
+        return np.array([get(value, new) for value in values.tolist()], dtype=np.int64)
 
     @property
     def num_slots(self) -> int:
@@ -144,36 +152,20 @@ class CategoryEncoder:
         plain = 0 if self.effects is None else self.effects.width
         return Form(plain=plain, slots=(self.num_slots,) if self.num_slots else ())
 
-    def slots_of(self, known: Int[np.ndarray, "rows"], missing: np.ndarray) -> np.ndarray:
-        """Return the slot of each row.
-
-        Args:
-            known: places among `known_levels`, −1 for others.
-        """
-        slots = np.where((known >= 0) & (known < len(self.levels)), known, self.num_slots - 1)
-        if self.effects is not None:
-            slots = np.where(known >= len(self.levels), self.num_slots - 2, slots)
-        return np.where(missing, len(self.levels), slots) if self.missing else slots
-
-    def encode(self, values: np.ndarray) -> Shaped[np.ndarray, "rows compact"]:
-        """Return the effects, and one-hot rows or with `coded` the number of each row's slot."""
-        known = codes_of(self._places, values)
-        effects = None if self.effects is None else self.effects.encode(known)
-        return self._encode(values, known, effects)
-
-    def encode_learned(
-        self,
-        values: np.ndarray,
-        targets: Targets,
-        folds: Int[np.ndarray, "rows"],
-        weights: Weights | None = None,
-    ) -> Shaped[np.ndarray, "rows compact"]:
-        """Return the same for training rows, with effects of the rows in other folds."""
-        known = codes_of(self._places, values)
-        if self.effects is None:
-            return self._encode(values, known, None)
-        effects = self.effects.encode_learned(known, targets, folds, weights)
-        return self._encode(values, known, effects)
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The effects, and one-hot rows or with `coded` the number of each row's slot."""
+        if not self.num_slots:
+            return ()
+        slots = np.full(self.new + 3, float(self.num_slots - 1))
+        slots[: self.new] -= 1  # of rare levels, which are known by their effects
+        slots[: len(self.levels)] = np.arange(len(self.levels))
+        if self.missing:
+            slots[-1] = len(self.levels)
+        if not self.coded:
+            return (Slots(slots, self.num_slots),)
+        effects = () if self.effects is None else self.effects.columns
+        return *(Lookup(np.array([*each, 0.0, 0.0, 0.0])) for each in effects), Lookup(slots)
 
     def by_fold(
         self,
@@ -182,29 +174,12 @@ class CategoryEncoder:
         folds: Int[np.ndarray, "rows"],
         weights: Weights | None = None,
     ) -> Mapping[int, "CategoryEncoder"]:
-        """The encoders that encode the rows of each fold as `encode_learned` does."""
+        """The encoders of each fold's rows, with the effects of the rows in other folds."""
         if self.effects is None:
             return dict.fromkeys(np.unique(folds).tolist(), self)
-        known = codes_of(self._places, values)
+        known = codes_of(places_of(self.known_levels), values)
         found = self.effects.by_fold(known, targets, folds, weights)
         return {fold: replace(self, effects=effects) for fold, effects in found.items()}
-
-    def _encode(
-        self,
-        values: np.ndarray,
-        known: Int[np.ndarray, "rows"],
-        effects: Float[np.ndarray, "rows width"] | None,
-    ) -> Shaped[np.ndarray, "rows compact"]:
-        if not self.num_slots:
-            return np.empty((len(values), 0), dtype=np.float32)
-        missing = np.array([value is None for value in values.tolist()], dtype=bool)
-        slots = self.slots_of(known, missing)
-        if self.coded:
-            parts = [] if effects is None else [effects]
-            return np.column_stack([*parts, slots]).astype(np.float32)
-        one_hot = np.zeros((len(values), self.num_slots), dtype=np.float32)
-        one_hot[np.arange(len(values)), slots] = 1.0
-        return one_hot
 
 
 @dataclass(frozen=True)
@@ -229,14 +204,14 @@ class KeyEncoder:
     def _numbers(self) -> Mapping[str, int]:
         return {level: i for i, level in enumerate(self.levels)}
 
-    def is_new(self, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
-        """Whether no training row had each key."""
-        return np.array([str(value) not in self._numbers for value in values.tolist()], dtype=bool)
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        return (Lookup(np.arange(len(self.levels) + 1.0)),)
 
-    def encode(self, values: np.ndarray) -> Float[np.ndarray, "rows 1"]:
+    def read(self, values: np.ndarray) -> Int[np.ndarray, "rows"]:
         numbers, unseen = self._numbers, len(self.levels)
         found = [numbers.get(str(value), unseen) for value in values.tolist()]
-        return np.array(found, dtype=np.float32).reshape(-1, 1)
+        return np.array(found, dtype=np.int64)
 
 
 def _counts(values: np.ndarray, weights: Weights | None) -> tuple[Mapping[str, float], float]:

@@ -11,9 +11,8 @@ level that no training row had. Source: Robinson 1991, *That BLUP is a good thin
 2001 for its use as an input.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -22,6 +21,7 @@ from jaxtyping import Float, Int, Num
 
 from models.config.ranges import Number, Positive, Probability, Text
 from models.features import moments
+from models.features.encodings import encode
 from models.features.moments import Weights
 from models.features.quantiles import Distinct, NormalScore
 
@@ -85,50 +85,29 @@ class LevelEffects:
         """Number of inputs: an effect per output, and the certainty."""
         return len(self.noise_ratio) + 1
 
-    @cached_property
-    def table(self) -> Float[np.ndarray, "levels width"]:
-        """The inputs of each known level."""
-        return np.stack([*map(np.asarray, self.effects), np.asarray(self.certainty)], axis=1)
-
-    def encode(self, codes: Levels) -> Float[np.ndarray, "rows width"]:
-        """Return the inputs of rows by their levels' codes, 0 for a code of −1."""
-        return np.where(codes[:, None] < 0, 0.0, self.table[codes])
-
-    def encode_learned(
-        self, codes: Levels, targets: Targets, folds: Levels, weights: Weights | None = None
-    ) -> Float[np.ndarray, "rows width"]:
-        """Return the inputs of the rows that the effects were fitted to.
-
-        Each row's effects are those of the rows in other folds: with its own target in its input, a
-        network would learn to copy it.
-        """
-        encoded = np.zeros((len(codes), self.width))
-        for fold, table in self._tables(codes, targets, folds, weights):
-            rows = np.flatnonzero((folds == fold) & (codes >= 0))
-            encoded[rows] = table[codes[rows]]
-        return encoded
+    @property
+    def columns(self) -> Sequence[tuple[float, ...]]:
+        """The inputs of the known levels: an effect on each output, and the certainty."""
+        return (*self.effects, self.certainty)
 
     def by_fold(
         self, codes: Levels, targets: Targets, folds: Levels, weights: Weights | None = None
     ) -> Mapping[int, "LevelEffects"]:
-        """The effects that the rows of each fold have in `encode_learned`: those of other rows."""
+        """The effects for the rows of each fold: those of the rows in other folds.
+
+        With its own target in its input, a network would learn to copy it.
+        """
+        sums = _Sums.of(codes, targets, folds, len(self.levels), weights)
+        ratios = np.asarray(self.noise_ratio)
+        tables = {k: _table(sums.without(k), ratios) for k in np.unique(folds).tolist()}
         return {
             fold: replace(
                 self,
                 effects=tuple(tuple(effects) for effects in table[:, :-1].T.tolist()),
                 certainty=tuple(table[:, -1].tolist()),
             )
-            for fold, table in self._tables(codes, targets, folds, weights)
+            for fold, table in tables.items()
         }
-
-    def _tables(
-        self, codes: Levels, targets: Targets, folds: Levels, weights: Weights | None
-    ) -> Iterator[tuple[int, Float[np.ndarray, "levels width"]]]:
-        """The inputs of each level without the rows of one fold after the other."""
-        sums = _Sums.of(codes, targets, folds, len(self.levels), weights)
-        ratios = np.asarray(self.noise_ratio)
-        for fold in np.unique(folds).tolist():
-            yield fold, _table(sums.without(fold), ratios)
 
 
 def places_of(levels: Sequence[str]) -> Mapping[str | None, int]:
@@ -154,7 +133,7 @@ def target_scores(
     """
     if not classes:
         score = NormalScore.fit(Distinct.of(targets.astype(np.float64), weights))
-        outputs = score(targets.astype(np.float64)).reshape(-1, 1)
+        outputs = encode(score.line, targets).reshape(-1, 1)
     else:
         found, places = np.unique(targets, return_inverse=True)
         counts = np.bincount(places, weights)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
+import torch
 from annotated_types import Interval, Len
+from jaxtyping import Float
 from pydantic import Field
+from torch import Tensor
 
 from models.config import FeatureConfig
 from models.config.ranges import NotNegative, Number
@@ -15,9 +18,10 @@ from models.exceptions import InvalidInput
 from models.features import moments
 from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.effects import Targets
+from models.features.encodings import MAX_INPUT
 from models.features.expansion import Form
 from models.features.moments import Weights
-from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
+from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.sizes import Sizes
 from models.features.texts import TextEncoder
 
@@ -50,13 +54,20 @@ class TensorEncoder:
     def form(self) -> Form:
         return Form(plain=int(np.prod(self.shape)) if self.std > 0 else 0)
 
-    def encode(self, values: np.ndarray) -> Matrix:
+    def read(self, values: np.ndarray) -> Float[Tensor, "rows *shape"]:
+        """The tensors in float32.
+
+        Raises:
+            InvalidInput: if they have another shape.
+        """
         if values.shape[1:] != self.shape:
             raise InvalidInput(f"a tensor has shape {values.shape[1:]}; expected {self.shape}")
+        return torch.from_numpy(values.astype(np.float32))
+
+    def encode(self, tensors: Float[Tensor, "rows *shape"]) -> Float[Tensor, "rows elements"]:
         if self.std == 0:
-            return np.empty((len(values), 0))
-        flat = values.reshape(len(values), self.form.plain)  # -1 fails for no rows
-        return (flat.astype(np.float32) - np.float32(self.mean)) / np.float32(self.std)
+            return tensors.new_empty(len(tensors), 0)
+        return ((tensors.flatten(1) - self.mean) / self.std).clamp_(-MAX_INPUT, MAX_INPUT)
 
 
 def _weighted_moments(values: np.ndarray, weights: Weights) -> tuple[float, float]:

@@ -7,11 +7,10 @@ and in an exported graph alike.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.features.quantiles import Pieces
@@ -46,15 +45,6 @@ class Form:
     @property
     def num_pieces(self) -> int:
         return sum(map(len, self.pieces))
-
-
-class Formed(Protocol):
-    """An encoder of one column."""
-
-    @property
-    def form(self) -> Form: ...
-
-    def encode(self, values: np.ndarray) -> Shaped[np.ndarray, "rows compact"]: ...
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Encodes a table's columns as one compact matrix, from which the network inputs are made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,17 +17,30 @@ from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.columns import Columns, InputColumn, convert
 from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
+from models.features.encodings import MAX_INPUT, Encodings
 from models.features.expansion import Expansion, Form, feature_of
 from models.features.moments import Weights
-from models.features.number_columns import MAX_ROWS, NumberColumns
-from models.features.numbers import Matrix, NumberEncoder
+from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.sizes import Sizes
+from models.features.texts import TextEncoder
 from models.networks import Inputs, TensorSlot
 from models.out_of_distribution.columns import NewLevels, SeenColumn, SeenColumns
 
-# Encoded values are clamped to this many standard deviations from the mean, so that their squares,
-# which variances consist of, and the sums over layers fit into float32.
-MAX_INPUT = 1e9
+_BLOCK_ROWS, _BLOCK_CELLS = 4_096, 2**18  # encoded at once: 2 MiB stay in the processor's cache
+
+
+class ReadColumns(NamedTuple):
+    """The columns of a table as encoders read them.
+
+    Args:
+        numbers: of numbers and dates; NaN is missing.
+        codes: of categories and keys.
+        others: tensors, and texts, which are read into their inputs.
+    """
+
+    numbers: Float[Tensor, "numbers rows"]
+    codes: Int[Tensor, "codes rows"]
+    others: Sequence[Float[Tensor, "rows ..."]]
 
 
 @dataclass(frozen=True)
@@ -122,8 +136,7 @@ class FeatureEncoder:
 
     @cached_property
     def _has_scores(self) -> bool:
-        marked = (isinstance(e, CategoryEncoder) and e.marked for e in self.encoders)
-        return self.seen is not None or any(marked)
+        return self.seen is not None or bool(self._marked)
 
     def column_score(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows"]:
         """How far encoded rows are outside the columns of the training rows: 0 inside.
@@ -139,22 +152,29 @@ class FeatureEncoder:
         if self.seen is None:
             raise InvalidData("this version does not know what its training rows had", "/model")
         values = self._converted(columns)
-        return self.seen.per_column(values, self._new_levels(values))
+        return self.seen.per_column(values, self._new_levels(self._read(values)))
 
     def _converted(self, columns: Columns) -> list[np.ndarray]:
         """The values of each feature, in its type."""
         pairs = zip(self.features, self.stored, strict=True)
         return [convert(columns[one.name], stored, one.type) for one, stored in pairs]
 
-    def _new_levels(self, values: Sequence[np.ndarray]) -> NewLevels:
-        return {
-            i: encoder.is_new(values[i])
-            for i, encoder in enumerate(self.encoders)
-            if isinstance(encoder, CategoryEncoder) and encoder.marked
-        }
+    def _new_levels(self, read: ReadColumns) -> NewLevels:
+        return {i: (read.codes[place] == new).numpy() for i, place, new in self._marked}
 
-    def _row_scores(self, values: Sequence[np.ndarray]) -> Float[np.ndarray, "rows"]:
-        new = self._new_levels(values)
+    @cached_property
+    def _marked(self) -> list[tuple[int, int, int]]:
+        """The encoders that mark new levels, with their places among the `codes`, and the code."""
+        return [
+            (i, place, one.new)
+            for place, i in enumerate(self.codes)
+            if isinstance(one := self.encoders[i], CategoryEncoder) and one.marked
+        ]
+
+    def _row_scores(
+        self, values: Sequence[np.ndarray], read: ReadColumns
+    ) -> Float[np.ndarray, "rows"]:
+        new = self._new_levels(read)
         if self.seen is not None:
             return self.seen.row_scores(values, new)
         return np.any(list(new.values()), axis=0).astype(np.float64)
@@ -228,17 +248,11 @@ class FeatureEncoder:
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows compactly. Missing values and unknown levels are allowed."""
-        values = self._converted(columns)
-        read = self._encode(values, lambda encoder, some: encoder.encode(some), self.compact_width)
-        if self._has_scores:
-            read[:, -1] = torch.from_numpy(self._row_scores(values).astype(np.float32))
-        return read.clamp_(-MAX_INPUT, MAX_INPUT)
+        return self._in_blocks(columns, self.compact_width)
 
     def encode_inputs(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows without their scores, such as those that the encoder was fitted to."""
-        values = self._converted(columns)
-        read = self._encode(values, lambda encoder, some: encoder.encode(some), self._num_read)
-        return read.clamp_(-MAX_INPUT, MAX_INPUT)
+        return self._in_blocks(columns, self._num_read)
 
     def encode_learned(
         self,
@@ -247,23 +261,103 @@ class FeatureEncoder:
         folds: Int[np.ndarray, "rows"],
         weights: Weights | None = None,
     ) -> Float[Tensor, "rows compact"]:
-        """Encode the rows that the encoder was fitted to, all of them.
+        """Encode the rows that the encoder was fitted to, all of them, without their scores.
 
-        They differ from other rows in the effects of levels, which are those of other folds' rows,
-        and have no scores.
+        They differ from other rows in the effects of levels, which are those of other folds' rows.
 
         Args:
             targets, weights: as in `fit`.
             folds: the fold of each row, numbers from 0.
         """
+        if not self.has_effects:
+            return self.encode_inputs(columns)
+        return self.encode_folds(self.by_fold(columns, targets, folds, weights), columns, folds)
 
-        def encode(encoder: Encoder, values: np.ndarray) -> Matrix:
-            if isinstance(encoder, CategoryEncoder):
-                return encoder.encode_learned(values, targets, folds, weights)
-            return encoder.encode(values)
+    def encode_folds(
+        self,
+        by_fold: Mapping[int, "FeatureEncoder"],
+        columns: Columns,
+        folds: Int[np.ndarray, "rows"],
+    ) -> Float[Tensor, "rows compact"]:
+        """Encode each row by the encoder of its fold, or by this one, without scores."""
+        encoded = torch.empty(len(folds), self._num_read)
+        for fold in np.unique(folds).tolist():
+            rows = np.flatnonzero(folds == fold)
+            some = {f.name: columns[f.name][rows] for f in self.features}
+            encoded[rows] = by_fold.get(fold, self).encode_inputs(some)
+        return encoded
 
-        read = self._encode(self._converted(columns), encode, self._num_read)
-        return read.clamp_(-MAX_INPUT, MAX_INPUT)
+    def _in_blocks(self, columns: Columns, width: int) -> Float[Tensor, "rows width"]:
+        """Encode rows, with their scores if there is a column for them."""
+        values = self._converted(columns)
+        encoded = np.empty((len(values[0]) if values else 0, width), np.float32)
+        step = min(_BLOCK_ROWS, -(-_BLOCK_CELLS // max(1, width)))
+        for start in range(0, len(encoded), step):
+            rows = slice(start, start + step)
+            block = values if len(encoded) <= step else [each[rows] for each in values]
+            read = self._read(block)
+            encoded[rows, : self._num_read] = self.encode_read(read).numpy()
+            if width > self._num_read:
+                encoded[rows, -1] = np.minimum(self._row_scores(block, read), MAX_INPUT)
+        return torch.from_numpy(encoded)
+
+    def _read(self, values: Sequence[np.ndarray]) -> ReadColumns:
+        """Let the encoders read the values of each feature, in its type."""
+        rows = len(values[0]) if values else 0
+        numbers, codes = np.empty((len(self.numbers), rows)), np.empty((len(self.codes), rows), int)
+        for array, places in ((numbers, self.numbers), (codes, self.codes)):
+            for place, i in enumerate(places):
+                array[place] = self.encoders[i].read(values[i])
+        others = [torch.as_tensor(self.encoders[i].read(values[i])) for i in self.others]
+        return ReadColumns(torch.from_numpy(numbers), torch.from_numpy(codes), others)
+
+    def encode_read(self, read: ReadColumns) -> Float[Tensor, "rows read"]:
+        """Encode what the encoders have read, without scores: what an exported graph does."""
+        encoded = self._encodings(read.numbers, read.codes).T
+        if not self.others:
+            return encoded
+        parts = list(encoded.tensor_split(self._cuts, 1))
+        for place, (i, tensor) in enumerate(zip(self.others, read.others, strict=True)):
+            one = self.encoders[i]
+            own = one.encode(tensor) if isinstance(one, TensorEncoder) else tensor
+            parts.insert(2 * place + 1, own)
+        return torch.cat(parts, 1)
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The encoders that read numbers."""
+        return self._of(NumberEncoder, DatetimeEncoder)
+
+    @cached_property
+    def codes(self) -> list[int]:
+        """The encoders that read codes."""
+        return self._of(CategoryEncoder, KeyEncoder)
+
+    @cached_property
+    def others(self) -> list[int]:
+        """The encoders of tensors and texts."""
+        return self._of(TensorEncoder, TextEncoder)
+
+    def _of(self, *kinds: type) -> list[int]:
+        return [i for i, one in enumerate(self.encoders) if isinstance(one, kinds)]
+
+    @cached_property
+    def _encodings(self) -> Encodings:
+        place = {i: n for columns in (self.numbers, self.codes) for n, i in enumerate(columns)}
+        return Encodings.of(
+            [
+                (place[i], encoding)
+                for i, one in enumerate(self.encoders)
+                if not isinstance(one, TensorEncoder | TextEncoder)
+                for encoding in one.encodings
+            ]
+        )
+
+    @cached_property
+    def _cuts(self) -> tuple[int, ...]:
+        """For each of the `others`, how many columns of numbers and codes come before it."""
+        widths = [0 if i in self.others else f.compact_width for i, f in enumerate(self._forms)]
+        return tuple(sum(widths[:i]) for i in self.others)
 
     def by_fold(
         self,
@@ -272,10 +366,9 @@ class FeatureEncoder:
         folds: Int[np.ndarray, "rows"],
         weights: Weights | None = None,
     ) -> Mapping[int, "FeatureEncoder"]:
-        """The encoders whose `encode_inputs` of a fold's rows is `encode_learned`.
+        """The encoders of each fold, for `encode_folds` of these rows and of others.
 
-        They also encode rows of the fold that the effects were not fitted to. The arguments are
-        those of `encode_learned`.
+        The arguments are those of `encode_learned`.
         """
         each = [
             one.by_fold(values, targets, folds, weights)
@@ -293,42 +386,20 @@ class FeatureEncoder:
         """Whether inputs depend on the targets of the training rows, so that these need folds."""
         return any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders)
 
-    def _encode(
-        self,
-        values: Sequence[np.ndarray],
-        encode: Callable[[Encoder, np.ndarray], Matrix],
-        width: int,
-    ) -> Float[Tensor, "rows width"]:
-        """The columns that inputs are made of, with room for `width` columns."""
-        encoded = np.empty((len(values[0]) if values else 0, width), dtype=np.float32)
-        with np.errstate(over="ignore"):  # infinite values are clamped by the caller
-            for i in self._others if len(encoded) <= MAX_ROWS else range(len(values)):
-                start, stop = self._ends[i : i + 2]
-                encoded[:, start:stop] = encode(self.encoders[i], values[i])
-            if self._numbers and len(encoded) <= MAX_ROWS:
-                together = np.stack([values[i] for i in self._numbers])
-                self._number_columns.into(encoded, together)
-        return torch.from_numpy(encoded)
+    def part(self, some: Sequence[int]) -> "FeatureEncoder":
+        """The encoder of some of the columns, without scores."""
+        key = tuple(some)
+        if key not in self._parts:
+            self._parts[key] = FeatureEncoder(
+                tuple(self.features[i] for i in key),
+                tuple(self.stored[i] for i in key),
+                tuple(self.encoders[i] for i in key),
+            )
+        return self._parts[key]
 
     @cached_property
-    def _ends(self) -> tuple[int, ...]:
-        """The first compact column of each encoder, and the one after the last."""
-        return tuple(accumulate((form.compact_width for form in self._forms), initial=0))
-
-    @cached_property
-    def _numbers(self) -> list[int]:
-        """The columns of numbers, which are encoded together where there are few rows."""
-        return [i for i, one in enumerate(self.encoders) if isinstance(one, NumberEncoder)]
-
-    @cached_property
-    def _others(self) -> list[int]:
-        return [i for i in range(len(self.encoders)) if i not in set(self._numbers)]
-
-    @cached_property
-    def _number_columns(self) -> NumberColumns:
-        pairs = [(self.encoders[i], self._ends[i]) for i in self._numbers]
-        encoders = [one for one, _ in pairs if isinstance(one, NumberEncoder)]
-        return NumberColumns.of(encoders, [start for _, start in pairs])
+    def _parts(self) -> dict[tuple[int, ...], "FeatureEncoder"]:
+        return {}
 
     def constant_columns(self) -> list[str]:
         """Names of columns without inputs: constant in training, or with rare levels alone."""

@@ -6,18 +6,19 @@ from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Len
-from jaxtyping import Shaped
+from jaxtyping import Float
 
 from models.config.ranges import Flag, NotNegative, Number, Positive
 from models.features import moments
 from models.features.clock import Clock
+from models.features.encodings import MAX_INPUT, Encoding, Missing, Standard, Wave, encode
 from models.features.expansion import Form
 from models.features.moments import Weights
 from models.features.power import PowerTransform
 from models.features.quantiles import Distinct, NormalScore, Pieces
 from models.features.sizes import Sizes
 
-Matrix = Shaped[np.ndarray, "rows compact"]
+Values = Float[np.ndarray, "rows"]
 
 # Standardised inputs of tables are clipped here: a row far outside the training data must not
 # drive the predicted noise, whose logarithm is linear there.
@@ -75,7 +76,7 @@ class NumberEncoder:
         known = ~np.isnan(values)
         present, weights = values[known], moments.part(weights, known)
         power = PowerTransform.fit(present, weights) if may_be_skewed and present.size else None
-        scaled = present if power is None else power(present)
+        scaled = present if power is None else encode(Standard(0.0, 1.0, np.inf, power), present)
         mean = moments.mean(scaled, weights) if present.size else 0.0
         std = moments.deviation(scaled, weights) if present.size else 0.0
         if std <= 1e-12 * abs(mean):  # a constant has this much rounding error in float64
@@ -91,7 +92,8 @@ class NumberEncoder:
         if self.std == 0 or len(distinct) < _MIN_DISTINCT:
             return bounded
         score = NormalScore.fit(distinct, sizes.knots)
-        same = _correlation(bounded.standardise(distinct.values), score(distinct.values), distinct)
+        pair = (encode(each, distinct.values) for each in (bounded.standard, score.line))
+        same = _correlation(np.stack([*pair]), distinct)
         pieces = Pieces.fit(distinct, sizes.pieces) if sizes.pieces > 1 else None
         return replace(bounded, scores=None if same > _SAME else score, pieces=pieces)
 
@@ -100,25 +102,23 @@ class NumberEncoder:
         plain = int(self.std > 0) + int(self.scores is not None) + int(self.indicator)
         return Form(plain=plain, pieces=() if self.pieces is None else (self.pieces,))
 
-    def encode(self, values: np.ndarray) -> Matrix:
-        """Return the standardised value, the normal score, the indicator and the position."""
-        missing = np.isnan(values)
-        parts = []
-        if self.std > 0:
-            parts.append(np.where(missing, 0.0, self.standardise(values)))
-        if self.scores is not None:
-            parts.append(np.where(missing, 0.0, self.scores(values)))
-        if self.indicator:
-            parts.append(missing.astype(np.float64))
-        if self.pieces is not None:
-            parts.append(self.pieces.positions(values))
-        return np.stack(parts, axis=1) if parts else np.empty((len(values), 0))
+    @property
+    def standard(self) -> Standard:
+        bound = MAX_INPUT if self.bound is None else min(self.bound, MAX_INPUT)
+        return Standard(self.mean, self.std, bound, self.power)
 
-    def standardise(self, values: np.ndarray) -> np.ndarray:
-        """Return the transformed, standardised and bounded values; NaN stays NaN."""
-        values = values if self.power is None else self.power(values)
-        scaled = (values - self.mean) / self.std
-        return scaled if self.bound is None else scaled.clip(-self.bound, self.bound)
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The standardised value, the normal score, the indicator and the position."""
+        return (
+            *([self.standard] if self.std > 0 else []),
+            *([] if self.scores is None else [self.scores.line]),
+            *([Missing()] if self.indicator else []),
+            *([] if self.pieces is None else [self.pieces.line]),
+        )
+
+    def read(self, values: Values) -> Values:
+        return values
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,8 @@ class DatetimeEncoder:
     """The instant as a number, and sine and cosine of the phase in each cycle.
 
     A cycle (hour of day, day of week, day of year) is used if the training times span at least two
-    periods of it and differ in phase. With `zone`, phases are those of its clock; else of UTC.
+    periods of it and differ in phase. With `zone`, times are read as its clock shows them; else in
+    UTC.
     """
 
     instant: NumberEncoder
@@ -153,20 +154,16 @@ class DatetimeEncoder:
         instant = self.instant.form
         return replace(instant, plain=instant.plain + 2 * len(self.cycles))
 
-    def encode(self, values: np.ndarray) -> Matrix:
-        """Return the instant's inputs, the waves of the cycles and the instant's position."""
-        micros = microseconds(values)
-        instant = self.instant.encode(micros)
-        plain = self.instant.form.plain
-        shown = micros if self.zone is None else microseconds(Clock.of(self.zone).local(values))
-        waves = [_waves(shown, CYCLES[name][0]) for name in self.cycles]
-        return np.concatenate([instant[:, :plain], *waves, instant[:, plain:]], axis=1)
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """Those of the instant, with the waves of the cycles before its position."""
+        instant, plain = self.instant.encodings, self.instant.form.plain
+        waves = (Wave(CYCLES[name][0]) for name in self.cycles)
+        return (*instant[:plain], *waves, *instant[plain:])
 
-
-def _waves(micros: np.ndarray, period: float) -> Matrix:
-    """Sine and cosine of the phase, 0 where it is unknown."""
-    phase = 2 * np.pi * np.mod(micros, period) / period
-    return np.nan_to_num(np.stack([np.sin(phase), np.cos(phase)], axis=1), nan=0.0)
+    def read(self, values: np.ndarray) -> Values:
+        """Microseconds since 1970, of UTC or of the zone's clock."""
+        return microseconds(values if self.zone is None else Clock.of(self.zone).local(values))
 
 
 def microseconds(values: np.ndarray) -> np.ndarray:
@@ -175,9 +172,8 @@ def microseconds(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
 
 
-def _correlation(first: np.ndarray, second: np.ndarray, distinct: Distinct) -> float:
+def _correlation(pair: Float[np.ndarray, "2 distinct"], distinct: Distinct) -> float:
     """Pearson correlation over the rows of the distinct values."""
-    pair = np.stack([first, second])
     if np.issubdtype(distinct.counts.dtype, np.integer):
         both = np.cov(pair, fweights=distinct.counts)
     else:

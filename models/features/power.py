@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from pydantic import Field
+from torch import Tensor
 
 from models.config.ranges import Number, Positive
 from models.features import moments
 from models.features.moments import Weights
 
 Values = Float[np.ndarray, "*shape"]
-Exponents = Float[np.ndarray, "columns 1"]
+Shaped = Float[Tensor, "*shape"]
+Powers = tuple[Float[Tensor, "*columns"], Float[Tensor, "*columns"]]
 Kept = Float[np.ndarray, "kept"]
 
 _SKEWED = 0.5  # |skewness| from which a distribution is usually called moderately skewed
@@ -27,6 +30,8 @@ _MIN_VALUES = 10  # distinct values; columns with fewer, such as codes, are not 
 # Outside [0, 2] ψ is bounded on one side: values far outside the training data would then look like
 # values at its edge.
 _MIN_EXPONENT, _MAX_EXPONENT = 0.0, 2.0
+LARGEST = 600.0  # of logarithms: e^600 is within float64, and so is its square's root
+_LOGARITHM = 1e-300
 _GOLDEN = 0.5 * (5**0.5 - 1)
 _MOST_VALUES = 20_000  # of which the exponent is fitted: its standard error is then below 0.02
 _STEPS = 32  # of the golden-section search: the last bracket is 2 · 0.618³² = 4e-7 wide
@@ -60,9 +65,6 @@ class PowerTransform:
         z = (values - centre) / scale
         return cls(float(centre), float(scale), _most_likely_exponent(z, weights))
 
-    def __call__(self, values: Values) -> Values:
-        return yeo_johnson((values - self.centre) / self.scale, self.exponent)
-
 
 def _some(values: Values, weights: Weights | None) -> tuple[Kept, Kept | None]:
     if weights is not None:
@@ -71,20 +73,23 @@ def _some(values: Values, weights: Weights | None) -> tuple[Kept, Kept | None]:
     return np.sort(values)[kept], None
 
 
-def yeo_johnson(z: Values, exponent: float | Exponents) -> Values:
-    """Return ψ(z) for this exponent, or for one of each column; NaN stays NaN."""
-    above = _box_cox(1 + z.clip(min=0), exponent)
-    below = _box_cox(1 - z.clip(max=0), 2 - exponent)
-    return np.where(z >= 0, above, -below)
+def yeo_johnson(z: Shaped, powers: Powers) -> Shaped:
+    """Return ψ(z) = sign(z) ((1 + |z|)^p − 1)/p with p = λ or for z < 0 2 − λ; NaN stays NaN."""
+    above, below = powers
+    p = torch.where(z >= 0, above, below)
+    return (p * z.abs().log1p()).expm1() / p * z.sign()
 
 
-def _box_cox(x: Values, exponent: float | Exponents) -> Values:
-    """Return (x^λ − 1)/λ, without cancellation for small λ."""
-    logarithm = np.log(x)
-    if isinstance(exponent, np.ndarray):
-        divisor = np.where(exponent == 0, 1.0, exponent)
-        return np.where(exponent == 0, logarithm, np.expm1(exponent * logarithm) / divisor)
-    return logarithm if exponent == 0 else np.expm1(exponent * logarithm) / exponent
+def inverse_yeo_johnson(u: Shaped, powers: Powers) -> Shaped:
+    """Return z with ψ(z) = u; beyond the reach of ψ, the largest z that squares within float64."""
+    above, below = powers
+    p = torch.where(u >= 0, above, below)
+    return ((p * u.abs()).log1p() / p).clamp(max=LARGEST).expm1() * u.sign()
+
+
+def powers_of(exponent: Float[Tensor, "*columns"]) -> Powers:
+    """λ and 2 − λ. For 0 they have a number so small that the power becomes the logarithm."""
+    return exponent.clamp(min=_LOGARITHM), (2 - exponent).clamp(min=_LOGARITHM)
 
 
 def _skewness(values: Values, weights: Weights | None) -> float:
@@ -95,7 +100,8 @@ def _skewness(values: Values, weights: Weights | None) -> float:
 def _log_likelihood(z: Values, exponent: float, weights: Weights | None) -> float:
     """Mean log likelihood of a Gaussian fitted to ψ(z), up to a constant."""
     jacobian = (exponent - 1) * np.sign(z) * np.log1p(np.abs(z))
-    variance = moments.variance(yeo_johnson(z, exponent), weights)
+    powers = powers_of(torch.tensor(exponent, dtype=torch.float64))
+    variance = moments.variance(yeo_johnson(torch.from_numpy(z), powers).numpy(), weights)
     return moments.mean(jacobian, weights) - 0.5 * float(np.log(variance))
 
 

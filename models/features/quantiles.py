@@ -5,7 +5,6 @@ their range they are constant, so that no input, however large, leaves the range
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -14,6 +13,7 @@ from annotated_types import Len
 from jaxtyping import Float, Int, Num
 
 from models.config.ranges import Number, Probability
+from models.features.encodings import Line
 
 MAX_PIECES = 32  # per column; Gorishniy et al. 2022 found little beyond some tens
 MAX_KNOTS = 256  # of a normal score: steps of 0.4 % of the rows
@@ -79,13 +79,9 @@ class NormalScore:
         scores = torch.special.ndtri(torch.from_numpy(middle[index]))
         return cls(tuple(distinct.values[index].tolist()), tuple(scores.tolist()))
 
-    def __call__(self, values: Values) -> Values:
-        """Return the scores; NaN stays NaN."""
-        return np.interp(values, *self._line)
-
-    @cached_property
-    def _line(self) -> tuple[Values, Values]:
-        return np.asarray(self.knots), np.asarray(self.scores)
+    @property
+    def line(self) -> Line:
+        return Line(self.knots, self.scores)
 
 
 @dataclass(frozen=True)
@@ -120,14 +116,10 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.centres)
 
-    def positions(self, values: Values) -> Values:
-        """Return the number of bins below each value, with fraction; `MISSING` for NaN.
+    @property
+    def line(self) -> Line:
+        """The position of a value: the number of bins below it, with fraction.
 
         `Expansion` makes the pieces of a position.
         """
-        found = np.interp(values, *self._line)
-        return np.where(np.isnan(values), MISSING, found)
-
-    @cached_property
-    def _line(self) -> tuple[Values, Values]:
-        return np.asarray(self.edges), np.arange(len(self.edges), dtype=np.float64)
+        return Line(self.edges, range(len(self.edges)), MISSING)

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from models.config.ranges import NotNegative, Number, Positive
 from models.count_scale import CountScale
+from models.features.power import LARGEST, Powers, inverse_yeo_johnson, powers_of, yeo_johnson
 
 Values = Float[Tensor, "*shape"]
 
 _TINY = 1e-300
-_LARGEST = 600.0  # of exponents: e^600 is within float64, and so is its square's root
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class LogScale:
         return self._shifted(y).log()
 
     def inverse(self, u: Values) -> Values:
-        return u.clamp(max=_LARGEST).exp() + (self.lower - self.offset)
+        return u.clamp(max=LARGEST).exp() + (self.lower - self.offset)
 
     def log_derivative(self, y: Values) -> Values:
         """−log(y − lower + offset)."""
@@ -69,20 +69,19 @@ class PowerScale:
     kind: Literal["power"] = "power"
 
     def __call__(self, y: Values) -> Values:
-        x = (y - self.centre) / self.scale
-        above = _box_cox(x.clamp(min=0), self.exponent)
-        below = _box_cox(-x.clamp(max=0), 2 - self.exponent)
-        return torch.where(x >= 0, above, -below)
+        return yeo_johnson((y - self.centre) / self.scale, self._powers)
 
     def inverse(self, u: Values) -> Values:
-        above = _box_cox_inverse(u.clamp(min=0), self.exponent)
-        below = _box_cox_inverse(-u.clamp(max=0), 2 - self.exponent)
-        return self.centre + self.scale * torch.where(u >= 0, above, -below)
+        return self.centre + self.scale * inverse_yeo_johnson(u, self._powers)
 
     def log_derivative(self, y: Values) -> Values:
         """(λ − 1) sign(x) log(1 + |x|) − log scale."""
         x = (y - self.centre) / self.scale
         return (self.exponent - 1) * x.sign() * x.abs().log1p() - math.log(self.scale)
+
+    @property
+    def _powers(self) -> Powers:
+        return powers_of(torch.tensor(self.exponent, dtype=torch.float64))
 
 
 @dataclass(frozen=True)
@@ -117,14 +116,3 @@ class LogitScale:
 Scale = Annotated[
     IdentityScale | LogScale | PowerScale | LogitScale | CountScale, Field(discriminator="kind")
 ]
-
-
-def _box_cox(x: Values, exponent: float) -> Values:
-    """((1 + x)^λ − 1)/λ for x ≥ 0; log(1 + x) for λ = 0."""
-    logarithm = x.log1p()
-    return logarithm if exponent == 0 else torch.expm1(exponent * logarithm) / exponent
-
-
-def _box_cox_inverse(u: Values, exponent: float) -> Values:
-    logarithm = u if exponent == 0 else torch.log1p(exponent * u) / exponent
-    return torch.expm1(logarithm.clamp(max=_LARGEST))

@@ -89,7 +89,7 @@ class TextEncoder:
     def form(self) -> Form:
         return Form(plain=self.width if self.hashes else 0)
 
-    def encode(self, values: np.ndarray) -> Float[np.ndarray, "rows width"]:
+    def read(self, values: np.ndarray) -> Float[np.ndarray, "rows width"]:
         """The inputs of texts; those of a text without known features are 0."""
         texts = _texts(values)
         if not self.hashes:

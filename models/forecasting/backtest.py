@@ -3,6 +3,10 @@
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
 scaled CRPS is the CRPS divided by the same error.
+
+A step without a known value has the mean score of the known steps of its forecast. So the scores of
+all forecasts have one shape, and each forecast counts as one, as those do that are known as a
+whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from models.config import Json
@@ -20,12 +24,10 @@ from models.evaluation.metrics import regression_metrics, regression_scores
 from models.evaluation.path_calibration import Worth, worth_of
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.dependence import Dependence, standard_errors
+from models.forecasting.dependence import Dependence, advantage, standard_errors
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories.filling import fill, readable
-from models.forecasting.histories.unknown import with_stand_ins, without
 from models.forecasting.series import Series
-from models.forecasting.side_by_side import advantage
+from models.forecasting.windows import fill, readable
 from models.prediction.predictive import GaussianMixture
 
 MAX_ORIGINS = 64
@@ -269,3 +271,30 @@ def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> Gauss
 
 def _seasonal_changes(series: Series, season: int) -> np.ndarray:
     return series.values[season:] - series.values[:-season]
+
+
+Ahead = Float64[np.ndarray, "forecasts horizon"]
+
+
+def with_stand_ins(targets: Ahead) -> Float64[Tensor, "steps"]:
+    """Targets, one forecast after the other; a missing one is the first known one of its forecast.
+
+    It only stands where a value is needed: `without` takes its score away.
+    """
+    known = ~np.isnan(targets)
+    first = np.take_along_axis(targets, known.argmax(1)[:, None], 1)
+    return torch.from_numpy(np.where(known, targets, first).ravel())
+
+
+def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
+    """The scores of these targets, with the mean of its forecast where a target is missing."""
+    known = torch.from_numpy(~np.isnan(targets))
+    if bool(known.all()):
+        return scores
+    return {name: _averaged(part, known.to(part.device)) for name, part in scores.items()}
+
+
+def _averaged(part: Float[Tensor, "steps"], known: Tensor) -> Float64[Tensor, "steps"]:
+    of_forecasts = part.view(known.shape).double()
+    sums = torch.where(known, of_forecasts, 0.0).sum(1, keepdim=True)
+    return torch.where(known, of_forecasts, sums / known.sum(1, keepdim=True)).flatten()

@@ -20,14 +20,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from models.config import Json
 from models.evaluation.metrics import COVERAGE_LEVELS
-from models.evaluation.path_calibration import independent_errors, independent_means, overlaps
+from models.evaluation.path_calibration import overlaps, worth_of
 
 MIN_SERIES = 10
 MEANS = ("log_likelihood", "mae", "mase", "crps", "scaled_crps")
@@ -62,7 +64,7 @@ class Dependence:
     @cached_property
     def worth(self) -> float:
         """The number of independent errors that tell as much about their size."""
-        return independent_errors(self.series, self.firsts, self.horizon)
+        return worth_of(self.series, self.firsts, self.horizon).together
 
     def of_scores(self, scores: Scores) -> float | None:
         """The standard error of the mean of scores; None if it cannot be known."""
@@ -70,10 +72,11 @@ class Dependence:
 
     def of_differences(self, differences: Scores) -> float | None:
         """The standard error of the mean difference of two methods' scores."""
-        return self._of_mean(differences, independent_means(self.series, self.firsts, self.horizon))
+        least = worth_of(self.series, self.firsts, self.horizon, power=1).together
+        return self._of_mean(differences, least)
 
     def of_share(self, inside: Scores) -> float:
-        """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.standard_errors`."""
+        """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.weighting`."""
         n = max(self.worth, self._worth_of(inside))
         near = (n * float(inside.mean()) + 2) / (n + 4)
         return math.sqrt(near * (1 - near) / n)
@@ -131,3 +134,33 @@ def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], dependence: D
         if names[0][1] in found:
             errors[public] = {level: dependence.of_share(found[name]) for level, name in names}
     return errors
+
+
+Verdict = Literal["better", "no difference", "worse"]
+PerStep = Float[Tensor, "steps"]
+_SURE = 2  # standard errors
+
+
+def advantage(
+    own: Mapping[str, PerStep], theirs: Mapping[str, PerStep], dependence: Dependence
+) -> Json:
+    """By how much this model's CRPS is lower per step, its standard error, and a verdict on it.
+
+    Nothing if a score is not finite. The steps of each forecast are consecutive.
+    """
+    differences = theirs["crps"].cpu().double() - own["crps"].cpu().double()
+    if not bool(torch.isfinite(differences).all()):
+        return {}
+    difference, error = float(differences.mean()), dependence.of_differences(differences.numpy())
+    return {
+        "advantage": difference,
+        "advantage_error": error,
+        "verdict": verdict(difference, error),
+    }
+
+
+def verdict(difference: float, error: float | None) -> Verdict:
+    """Whether this model is better or worse by more than two standard errors."""
+    if error is None or abs(difference) <= _SURE * error:
+        return "no difference"
+    return "better" if difference > 0 else "worse"

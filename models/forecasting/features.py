@@ -131,10 +131,7 @@ def _encoded(encoder: FeatureEncoder, some: Sequence[int], columns: Columns) -> 
     """The inputs that are made of some of the columns."""
     if not some:
         return torch.empty(len(columns[encoder.features[0].name]), 0)
-    features = tuple(encoder.features[i] for i in some)
-    stored = tuple(encoder.stored[i] for i in some)
-    encoders = tuple(encoder.encoders[i] for i in some)
-    return FeatureEncoder(features, stored, encoders).encode(columns)
+    return encoder.part(some).encode(columns)
 
 
 def joined(first: Columns, second: Columns) -> Columns:

@@ -27,27 +27,20 @@ from models.evaluation.path_calibration import (
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.totals import summary as totals
-from models.forecasting.totals.across import pair
-from models.forecasting.totals.coupling import couple
-from models.forecasting.totals.groups import NO_GROUPS, Groups
-from models.forecasting.totals.reconciliation import reconciled
-from models.forecasting.totals.sums import Sums, calibrate_sums
-from models.prediction.answers import decisions, exceeds, number_costs, questions
-from models.prediction.answers.crossings import ever_above, ever_below, probability
-from models.prediction.answers.parts import at_values
-from models.prediction.answers.totals import GROUPS, QUESTION, SERIES
-from models.prediction.influence import ERROR
+from models.forecasting.totals.groups import NO_GROUPS, Groups, reconciled
+from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
+from models.prediction.answers import decisions, questions
+from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
+from models.prediction.answers.numbers import ever_above, ever_below, probability
+from models.prediction.answers.question import at_values
+from models.prediction.device import to_host
+from models.prediction.influence import VARIANCES
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
-from models.prediction.prediction import (
-    Arrays,
-    bound_name,
-    bounds,
-    conformal_scores,
-    wants_errors,
-)
+from models.prediction.prediction import bounds, conformal_scores, wants_errors
 from models.prediction.predictive import GaussianMixture
 from models.prediction.standard_error import standard_error
+from models.prediction.summary import Summary
 
 PerStep = Float64[Tensor, "steps"]
 
@@ -173,51 +166,43 @@ class Forecast:
         """Quantiles of y: those of u as they are observed, because g⁻¹ never decreases."""
         return self.observation.observe(self.mixture.quantiles(levels))
 
-    def summarise(self, options: BatchOptions) -> Arrays:
-        """The arrays of a prediction by step, with the names of `models.prediction`."""
-        summary = {
+    def summarise(self, options: BatchOptions) -> Summary:
+        """What the options ask of the forecast, a row per step."""
+        wants, quantiles = wants_errors(options), {"median": self.quantiles([0.5])[0]}
+        if "credible" in options.interval_kinds and options.intervals:
+            quantiles |= bounds("credible", self.central(options.intervals))
+        values = {
             "mean": self.mean(),
-            "median": self.quantiles([0.5])[0],
-            "aleatoric": self.aleatoric(),
-            "epistemic": self.epistemic(),
+            "aleatoric_variance": self.aleatoric(),
+            "epistemic_variance": self.epistemic(),
             "ood_score": self.ood_score(),
+            **quantiles,
         }
-        if self.num_samples > 1:
-            summary["mc_error"] = standard_error(self.means)
-        quantiles = {"median": summary["median"]}
-        if "credible" in options.interval_kinds:
-            for level, ends in zip(options.intervals, self.central(options.intervals), strict=True):
-                summary |= bounds("credible", level, *ends)
-                names = (bound_name("credible", end, level) for end in ("lower", "upper"))
-                quantiles |= dict(zip(names, ends, strict=True))
-        others, of_costs = replace(options, costs=None, totals=None), dict[str, Tensor]()
-        summary |= questions.of_mixture(self.of_y, others, None)
+        others, of_costs = replace(options, costs=None), dict[str, Tensor]()
+        values |= questions.of_mixture(self.of_y, others, None)
         crossings = {one: self._crossing_parts(one) for one in options.exceeds}
-        summary |= self._crossings([crossings[one] for one in options.exceeds])
+        values |= self._crossings([crossings[one] for one in options.exceeds])
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
-            summary |= {decisions.QUESTION.key(name): values for name, values in decided.items()}
+            values |= decided
             quantiles["action"] = decided["action"]
-        summary |= self._totals(options)
-        if wants_errors(options) and self.num_samples > 1:
-            summary |= self._errors(quantiles, summary, others, crossings)
-            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in of_costs.items()}
+        errors = {}
+        if self.num_samples > 1:
+            errors["mean"] = standard_error(self.means)
+        if wants and errors:
+            errors |= self._errors(quantiles, values, others, crossings)
+            errors |= {name: standard_error(part) for name, part in of_costs.items()}
         if self.calibration is not None:
             for kind, scores in conformal_scores(options, self._half_widths).items():
-                for level, ends in zip(options.intervals, self.within(scores), strict=True):
-                    summary |= bounds(kind, level, *ends)
-        return {name: values.cpu().numpy() for name, values in summary.items()}
+                values |= bounds(kind, self.within(scores)) if scores else {}
+        return Summary(values=to_host(values), errors=to_host(errors), parts=self._totals(options))
 
     def _crossings(self, each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
         """The probability that a path is beyond each threshold at some step up to each one."""
-        if not each:
-            return {}
         horizon = self.drawn.values.shape[-1]
         return {
-            exceeds.QUESTION.key(name): torch.stack(
-                [probability(parts[name], horizon) for parts in each], dim=-1
-            )
-            for name in exceeds.EVER
+            name: torch.stack([probability(parts[name], horizon) for parts in each], dim=-1)
+            for name in (each[0] if each else ())
         }
 
     def _crossing_parts(self, threshold: float) -> dict[str, Float64[Tensor, "paths steps"]]:
@@ -226,11 +211,10 @@ class Forecast:
         edges = at_values(self.of_y, [threshold, math.nextafter(threshold, -math.inf)])
         paths = self.whole_paths
         above, at_least = (self._above_each(paths, one) for one in edges)
-        parts = (
-            ever_above(paths, above, threshold, horizon),
-            ever_below(paths, at_least, threshold, horizon),
-        )
-        return dict(zip(exceeds.EVER, parts, strict=True))
+        return {
+            "any_above": ever_above(paths, above, threshold, horizon),
+            "any_below": ever_below(paths, at_least, threshold, horizon),
+        }
 
     def _above_each(self, paths: Tensor, edge: PerStep) -> Float64[Tensor, "paths steps"]:
         """P(y > edge) of each path's step given the path before; of coupled paths, whether it is.
@@ -241,7 +225,7 @@ class Forecast:
             return (paths > edge).double()
         return self.of_y.survival_parts(edge.unsqueeze(0)).squeeze(0)
 
-    def _totals(self, options: BatchOptions) -> dict[str, Tensor]:
+    def _totals(self, options: BatchOptions) -> dict[str, Summary]:
         """The sums over the steps with their errors, if the options ask for them."""
         if options.totals is None:
             return {}
@@ -249,12 +233,14 @@ class Forecast:
         means = self.means if whole is None else whole[1].flatten(1)
         of_sums = None if self.calibration is None or whole else self.calibration.sums
         found = totals.summarise(self.final_sums, means, of_sums, options)
-        if options.totals.over_series:
-            found |= self._over_series(*(whole or self._joint), options)
         if wants_errors(options) and self.num_samples > 1:
-            found |= totals.errors([one.final_sums for one in self.batches()], options)
-            found[f"{ERROR}total_mean"] = found[totals.MC_ERROR]
-        return found
+            found = totals.with_errors(found, [one.final_sums for one in self.batches()], options)
+        more = (
+            self._over_series(*(whole or self._joint), options)
+            if options.totals.over_series
+            else {}
+        )
+        return {TOTALS.name: found, **more}
 
     @property
     def final_sums(self) -> Sums:
@@ -274,30 +260,31 @@ class Forecast:
 
     def _over_series(
         self, joint: Tensor, means: Tensor, options: BatchOptions
-    ) -> dict[str, Tensor]:
+    ) -> dict[str, Summary]:
         """The sums over all series and over the groups."""
         every = [self.groups.bottom(joint.shape[1])]
-        found: dict[str, Tensor] = {}
-        for name, members in ((SERIES, every), (GROUPS, self.groups.members)):
+        found: dict[str, Summary] = {}
+        for parts, members in ((SERIES, every), (GROUPS, self.groups.members)):
             if members:
                 steps, each = (
                     torch.stack([one[:, list(some)].sum(1) for some in members], dim=1)
                     for one in (joint, means)
                 )
-                part = totals.over_series(Sums(steps, self.observation), each, options)
-                found |= {QUESTION.key(f"{name} {key}"): values for key, values in part.items()}
+                both = totals.over_series(Sums(steps, self.observation), each, options)
+                found |= {part.name: one for part, one in zip(parts, both, strict=True)}
         return found
 
     def _errors(
         self,
-        quantiles: dict[str, PerStep],
-        summary: Mapping[str, Tensor],
+        quantiles: Mapping[str, Tensor],
+        values: Mapping[str, Tensor],
         options: BatchOptions,
         crossings: Mapping[float, Mapping[str, Tensor]],
     ) -> dict[str, Tensor]:
-        """The standard error of every output by name, which begins with `ERROR`.
+        """The standard error of every output but the mean, by name.
 
         Args:
+            quantiles: values that are quantiles, per step or steps × levels.
             crossings: `_crossing_parts` of each threshold.
         """
         shape, y = (self.num_samples, self.num_paths, -1), self.of_y
@@ -305,30 +292,17 @@ class Forecast:
         def of_paths(parts: Tensor) -> Tensor:
             return standard_error(parts.view(shape).mean(1))
 
-        found = {name: standard_error(part) for name, part in self._influences(quantiles).items()}
-        found |= questions.errors_of(y, y, summary, options, of_paths)
-        found |= {
-            f"{name}_{float(threshold)}": of_paths(parts)
-            for threshold, of_threshold in crossings.items()
-            for name, parts in of_threshold.items()
-        }
-        return {f"{ERROR}{name}": values for name, values in found.items()}
-
-    def _influences(
-        self, quantiles: dict[str, PerStep]
-    ) -> dict[str, Float64[Tensor, "samples steps"]]:
-        """What each weight draw adds to every output (`models.prediction.influence`)."""
         noise = self._moments[1].mean(1) + self._moments[0].var(1)
         between = (self.means - self.mean()).square()
-        found = {
-            "mean": self.means,
-            "aleatoric_variance": noise,
-            "epistemic_variance": between,
-            "total_variance": noise + between,
-        }
-        shape = (self.num_samples, self.num_paths, -1)
-        for name, value in quantiles.items():
-            found[name] = self.of_y.quantile_parts(value).view(shape).mean(1)
+        parts = zip(VARIANCES, (noise, between, noise + between), strict=True)
+        found = {name: standard_error(part) for name, part in parts}
+        for name, each in quantiles.items():
+            own = [of_paths(y.quantile_parts(one)) for one in (each.T if each.ndim > 1 else [each])]
+            found[name] = torch.stack(own, dim=1) if each.ndim > 1 else own[0]
+        found |= questions.errors_of(y, y, values, options, of_paths)
+        for name in next(iter(crossings.values()), {}):
+            own = [of_paths(crossings[one][name]) for one in options.exceeds]
+            found[name] = torch.stack(own, dim=1)
         return found
 
     def _decide(self, costs: Costs) -> tuple[dict[str, PerStep], dict[str, Tensor]]:
@@ -338,11 +312,11 @@ class Forecast:
         left out.
         """
         over, under = decisions.per_unit(costs)
-        action = self.quantiles([number_costs.level(over, under)])[0]
+        action = self.quantiles([decisions.best_level(over, under)])[0]
         cost = self._pinball(action, over, under).unflatten(0, (self.num_samples, self.num_paths))
         cost = cost.mean(1)
         errors = {"expected_cost": cost, "value_of_information": cost}
-        return number_costs.arrays(action, cost, None), errors
+        return decisions.decision(action, cost, None), errors
 
     def _pinball(self, value: PerStep, over: float, under: float) -> Tensor:
         """Of each path; of lognormal values E(a − y)⁺ = aΦ(d) − E(y) Φ(d − σ), d = (ln a − μ)/σ.

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from models.config import (
-    EnsembleConfig,
     ForecastConfig,
     Json,
     ModelConfig,
@@ -31,6 +30,8 @@ from models.forecasting.backtest import (
     find_origins,
     has_diverged,
     origins,
+    with_stand_ins,
+    without,
     worths,
 )
 from models.forecasting.classics.classics import Classics
@@ -45,27 +46,25 @@ from models.forecasting.features import (
     static_width,
 )
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories.filling import fill
-from models.forecasting.histories.newest import Newest, newest_of, origins_of
-from models.forecasting.histories.reading import Histories, SeriesAsked, check_future, group
-from models.forecasting.histories.unknown import with_stand_ins, without
+from models.forecasting.histories import Histories, SeriesAsked, check_future, group
 from models.forecasting.holidays import Holidays
-from models.forecasting.mixing import Split
-from models.forecasting.panels.identity import keyed, unseen_key, with_unseen
-from models.forecasting.panels.observed import continued
-from models.forecasting.rollout import History, Paths, Rollout, aligned
+from models.forecasting.identity import keyed, unseen_key, with_unseen
+from models.forecasting.newest import Newest, newest_of, origins_of
+from models.forecasting.panel import continued
+from models.forecasting.rollout import History, Paths, Rollout, Split, aligned
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, in_utc, split_series
 from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.totals.groups import read_groups
-from models.forecasting.windows import Frame
+from models.forecasting.windows import Frame, fill
+from models.inference.registry import method_of
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot
-from models.prediction.answers import anomalies, totals
-from models.prediction.answers.reasons import COMBINATION, REASONS, Reason, Reasons
+from models.prediction.answers.forecasts import ANOMALIES
+from models.prediction.answers.reasons import COMBINATION, Reason
 from models.prediction.engine import Engine
-from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
+from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.options import (
     DEFAULT_SAMPLES,
     BatchOptions,
@@ -74,7 +73,8 @@ from models.prediction.options import (
     Totals,
 )
 from models.prediction.pauses import Pause, go_on
-from models.prediction.prediction import Arrays, RowPrediction, to_prediction
+from models.prediction.prediction import RowPrediction, to_prediction
+from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
@@ -270,15 +270,18 @@ class Forecaster(TabularModel):
         )
         return newest_of(pasts, origins, histories, str(self.forecast.time_column))
 
-    def _scored(self, x: History, options: ResolvedOptions, pause: Pause) -> Arrays:
-        """The arrays of the answer about anomalies, for the summary; {} if none are asked for."""
+    def _scored(self, x: History, options: ResolvedOptions, pause: Pause) -> Mapping[str, Summary]:
+        """The answer about anomalies; {} if none are asked for."""
         if not isinstance(x.newest, Newest):
             return {}
         forecast = self.roll_out(x.newest.history, options, pause)
         rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
         found = x.newest.scores(forecast, rate)
-        series = {} if x.series is None else {"series": np.array(x.series, object)}
-        return {anomalies.QUESTION.key(name): part for name, part in (found | series).items()}
+        if x.series is not None:
+            keys = np.array(x.series, object)
+            each = np.repeat(keys[:, None], x.newest.count, axis=1)
+            found = found | {"series": each, "joint_series": keys}
+        return {ANOMALIES.name: Summary(values=found)}
 
     def _ahead(self, one: SeriesAsked, covariates: Columns, horizon: int) -> Columns:
         """All columns of the steps ahead of a series.
@@ -326,7 +329,7 @@ class Forecaster(TabularModel):
         options = self.resolve(options)
         made: list[Forecast] = []
 
-        def summarise(samples: int) -> Arrays:
+        def summarise(samples: int) -> Summary:
             made[:] = [self.roll_out(x, replace(options, samples=samples), pause)]
             return self._with_error(made[0].summarise(options), options, samples)
 
@@ -335,18 +338,12 @@ class Forecaster(TabularModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        summary |= self._scored(x, used, pause) | _named(x)
-        answer = self._explained(
-            to_prediction(summary, used, self.detector(options.prune), None), x
-        )
-        draws = made[0].whole_paths.cpu().numpy() if options.return_draws else None
-        return replace(
-            answer,
-            draws=draws,
-            times=x.times,
-            paths=self.split(options.prune, samples).paths,
-            **self._places(x),
-        )
+        summary = replace(summary, parts={**summary.parts, **self._scored(x, used, pause)})
+        found = to_prediction(summary, used, self.detector(options.prune), self.task, None)
+        if options.return_draws:
+            found = found.with_draws(made[0].whole_paths.cpu().numpy())
+        found = found.with_constants(paths=self.split(options.prune, samples).paths, **_named(x))
+        return self._explained(found.with_values(time=x.times, **self._places(x)), x)
 
     @staticmethod
     def _places(x: History) -> Json:
@@ -354,7 +351,7 @@ class Forecaster(TabularModel):
         if x.series is None:
             return {}
         steps = np.tile(np.arange(1, x.horizon + 1), len(x.series))
-        return {"series": [key for key in x.series for _ in range(x.horizon)], "steps": steps}
+        return {"series": [key for key in x.series for _ in range(x.horizon)], "step": steps}
 
     def _reasons(self, past: Columns, future: Columns) -> tuple[Reason, ...]:
         """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
@@ -378,14 +375,11 @@ class Forecaster(TabularModel):
         of_rows = x.reasons or ((),) * len(x.past)
         each = [reasons for reasons in of_rows for _ in range(x.horizon)]
         flagged = answer.out_of_distribution | np.array([bool(reasons) for reasons in each])
-        rows = Reasons(
-            [
-                (reasons or (COMBINATION,)) if one else ()
-                for one, reasons in zip(flagged.tolist(), each, strict=True)
-            ]
-        )
-        answers = {**answer.answers, REASONS: rows}
-        return replace(answer, out_of_distribution=flagged, answers=answers)
+        rows = [
+            (reasons or (COMBINATION,)) if one else ()
+            for one, reasons in zip(flagged.tolist(), each, strict=True)
+        ]
+        return answer.with_values(out_of_distribution=flagged, reasons=rows)
 
     def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
         """The forecast, which has its reasons already."""
@@ -693,12 +687,12 @@ class Forecaster(TabularModel):
             values = np.where(values > 0, values, np.nan)
         return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)
 
-    def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
+    def _with_error(self, summary: Summary, options: ResolvedOptions, samples: int) -> Summary:
         """The error of the means, as in `TabularModel`."""
-        if isinstance(self.config.method, EnsembleConfig):
-            return without_errors(summary)
+        if method_of(self.config.method).has_fixed_members(1):
+            return summary.with_errors(None)
         factors = self.variant(options.prune).error_factors
-        return corrected(summary, factor_at(factors, samples))
+        return summary.with_errors(factor_at(factors, samples))
 
     @property
     def _gaussian(self) -> GaussianLikelihood:
@@ -706,12 +700,10 @@ class Forecaster(TabularModel):
         return self.likelihood
 
 
-def _named(x: History) -> Arrays:
+def _named(x: History) -> Json:
     """The names of groups and the keys of their series, for the answer about totals."""
-    groups = x.groups
-    if not groups.names or x.series is None:
+    groups, keys = x.groups, x.series
+    if not groups.names or keys is None:
         return {}
-    members = np.empty(len(groups.names), object)
-    members[:] = [tuple(x.series[k] for k in some) for some in groups.members]
-    found = {"names": np.array(groups.names, object), "members": members}
-    return {totals.QUESTION.key(f"{totals.GROUPS} {name}"): part for name, part in found.items()}
+    members = [[keys[k] for k in some] for some in groups.members]
+    return {"groups": groups.names, "members": members}

@@ -1,10 +1,16 @@
 """The recommended settings for series: season, context, horizon and transform.
 
 Profiles do not describe the order of rows, so the recipe reads the times and targets themselves.
+
+An attribute never changes within a series. One that few series share tells which series it is
+rather than what series have in common: by default a category is read if it has at least five series
+per level.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -19,18 +25,17 @@ from models.config import (
     SplitTime,
     ZonedTime,
 )
+from models.config.model import FeatureType
 from models.exceptions import InvalidData
 from models.features.clock import Clock
 from models.features.columns import ColumnProfile, Columns, check_features, column_of
-from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
-from models.forecasting.panels.attributes import candidates, with_attributes
-from models.forecasting.panels.identity import EMBEDDED, usual_identity
-from models.forecasting.panels.season import find_seasons
+from models.features.targets import present
+from models.forecasting.identity import EMBEDDED, usual_identity
 from models.forecasting.scale_choice import find_transform, observation_of
-from models.forecasting.series import Series, split_series
-from models.forecasting.sets import divide
+from models.forecasting.series import Series, number_keys, split_series
+from models.forecasting.sets import MIN_WINDOWS, choose_fractions, divide
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import Frame
+from models.forecasting.windows import Frame, fill
 from models.networks import Inputs
 
 Load = Callable[..., Columns]
@@ -267,3 +272,125 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
     told = season if len(seasons) == 1 else seasons
     return replace(forecast, season=told, horizon=horizon, context=max(context, 1))
+
+
+_SEASONS_ASKED = 1_000  # series, evenly spread: the majority of these is that of all
+
+
+def find_seasons(series: Sequence[Series], spacing: Spacing) -> tuple[int, ...]:
+    """The calendar's seasons that most of these series have, or (1,): some are asked.
+
+    A week must show in the changes from day to day, in which the day's own pattern is no more.
+    """
+    season, *longer = spacing.seasons
+    some = series[:: -(-len(series) // _SEASONS_ASKED)]
+    if any(_most_have(some, one, season) for one in longer):
+        return spacing.seasons
+    return (season,) if season > 1 and _most_have(some, season, 1) else (1,)
+
+
+def _most_have(series: Sequence[Series], season: int, apart: int) -> bool:
+    return float(np.mean([is_seasonal(one.values, season, apart) for one in series])) > 0.5
+
+
+def is_seasonal(values: np.ndarray, season: int, apart: int = 1) -> bool:
+    """Whether changes from one step to another are correlated with those a season before.
+
+    The autocorrelation r_s must exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound for a
+    moving average without r_s (Bartlett 1946). Makridakis et al. 2020 test the values in this way
+    in the M4 competition; with changes a trend is not mistaken for a season.
+
+    Args:
+        apart: the number of steps from one to the other.
+    """
+    values = fill(values, season=1)  # by lines, which have no season
+    values = values[~np.isnan(values)]
+    changes = values[apart:] - values[:-apart]
+    if len(changes) < 3 * season or changes.std() == 0:
+        return False
+    centred = changes - changes.mean()
+    lags = [centred[lag:] @ centred[:-lag] / (centred @ centred) for lag in range(1, season + 1)]
+    bound = 1.645 * math.sqrt((1 + 2 * sum(r**2 for r in lags[:-1])) / len(changes))
+    return bool(lags[-1] > bound)
+
+
+_MIN_SERIES = 10  # with fewer, an attribute is as good as the key
+_SERIES_PER_LEVEL = 5
+_TYPES = ("number", "boolean", "category")
+
+
+def with_attributes(
+    config: ModelConfig,
+    forecast: ForecastConfig,
+    profiles: Mapping[str, ColumnProfile],
+    columns: Columns,
+) -> tuple[tuple[FeatureConfig, ...] | None, ForecastConfig]:
+    """The features, those that are known ahead first, and the forecast with `static` filled in.
+
+    Args:
+        columns: the key and the columns that `candidates` names.
+
+    Raises:
+        InvalidData: if a column that is given as static changes within a series.
+    """
+    features = config.features or ()
+    constant = _constant(columns, forecast, [one.name for one in candidates(config, profiles)])
+    for name in forecast.static or ():
+        if name not in constant:
+            raise InvalidData(
+                f"{name!r} changes within a series, or is no feature: leave it out",
+                "/forecast/static",
+            )
+    if config.features is None and forecast.static is None:
+        usual = [name for name in constant if _is_shared(profiles[name], columns, forecast)]
+        features = tuple(_feature(profiles[name]) for name in usual)
+    named = {one.name for one in features}
+    features += tuple(_feature(profiles[name]) for name in forecast.past if name not in named)
+    chosen = constant if forecast.static is None else forecast.static
+    static = None if forecast.key is None else tuple(f.name for f in features if f.name in chosen)
+    ordered = sorted(features, key=lambda one: one.name in forecast.past)
+    return tuple(ordered) or None, replace(forecast, static=static)
+
+
+def candidates(
+    config: ModelConfig, profiles: Mapping[str, ColumnProfile]
+) -> Sequence[ColumnProfile]:
+    """The columns that may be static: the features or, if none are named, all of use."""
+    forecast = config.forecast or ForecastConfig()
+    if forecast.key is None:
+        return ()
+    taken = {config.target, forecast.time_column, forecast.key, *forecast.past}
+    if config.features is not None:
+        named = [one.name for one in config.features]
+        return [profiles[name] for name in named if name not in taken]
+    found = [one for one in profiles.values() if one.use and one.type in _TYPES]
+    return [one for one in found if one.name not in taken]
+
+
+def _constant(columns: Columns, forecast: ForecastConfig, names: Iterable[str]) -> list[str]:
+    """The columns with one value in each series."""
+    if forecast.key is None:
+        return []
+    member = number_keys(columns[forecast.key])
+    first = np.empty(member.max() + 1, dtype=np.int64)
+    first[member[::-1]] = np.arange(len(member))[::-1]
+    return [name for name in names if _is_constant(columns[name], columns[name][first[member]])]
+
+
+def _is_constant(values: np.ndarray, first: np.ndarray) -> bool:
+    same = values == first
+    return bool((same | ~(present(values) | present(first))).all())
+
+
+def _is_shared(profile: ColumnProfile, columns: Columns, forecast: ForecastConfig) -> bool:
+    """Whether an attribute tells what several series have in common."""
+    keys = len(set(columns[str(forecast.key)].tolist()))
+    if keys < _MIN_SERIES:
+        return False
+    if profile.type != "category":
+        return True
+    return len(set(columns[profile.name].tolist())) * _SERIES_PER_LEVEL <= keys
+
+
+def _feature(profile: ColumnProfile) -> FeatureConfig:
+    return FeatureConfig(name=profile.name, type=cast(FeatureType, profile.type))

@@ -22,7 +22,7 @@ class Series:
     """One series: its columns in the order of time, from the first to the last known value.
 
     Values in between may be missing (NaN). They are filled where windows read them
-    (`models.forecasting.histories.filling`), and are never a target.
+    (`models.forecasting.windows`), and are never a target.
 
     Args:
         absent: how many of the missing values had no row.

@@ -16,17 +16,28 @@ from torch import Tensor
 from models.config import BBBConfig, GaussianPriorConfig, KLConfig
 from models.exceptions import InvalidData
 from models.features.rows import Rows
-from models.inference.method import Draw, pack_point, unpack_point
+from models.inference.method import (
+    Draw,
+    Method,
+    State,
+    check_point,
+    check_tensor,
+    pack_point,
+    unpack_point,
+)
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
-from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
-from models.networks import LocallyDrawn, Network, Stack, draws_units, point_shape
-from models.networks.network import fan_in
-from models.networks.prior_groups import Sharing, prior_groups
-from models.posteriors.groups import Groups
-from models.posteriors.layout import Layout
-from models.posteriors.mean_field import DiagonalNormal, MeanFieldNormal, softplus_inverse
+from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
+from models.networks.network import Layer, fan_in
+from models.posteriors.groups import Groups, PartGroups, TensorGroups
+from models.posteriors.mean_field import (
+    DiagonalNormal,
+    MeanFieldNormal,
+    Reparameterised,
+    reparameterise,
+    softplus_inverse,
+)
 from models.posteriors.priors import (
     EmpiricalBayesPrior,
     GaussianPrior,
@@ -36,8 +47,7 @@ from models.posteriors.priors import (
     ScaleMixturePrior,
     build_prior,
 )
-from models.posteriors.reparameterisation import Reparameterised, reparameterise
-from models.tensors import Constant, TensorRecord
+from models.tensors import Constant
 from models.training.distributed import Part
 
 # Initial scale × √fan-in, measured on tables of 277 to 927 rows: small enough for little noise in
@@ -51,8 +61,10 @@ _WIDE_INITIAL_SIGMA = 0.5
 
 
 @dataclass(frozen=True)
-class BBBState(TensorRecord):
+class BBBState(State):
     """The variational posterior and the likelihood's point parameters."""
+
+    kind = "mean_field"
 
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
@@ -60,10 +72,6 @@ class BBBState(TensorRecord):
     @property
     def num_weights(self) -> int:
         return self.posterior.num_weights
-
-    @property
-    def num_draws(self) -> int | None:
-        return None
 
     @property
     def num_noise(self) -> int:
@@ -81,13 +89,15 @@ class BBBState(TensorRecord):
         return DrawsState(weights, point)
 
     def parameters(self) -> list[Tensor]:
-        """The leaves an optimiser moves."""
         return [self.posterior.loc, self.posterior.rho, *self.point.values()]
 
     def tensors(self) -> list[Tensor]:
-        """The parameters and, if weights are pruned, the mask."""
         mask = self.posterior.mask
         return self.parameters() if mask is None else [*self.parameters(), mask]
+
+    def at_mean(self) -> DrawsState:
+        weights = self.posterior.distribution().moments()[0].detach()
+        return DrawsState(weights.unsqueeze(0), {k: v[None] for k, v in self.point.items()})
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store; of pruned weights only the mask, as bits."""
@@ -119,50 +129,45 @@ class BBBState(TensorRecord):
         parts = [torch.zeros(num_weights).masked_scatter(mask, tensors[k]) for k in ("loc", "rho")]
         return cls(MeanFieldNormal(parts[0], parts[1], mask), point)
 
+    def check(self, network: Network, likelihood: Likelihood) -> None:
+        check_point(self.point, likelihood, point_shape(network))
+        for name in ("loc", "rho"):
+            check_tensor(name, getattr(self.posterior, name), (network.layout.num_weights,))
+
 
 @dataclass(frozen=True)
-class BayesByBackprop:
-    """The method bound to a network, a likelihood and the number of rows."""
+class BayesByBackprop(Method):
+    """A stochastic gradient of the ELBO in (loc, rho).
 
-    network: Network
-    likelihood: Likelihood
-    prior: Prior
+    Raises:
+        InvalidData: for parts with KL weights of their own beside one that varies or depends on
+            the number of weights.
+    """
+
+    settings = BBBConfig
+    stored = BBBState
+    reads_texts = True
+    is_stopped_early = False  # the KL prevents overfitting
+    prunes = True
+
     config: BBBConfig
-    num_data: int
-    products: Products = EXACT
 
-    @classmethod
-    def build(
-        cls,
-        network: Network,
-        likelihood: Likelihood,
-        config: BBBConfig,
-        num_data: int,
-    ) -> "BayesByBackprop":
-        """
-        Raises:
-            InvalidData: for parts with KL weights of their own beside one that varies or depends
-                on the number of weights.
-        """
-        separate = bool(likelihood.noise_outputs)
-        sharing = Sharing(separate, getattr(config.prior, "sigma", None) == "per_input")
-        prior = build_prior(config.prior, prior_groups(network, sharing))
-        method = cls(network, likelihood, prior, config, num_data)
-        if method.part_weights and method.kl.weight in ("blundell", "parameters"):
+    def __post_init__(self) -> None:
+        if self.part_weights and self.kl.weight in ("blundell", "parameters"):
             raise InvalidData(
-                f"kl.weight {config.kl.weight!r} does not go with parts that have a kl_weight of "
-                "their own: give a number or 'uniform'",
+                f"kl.weight {self.config.kl.weight!r} does not go with parts that have a kl_weight "
+                "of their own: give a number or 'uniform'",
                 "/method/kl/weight",
             )
-        return method
 
-    @property
-    def layout(self) -> Layout:
-        return self.network.layout
-
-    @property
-    def members(self) -> int:
-        return self.layout.members
+    @cached_property
+    def prior(self) -> Prior:
+        groups = prior_groups(
+            self.network,
+            separate_outputs=bool(self.likelihood.noise_outputs),
+            per_input=self._sigma == "per_input",
+        )
+        return build_prior(self.config.prior, groups)
 
     @cached_property
     def part_weights(self) -> tuple[float, ...] | None:
@@ -229,12 +234,7 @@ class BayesByBackprop:
         generator: torch.Generator,
         part: Part | None = None,
     ) -> Loss:
-        """Return the negative ELBO per row, estimated with one draw.
-
-        Args:
-            part: the part of the mini-batch that `batch` holds; by default all of it. The losses
-                of all parts add up to the loss of the mini-batch.
-        """
+        """Return the negative ELBO per row, estimated with one draw."""
         part = part or Part.whole(len(batch))
         if self._local is None:
             outputs, kl = self._draw_weights(state, batch.inputs, generator)
@@ -252,9 +252,6 @@ class BayesByBackprop:
         """Draw w ~ q, the same for all streams and steps; the penalty is the KL divergence."""
         weights, kl = self._drawn(state, generator)
         return Draw(weights, kl.sum())
-
-    def collect(self, state: BBBState) -> None:
-        """Do nothing: only the last or the best state is used."""
 
     def _drawn(
         self, state: BBBState, generator: torch.Generator
@@ -274,8 +271,9 @@ class BayesByBackprop:
     def _local(self) -> LocallyDrawn | None:
         """The network if the local estimator is used, else None."""
         network = self.network
-        local = self.config.estimator != "weight" and draws_units(network)
-        return network if local and isinstance(network, LocallyDrawn) else None
+        if self.config.estimator != "weight" and isinstance(network, LocallyDrawn):
+            return network
+        return None
 
     def _draw_outputs(
         self,
@@ -285,10 +283,7 @@ class BayesByBackprop:
         generator: torch.Generator,
         part: Part,
     ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
-        """Draw each layer's pre-activations instead of its weights; also return the divergence.
-
-        Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
-        """
+        """Draw each layer's pre-activations instead of its weights; also return the divergence."""
         moments = self._reparameterise(state.posterior, None)
         assert moments.variance is not None
         loc, variance = map(self.layout.unflatten, (moments.first, moments.variance))
@@ -329,3 +324,52 @@ class BayesByBackprop:
 
 def _standard_normal(like: Tensor, generator: torch.Generator) -> Tensor:
     return torch.empty_like(like, requires_grad=False).normal_(generator=generator)
+
+
+def prior_groups(
+    network: Network, *, separate_outputs: bool = False, per_input: bool = False
+) -> Groups:
+    """Which weights share a learned prior scale: by default each tensor has one.
+
+    Args:
+        separate_outputs: each output of the last layer has its own scale, for outputs of different
+            meaning such as mean and log-variance.
+        per_input: the weights that leave one input share a scale, also those of a linear path.
+
+    Raises:
+        ValueError: for scales per input of a network that is no MLP.
+    """
+    if isinstance(network, Stack):
+        parts = [(part.count, part.network) for part in network.parts]
+    elif isinstance(network, MLP) or not per_input:
+        parts = [(1, network)]  # type: ignore[list-item]
+    else:
+        raise ValueError(f"a {type(network).__name__} has no scales per input, only an MLP has")
+    return Groups(tuple(_part(*part, separate_outputs, per_input) for part in parts))
+
+
+def _part(members: int, network: Network, separate_outputs: bool, per_input: bool) -> PartGroups:
+    """The groups of each tensor in turn; the layers that read the inputs share theirs."""
+    layers = network.layers
+    reading: list[Layer] = []  # the layers that read the inputs
+    giving = [layers[-1]]  # the layers that give the outputs
+    if isinstance(network, MLP):
+        path = [] if network.skip is None else [network.skip]
+        reading = [*path, network.dense[0]] if per_input else []
+        giving += path
+    tensors: list[TensorGroups] = []
+    start, first, of_inputs = 0, 0, -1
+    for layer in layers:
+        for name, shape in layer.shapes().items():
+            if len(shape) == 2 and layer in reading and name.endswith(".weight"):
+                of_inputs = first if of_inputs < 0 else of_inputs
+                found = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
+            elif separate_outputs and layer in giving:
+                # The outputs come last in a bias, and before the inputs in a weight.
+                outputs = math.prod(shape[:-1]) if name.endswith(".weight") else math.prod(shape)
+                found = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1), first)
+            else:
+                found = TensorGroups(start, (1, math.prod(shape), 1), first)
+            tensors.append(found)
+            start, first = found.stop, max(first, found.first + found.count)
+    return PartGroups(members, tuple(tensors))

@@ -1,19 +1,50 @@
-"""Markov chains over weight vectors: several in parallel, in one batched product."""
+"""Markov chains over weight vectors: several in parallel, in one batched product.
 
+A kernel moves them over mini-batches. Where all rows take no longer than a few mini-batches, steps
+read all rows, and there is no noise of mini-batches.
+"""
+
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import MetropolisConfig
-from models.features.rows import Rows
-from models.inference.point import DrawsState
-from models.inference.posterior import LogPosterior, PerChain, Terms, Values, gradient
-from models.inference.preconditioner import Root, spread
+from models.config import Json
+from models.exceptions import Diverged
+from models.features.rows import Rows, evenly_spread
+from models.inference import diagnostics
+from models.inference.method import Finished, Fitted, Stages
+from models.inference.point import DrawsState, PointEstimates
+from models.inference.posterior import (
+    ROWS,
+    LogPosterior,
+    PerChain,
+    Root,
+    Terms,
+    Values,
+    flat_values,
+    gather,
+    gradient,
+    gradient_of_prior,
+    preconditioner,
+    sharpness,
+    spread,
+)
+from models.posteriors.priors import GaussianPrior
+from models.prediction.weight_draws import FittedDraws
+from models.randomness import generator
+from models.tabular.task import RowTask
+from models.training.loop import EpochResult, Run
 
 JITTER = 2.0  # posterior standard deviations: wider than the posterior, as R-hat needs it
+_REPORTS = 100  # of a run, at most
+_FEW = 4  # mini-batches that take hardly longer than the two gradients of control variates
+_CHUNK = 4_096  # rows of a pass over all of them
+_PAIRS = 8  # mini-batches from which the gradient's noise is measured
 
 
 @dataclass(frozen=True)
@@ -88,25 +119,41 @@ class ChainState:
         return posterior.split(self.kept[order].flatten(0, 1))
 
 
-@runtime_checkable
-class Kernel(Protocol):
-    """A transition kernel."""
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A transition kernel, by its settings alone."""
 
-    uses_all_rows: ClassVar[bool]
+    uses_all_rows: ClassVar[bool] = False
+
+    config: Any
 
     @property
+    @abstractmethod
     def kept_steps(self) -> tuple[int, ...]:
         """The steps, counted from 1, after which a draw is kept; the last one ends the run."""
-        ...
+
+    @property
+    def num_reports(self) -> int:
+        """The number of reports of a run."""
+        return min(_REPORTS, self.kept_steps[-1])
+
+    def samples(self, step: int) -> bool:
+        """Whether the chains should have reached the posterior, so that draws may be kept."""
+        return True
 
     def centres(self, step: int) -> bool:
         """Whether control variates are centred anew before this step, counted from 0."""
-        ...
+        return False
 
     def adapts(self, step: int) -> bool:
         """Whether the step size is measured anew before this step."""
-        ...
+        return False
 
+    def adapt(self, state: ChainState, sharpness: PerChain, noise: PerChain) -> None:
+        """Set each chain's ε from the curvature's λ and E|Rᵀ(ĝ − g)|² at its values."""
+        return
+
+    @abstractmethod
     def move(
         self,
         posterior: LogPosterior,
@@ -115,18 +162,11 @@ class Kernel(Protocol):
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """Move all chains by one step, in place."""
-        ...
+        """Move all chains by one step, in place; return the terms of log P̂."""
 
-
-def flat_values(fitted: DrawsState) -> Values:
-    """Each member's weights and point parameters in one vector, as a copy."""
-    return torch.cat([tensor.detach().flatten(1) for tensor in fitted.parameters()], dim=1)
-
-
-def thinned(config: MetropolisConfig) -> tuple[int, ...]:
-    """The steps, counted from 1, that are kept after the burn-in."""
-    return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))
+    def describe(self, state: ChainState) -> Json:
+        """Metrics of a finished run beside those of `diagnostics.diagnose`."""
+        return {}
 
 
 def controlled_gradient(
@@ -146,3 +186,171 @@ def controlled_gradient(
     half = len(here)
     terms = Terms(both.log_likelihood[:half], both.log_prior[:half])
     return terms, here - there + state.slope
+
+
+class Chains(PointEstimates):
+    """Chains that start from the `map` fits of an ensemble. Each sets its `kernel`."""
+
+    kernel: ClassVar[type[Kernel]]
+    reads_from_disk = False
+    in_one_process = True
+    counts_members = "chains"
+
+    @property
+    def vectors(self) -> int:
+        return int(self.config.chains)
+
+    @classmethod
+    def epochs(cls, config: Any, fitted: int) -> int:
+        return cls.kernel(config).num_reports
+
+    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+        """Run the chains; their diagnosis on held-out rows becomes metrics and notes."""
+        problem, kernel = stages.problem, self.kernel(self.config)
+        model, task = problem.model, problem.task
+        prior = GaussianPrior(self.config.prior_sigma)
+        posterior = LogPosterior(self.network, self.likelihood, prior, self.num_data)
+        begun = begin_chains(task, posterior, kernel, fit.state, stages.config.training.seed)
+        runner = ChainRunner(task, stages.config.training, kernel, posterior, begun)
+        state: ChainState = stages.run("chains", runner)
+        steps, chains = state.kept.shape[:2]
+        members = self.layout.members  # each of them is a chain of its own
+        in_order = FittedDraws.of(self.network, posterior.split(state.kept.flatten(0, 1)))
+        rows = problem.scores.inputs[: diagnostics.ROWS]
+        samples = steps * chains * members
+        outputs, _ = model.engine.outputs(in_order, rows, 0, samples)
+        by_chain = outputs.unflatten(0, (steps, chains * members))
+        found = diagnostics.diagnose(by_chain, kernel.describe(state))
+        factors = {samples: found.error_factor}
+        return Finished(state.draws(posterior), found.metrics, found.notes, factors)
+
+
+def begin_chains(
+    task: RowTask, posterior: LogPosterior, kernel: Kernel, fitted: DrawsState, seed: int
+) -> ChainState:
+    """Chains that start wider apart than the posterior.
+
+    Fits of networks without hidden layers end at the same mode: they are dispersed. Those of others
+    end at modes far from each other.
+    """
+    values, count = flat_values(fitted), len(task.rows)
+    some = task.take(evenly_spread(count, ROWS))
+    root = preconditioner(posterior, values, some)
+    state = ChainState.begin(fitted, len(kernel.kept_steps), root)
+    if not posterior.network.mask_widths:
+        state.disperse(generator(seed, "disperse", device=task.device))
+    return state
+
+
+@dataclass
+class ChainRunner(Run):
+    """Moves chains step by step. Its `epochs` are reports, evenly spread over the steps."""
+
+    task: RowTask
+    kernel: Kernel
+    posterior: LogPosterior
+    state: ChainState
+
+    def __post_init__(self) -> None:
+        kept = self.kernel.kept_steps
+        self.num_steps = kept[-1]
+        self._kept = {step: i for i, step in enumerate(kept)}
+
+    @property
+    def epochs(self) -> int:
+        return self.kernel.num_reports
+
+    @property
+    def finished(self) -> bool:
+        return self.step >= self.num_steps
+
+    @property
+    def result(self) -> ChainState:
+        return self.state
+
+    def pack(self) -> tuple[dict[str, Tensor], Json]:
+        return self.state.pack(), {}
+
+    def unpack(self, tensors: dict[str, Tensor], counters: Json) -> None:
+        self.state = self.state.restored(tensors)
+
+    def advance(self) -> EpochResult | None:
+        """Move all chains by one step, and keep their positions after the kernel's `kept_steps`."""
+        kernel, state = self.kernel, self.state
+        self._prepare(kernel)
+        noise = generator(self.config.seed, "walk", self.step, device=self.task.device)
+        terms = kernel.move(self.posterior, state, self._rows(), self.step, noise)
+        check_finite(terms, self.step, by_gradient=not kernel.uses_all_rows)
+        self.step += 1
+        if self.step in self._kept:
+            state.kept[self._kept[self.step]] = state.values
+        return self._report(terms)
+
+    @property
+    def _reads_all(self) -> bool:
+        few = self.task.num_batches(self.config) <= _FEW
+        return self.kernel.uses_all_rows or few
+
+    def _rows(self) -> Rows:
+        return self.task.expanded if self._reads_all else self.task.take(self._next_batch()[1])
+
+    def _prepare(self, kernel: Kernel) -> None:
+        """Measure the step size and centre the control variates, where the kernel asks for it."""
+        state = self.state
+        if kernel.adapts(self.step):
+            kernel.adapt(state, self._sharpness(), self._noise(kernel))
+        if kernel.centres(self.step):
+            state.anchor.copy_(state.values)
+            if not self._reads_all:
+                state.slope.copy_(self._slope())
+
+    def _sharpness(self) -> Tensor:
+        """λ of each chain at its values, on some of the rows."""
+        count = len(self.task.rows)
+        rows = self.task.take((evenly_spread(count, _CHUNK // 2) + 1) % count)
+        start = torch.empty_like(self.state.values)
+        start.normal_(generator=generator(self.config.seed, "sharpness", device=self.task.device))
+        return sharpness(self.posterior, self.state.root, self.state.values, rows, start)
+
+    def _noise(self, kernel: Kernel) -> Tensor:
+        """E|Rᵀ(ĝ − g)|² of each chain: half the mean square difference of two mini-batches'."""
+        state = self.state
+        if self._reads_all or not kernel.samples(self.step):  # the anchor may be far away
+            return torch.zeros_like(state.rate)
+        order = self.task.batches(self.config, -1 - self.step)[: 2 * _PAIRS]
+        rows = [self.task.take(index) for index in order]
+        slopes = [controlled_gradient(self.posterior, state, batch)[1] for batch in rows]
+        gathered = torch.stack([gather(state.root, slope) for slope in slopes])
+        return gathered.var(0).sum(1)
+
+    def _slope(self) -> Tensor:
+        """∇ log P of all rows at the chains' values."""
+        posterior, values = self.posterior, self.state.values
+        count = len(self.task.rows)
+        prior = gradient_of_prior(posterior, values)
+        total = torch.zeros_like(prior)
+        for index in torch.arange(count).split(_CHUNK):
+            _, slope = gradient(posterior, values, self.task.take(index))
+            total += (slope - prior) * (len(index) / count)
+        return total + prior
+
+    def _report(self, terms: Terms) -> EpochResult | None:
+        done, before = (step * self.epochs // self.num_steps for step in (self.step, self.step - 1))
+        if done == before:
+            return None
+        nll = -float(terms.log_likelihood.mean()) / self.task.num_data
+        penalty = -float(terms.log_prior.mean()) / self.task.num_data
+        return EpochResult(done, nll + penalty, nll, penalty, None)
+
+
+def check_finite(terms: Terms, step: int, *, by_gradient: bool) -> None:
+    """Raise `Diverged` if a chain that follows gradients has a density that is not finite.
+
+    Proposals of a random walk may have a density of 0: they are rejected.
+    """
+    if by_gradient and not math.isfinite(float(terms.log_density.sum())):
+        raise Diverged(
+            f"a chain diverged at step {step}: its log density is not finite. "
+            "Lower method.step_size, or look for extreme values in the data",
+            "/method/step_size",
+        )

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import ChainConfig, CyclicalSGLDConfig, Json, MetropolisConfig
+from models.config import Json
 
 Chains = Float[Tensor, "_ _ *quantities"]  # draws, chains
 Quantities = Float[Tensor, "*quantities"]
@@ -41,34 +41,23 @@ class Diagnosis:
 
 
 def diagnose(
-    config: ChainConfig,
-    outputs: Float[Tensor, "draws chains *quantities"],
-    accepted: Float[Tensor, "chains"],
-    temperature: float = math.nan,
+    outputs: Float[Tensor, "draws chains *quantities"], measured: Json | None = None
 ) -> Diagnosis:
     """Compute the metrics of a run, and notes on its problems.
 
     Args:
         outputs: the network's outputs at the kept draws, in the chains' order.
-        accepted: number of proposals that each Metropolis chain accepted after burn-in.
-        temperature: of Langevin dynamics (`ChainState.temperature`); NaN for other methods.
+        measured: what the kernel says of the run: its `temperature`, `acceptance_rate`, `cycles`.
     """
     sizes, ranked = effective_sample_size(outputs), normal_scores(outputs)
     draws = outputs.shape[0] * outputs.shape[1]
-    r_hat = float(ranked_r_hat(outputs).max())
     metrics: Json = {
         "chains": outputs.shape[1],
-        "r_hat": r_hat,
+        "r_hat": float(ranked_r_hat(outputs).max()),
         "effective_sample_size": float(effective_sample_size(ranked).min()),
         "tail_effective_sample_size": float(tail_sample_size(outputs).min()),
+        **(measured or {}),
     }
-    if math.isfinite(temperature):
-        metrics["temperature"] = temperature
-    if isinstance(config, CyclicalSGLDConfig):
-        metrics["cycles"] = config.cycles
-    if isinstance(config, MetropolisConfig):
-        steps = config.draws * config.thinning
-        metrics["acceptance_rate"] = float(accepted.mean()) / steps
     factor = math.sqrt(float((draws / sizes).mean()))
     return Diagnosis(metrics, tuple(_notes(metrics, usual_r_hat(*outputs.shape[:2]))), factor)
 

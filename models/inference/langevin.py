@@ -3,7 +3,7 @@
     w ← w + (ε/2) P ∇ log P̂(w | D) + N(0, ε P)
 
 The noise has the *covariance* εP. By default P is the inverse curvature at the fit
-(`models.inference.preconditioner`), and ε follows from two measurements on the way:
+(`models.inference.posterior`), and ε follows from two measurements on the way:
 
 * the largest eigenvalue λ of PH, with H the Hessian of −log P: in a Gaussian, steps widen a
   direction's variance by 1/(1 − ελ/4), so that ε = `_REACH`/λ;
@@ -17,30 +17,28 @@ Mandt et al. 2017 (arXiv 1704.04289), §6; evenly in Σε instead of weights ε:
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
-from models.config import CyclicalSGLDConfig, SGLDConfig
+from models.config import CyclicalSGLDConfig, Json, SGLDConfig
 from models.features.rows import Rows
-from models.inference.chains import ChainState, controlled_gradient
-from models.inference.posterior import LogPosterior, Terms
-from models.inference.preconditioner import gather, spread
+from models.inference.chains import Chains, ChainState, Kernel, controlled_gradient
+from models.inference.posterior import LogPosterior, PerChain, Terms, gather, spread
 
 _REACH = 0.3  # ελ: standard deviations are then 4 % too wide
 _NOISE = 0.1  # 5 % too wide
 _LEAST = 0.05  # of the step that λ allows
 
 
-class Langevin(ABC):
+@dataclass(frozen=True)
+class Langevin(Kernel):
     """Moves chains by mini-batch gradients and noise; subclasses set step size and temperature."""
 
-    uses_all_rows: ClassVar[bool] = False
-    most: ClassVar[float]  # the first ε, in what λ allows
+    most: ClassVar[float] = 1.0  # the first ε, in what λ allows
 
     config: SGLDConfig | CyclicalSGLDConfig
 
@@ -48,21 +46,9 @@ class Langevin(ABC):
     def share(self, step: int) -> float:
         """This step's ε ÷ the first one's; steps count from 0."""
 
-    @abstractmethod
     def temperature(self, step: int) -> float:
         """Factor T on the variance of the noise: 1 samples, 0 optimises."""
-
-    @abstractmethod
-    def samples(self, step: int) -> bool:
-        """Whether the chains should have reached the posterior, so that draws may be kept."""
-
-    @abstractmethod
-    def centres(self, step: int) -> bool:
-        """Whether control variates are centred anew before this step."""
-
-    @abstractmethod
-    def adapts(self, step: int) -> bool:
-        """Whether the step size is measured anew before this step."""
+        return 1.0
 
     def step_size(self, step: int) -> float | None:
         """h of this step, if it is given."""
@@ -77,7 +63,7 @@ class Langevin(ABC):
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """Move all chains by one step, in place; return log P̂ at the previous positions."""
+        """Return log P̂ at the previous positions."""
         terms, slope = controlled_gradient(posterior, state, batch)
         if self.samples(step):
             share = self.share(step)  # so that steps count as draws do
@@ -94,24 +80,19 @@ class Langevin(ABC):
             state.values.add_(0.5 * epsilon * slope + (epsilon * heat).sqrt() * noise)
         return terms
 
+    def adapt(self, state: ChainState, sharpness: PerChain, noise: PerChain) -> None:
+        allowed = self.most * _REACH / sharpness
+        heat = allowed * noise / (4 * state.values.shape[1])
+        state.rate.copy_(allowed * (_NOISE / heat.clamp_min(1e-12)).clamp(_LEAST, 1.0))
 
-def adapt(state: ChainState, sharpness: Tensor, noise: Tensor, most: float) -> None:
-    """Set each chain's ε from λ and E|Rᵀ(ĝ − g)|² at its values.
-
-    Args:
-        sharpness, noise: λ and the expectation, of each chain.
-        most: factor on the step that λ allows.
-    """
-    allowed = most * _REACH / sharpness
-    heat = allowed * noise / (4 * state.values.shape[1])
-    state.rate.copy_(allowed * (_NOISE / heat.clamp_min(1e-12)).clamp(_LEAST, 1.0))
+    def describe(self, state: ChainState) -> Json:
+        found = state.temperature
+        return {"temperature": found} if math.isfinite(found) else {}
 
 
 @dataclass(frozen=True)
-class SGLD(Langevin):
+class DecreasingSteps(Langevin):
     """A decreasing step size; control variates are centred anew within the burn-in."""
-
-    most: ClassVar[float] = 1.0
 
     config: SGLDConfig
 
@@ -126,9 +107,6 @@ class SGLD(Langevin):
     def share(self, step: int) -> float:
         return float((1 + step / self.config.burn_in) ** -self.config.decay)
 
-    def temperature(self, step: int) -> float:
-        return 1.0
-
     def samples(self, step: int) -> bool:
         return step >= self.config.burn_in
 
@@ -138,7 +116,7 @@ class SGLD(Langevin):
 
     def adapts(self, step: int) -> bool:
         """On the way, because a fit may be far from the posterior; the last time at its end."""
-        return self.centres(step)
+        return self.config.step_size is None and self.centres(step)
 
     @property
     def _end(self) -> int:
@@ -158,7 +136,7 @@ class SGLD(Langevin):
 
 
 @dataclass(frozen=True)
-class CyclicalSGLD(Langevin):
+class CyclicalSteps(Langevin):
     """Cycles of a decreasing cosine: the first half explores, the second half samples."""
 
     most: ClassVar[float] = 1.5  # sampling begins at half of a cycle's first step
@@ -190,7 +168,11 @@ class CyclicalSGLD(Langevin):
 
     def adapts(self, step: int) -> bool:
         """At the first step, and where a cycle's draws begin."""
-        return step == 0 or self._within(step) == self._first
+        begins = step == 0 or self._within(step) == self._first
+        return self.config.step_size is None and begins
+
+    def describe(self, state: ChainState) -> Json:
+        return super().describe(state) | {"cycles": self.config.cycles}
 
     @cached_property
     def _first(self) -> int:
@@ -222,3 +204,17 @@ def _ascending(steps: list[int], end: int) -> tuple[int, ...]:
     for i in reversed(range(len(steps) - 1)):
         steps[i] = min(steps[i], steps[i + 1] - 1)
     return tuple(steps)
+
+
+class SGLD(Chains):
+    """Langevin dynamics around the fits."""
+
+    settings = SGLDConfig
+    kernel = DecreasingSteps
+
+
+class CyclicalSGLD(Chains):
+    """Langevin dynamics in cycles, each of which finds another mode."""
+
+    settings = CyclicalSGLDConfig
+    kernel = CyclicalSteps

@@ -14,31 +14,39 @@ Source: Gal and Ghahramani 2016 (arXiv 1506.02142), eq. 7 and appendix 4.2, with
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import DropoutConfig, KLConfig
+from models.config import DropoutConfig
+from models.exceptions import CorruptArtifact, InvalidData
 from models.features.rows import Rows
-from models.inference.method import FIXED, Draw, pack_point, unpack_point
+from models.inference.method import (
+    Draw,
+    Method,
+    State,
+    check_point,
+    check_tensor,
+    pack_point,
+    unpack_point,
+)
 from models.inference.objectives import Loss, negative_elbo
-from models.inference.point import initial_weights, negative_log_prior
-from models.inference.products import EXACT, Products
+from models.inference.point import DrawsState, initial_weights, negative_log_prior
 from models.likelihoods import Likelihood
 from models.networks import Network, point_shape
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
-from models.tensors import TensorRecord
 from models.training.distributed import Part
 
 _UNMASKED = ("skip.", "embedding.", ".hidden.")
 
 
 @dataclass(frozen=True)
-class DropoutState(TensorRecord):
+class DropoutState(State):
     """One weight vector, and the dropout rate of each hidden layer."""
+
+    kind = "dropout"
 
     weights: Float[Tensor, "weights"]
     rates: Float[Tensor, "hidden"]
@@ -48,15 +56,15 @@ class DropoutState(TensorRecord):
     def num_weights(self) -> int:
         return len(self.weights)
 
-    @property
-    def num_draws(self) -> int | None:
-        return None
-
     def parameters(self) -> list[Tensor]:
         return [self.weights, *self.point.values()]
 
     def tensors(self) -> list[Tensor]:
         return [*self.parameters(), self.rates]
+
+    def at_mean(self) -> DrawsState:
+        point = {name: value[None] for name, value in self.point.items()}
+        return DrawsState(self.weights.detach().unsqueeze(0), point)
 
     def pack(self) -> dict[str, Tensor]:
         own = {"weights": self.weights.detach().cpu(), "rates": self.rates.cpu()}
@@ -66,42 +74,39 @@ class DropoutState(TensorRecord):
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DropoutState":
         return cls(tensors["weights"], tensors["rates"], unpack_point(tensors))
 
+    def check(self, network: Network, likelihood: Likelihood) -> None:
+        check_point(self.point, likelihood, point_shape(network))
+        check_tensor("weights", self.weights, (network.layout.num_weights,))
+        check_tensor("rates", self.rates, (len(network.mask_widths),))
+        if not bool(((self.rates >= 0) & (self.rates < 1)).all()):
+            raise CorruptArtifact("rates must be probabilities below 1")
+
 
 @dataclass(frozen=True)
-class MCDropout:
-    """The method bound to a network, a likelihood and the number of rows."""
+class MCDropout(Method):
+    """Maximum a posteriori of the weights under masks, which predictions keep drawing."""
 
-    kl: ClassVar[KLConfig] = FIXED
+    settings = DropoutConfig
+    stored = DropoutState
+    reads_texts = True
 
-    network: Network
-    likelihood: Likelihood
-    prior: GaussianPrior
-    rate: float
-    num_data: int
-    products: Products = EXACT
+    config: DropoutConfig
 
     @classmethod
-    def build(
-        cls, network: Network, likelihood: Likelihood, config: DropoutConfig, num_data: int
-    ) -> "MCDropout":
-        prior = GaussianPrior(config.prior_sigma)
-        return cls(network, likelihood, prior, config.rate, num_data)
+    def check(cls, config: DropoutConfig, network: Network) -> None:
+        if not network.mask_widths:
+            raise InvalidData(
+                "mc_dropout drops hidden units, and this network has none: give it a hidden layer",
+                "/network/hidden",
+            )
 
-    @property
-    def layout(self) -> Layout:
-        return self.network.layout
-
-    @property
-    def members(self) -> int:
-        return self.layout.members
-
-    @property
-    def num_parameters(self) -> int:
-        return self.layout.num_weights
+    @cached_property
+    def prior(self) -> GaussianPrior:
+        return GaussianPrior(self.config.prior_sigma)
 
     def init(self, generator: torch.Generator) -> DropoutState:
         weights = initial_weights(self.network, self.likelihood, generator)
-        rates = torch.full((len(self.network.mask_widths),), self.rate)
+        rates = torch.full((len(self.network.mask_widths),), self.config.rate)
         shape = point_shape(self.network)
         point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
         return DropoutState(weights, rates, point)
@@ -114,10 +119,7 @@ class MCDropout:
         generator: torch.Generator,
         part: Part | None = None,
     ) -> Loss:
-        """Return −log P(D | w, z) and the KL per row, with different masks for every row.
-
-        Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
-        """
+        """Return −log P(D | w, z) and the KL per row, with different masks for every row."""
         part, x = part or Part.whole(len(batch)), batch.inputs
         noise = [
             x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
@@ -145,14 +147,11 @@ class MCDropout:
     @cached_property
     def _widths(self) -> Float[Tensor, "weights"]:
         """1/√(1 − p) of the weights that read masked units, 1 of the others."""
-        names, wide = set(masked_matrices(self.layout)), (1 - self.rate) ** -0.5
+        names, wide = set(masked_matrices(self.layout)), (1 - self.config.rate) ** -0.5
         shapes = self.layout.shapes.items()
         return self.layout.flatten(
             {name: torch.full(shape, wide if name in names else 1.0) for name, shape in shapes}
         )
-
-    def collect(self, state: DropoutState) -> None:
-        """Do nothing: only the last or the best state is used."""
 
 
 def masked_matrices(layout: Layout) -> list[str]:

@@ -1,57 +1,91 @@
-"""The interfaces of methods of inference and of the states that they fit."""
+"""What a method of inference is, and the state that it fits.
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+A method owns one kind of configuration, one file and one line in `models.inference.registry`. It is
+bound to a network, a likelihood and a number of rows. Its verbs, in the order of a training:
+
+    check    refuse a network that it cannot take
+    init     the state that the fit starts from
+    loss     of a mini-batch, which a trainer minimises over the state's parameters
+    draw     of one function for a window of text, for methods that read texts
+    epochs   of the stages after the fit
+    finish   run these stages: what is stored and predicts
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import KLConfig
+from models.config import Json, KLConfig, ModelConfig, TrainingConfig
+from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
 from models.inference.objectives import Loss
-from models.inference.products import Products
-from models.networks import Masks
+from models.inference.products import EXACT, Products
+from models.likelihoods import Likelihood
+from models.networks import Masks, Network
 from models.posteriors.layout import Layout, Weights
+from models.tensors import TensorRecord
 from models.training.distributed import Part
 
+FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
 
-@runtime_checkable
-class State(Protocol):
-    """The state that a method fits. Frozen, but an optimiser updates its parameters in place."""
+
+class State(TensorRecord, ABC):
+    """A frozen dataclass of tensors. An optimiser updates its parameters in place.
+
+    A state that is a distribution over weights also has `num_noise` and `draws`
+    (`models.prediction.weight_draws.Drawable`), and the `point` parameters of the likelihood.
+    """
+
+    kind: ClassVar[str]  # the name of its type in an artifact
+    purpose: ClassVar[str] = "weights"  # of the noise that draws are made from
 
     @property
+    @abstractmethod
     def num_weights(self) -> int:
         """Number of weights of one network that are not pruned."""
-        ...
 
     @property
     def num_draws(self) -> int | None:
-        """Number of stored weight vectors, each used once; None if any number can be drawn."""
-        ...
+        """Number of stored functions, each used once; None if any number can be drawn."""
+        return None
 
+    @property
+    def centre(self) -> Float[Tensor, "weights"] | None:
+        """The weights that predictions are linear around; None if the network predicts itself."""
+        return None
+
+    @abstractmethod
     def parameters(self) -> list[Tensor]:
         """The leaf tensors that an optimiser updates."""
-        ...
 
     def tensors(self) -> list[Tensor]:
         """All tensors of the state, the parameters first."""
-        ...
+        return self.parameters()
 
-    def detach(self) -> "State":
-        """A copy that shares no memory with the parameters."""
-        ...
+    def at_mean(self) -> Any:
+        """A `DrawsState` of one draw, the mean of the weights; None if that has no meaning."""
+        return None
 
-    def to(self, device: str | torch.device) -> "State": ...
-
+    @abstractmethod
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store, by name, on the CPU."""
-        ...
 
     @classmethod
+    @abstractmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "State":
         """The inverse of `pack`; `num_weights` counts pruned weights, too."""
-        ...
+
+    @abstractmethod
+    def check(self, network: Network, likelihood: Likelihood) -> None:
+        """Raise `CorruptArtifact`, naming the first tensor that does not fit the network.
+
+        A checksum proves that a file is as it was written, not that its contents are right.
+        """
 
 
 @dataclass(frozen=True)
@@ -59,45 +93,124 @@ class Draw:
     """A network function drawn from a state, differentiable in the state's parameters.
 
     `penalty` is the second term of the loss, in nats for the whole network. It counts once per
-    epoch, that is 1/M in each of M windows. `local` is a term of a single window, in nats.
+    epoch, that is 1/M in each of M windows.
     """
 
     weights: Weights
     penalty: Float[Tensor, ""]
     masks: Masks | None = None
-    local: Float[Tensor, ""] | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a method stores, and what it says of it.
+
+    `error_factors` are those of `models.posteriors.variant.Variant`.
+    """
+
+    state: Any
+    metrics: Json = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    error_factors: Mapping[int, float] = field(default_factory=dict)
 
 
 @runtime_checkable
-class Method(Protocol):
+class Fitted(Protocol):
+    """The best state of a fit, and the epoch that it is of."""
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def best_epoch(self) -> int: ...
+
+
+@runtime_checkable
+class Stages(Protocol):
+    """What `finish` may use: the problem, and stages that report, stop and resume."""
+
+    @property
+    def problem(self) -> Any: ...
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    @property
+    def should_stop(self) -> Callable[[], bool]: ...
+
+    def run(self, name: str, run: Any) -> Any:
+        """Run a stage from where an earlier attempt left it; return its result."""
+        ...
+
+    def go_on(self, method: "Method", training: TrainingConfig, state: Any, name: str) -> Any:
+        """Minimise the method's loss from a copy of the state, in a stage; return the best."""
+        ...
+
+    def lower(self, epochs: int, purpose: str) -> TrainingConfig:
+        """The fit's settings for some more epochs, with a lower rate that falls to 0."""
+        ...
+
+
+@dataclass(frozen=True)
+class Method(ABC):
     """A method bound to a network, a likelihood and the number of rows.
 
-    `init` makes a state; a trainer minimises `loss` over its parameters.
+    Args:
+        num_data: likelihood terms of the training rows or tokens.
+        products: the format of the network's products in `loss`.
     """
 
-    @property
-    def layout(self) -> Layout: ...
+    settings: ClassVar[type]  # the type of `config`
+    stored: ClassVar[type[State]]  # the type of the state that predicts
+    reads_texts: ClassVar[bool] = False
+    reads_from_disk: ClassVar[bool] = True  # mini-batch by mini-batch
+    in_one_process: ClassVar[bool] = False
+    is_stopped_early: ClassVar[bool] = True  # by rows held out for it, which choose the epoch
+    prunes: ClassVar[bool] = False  # whether each weight has a σ
+    counts_members: ClassVar[str | None] = None  # the setting that `members` of a request sets
+
+    network: Network
+    likelihood: Likelihood
+    config: Any
+    num_data: int
+    products: Products = EXACT
+
+    @classmethod
+    def check(cls, config: Any, network: Network) -> None:
+        """
+        Raises:
+            InvalidData: if the method cannot take this network, saying what to do instead.
+        """
+        return
+
+    @classmethod
+    def has_fixed_members(cls, members: int) -> bool:
+        """Whether predictions use each of the members, so that sampling adds no error."""
+        return False
 
     @property
-    def kl(self) -> KLConfig:
-        """Weight of the loss's second term; only a KL can have another weight than 1."""
-        ...
-
-    @property
-    def num_parameters(self) -> int: ...
-
-    @property
-    def products(self) -> Products:
-        """The format of the network's products in `loss`."""
-        ...
+    def layout(self) -> Layout:
+        return self.network.layout
 
     @property
     def members(self) -> int:
         """Number of networks fitted in parallel; their losses are added, reports are their mean."""
-        ...
+        return self.layout.members
 
-    def init(self, generator: torch.Generator) -> Any: ...
+    @property
+    def num_parameters(self) -> int:
+        return self.layout.num_weights
 
+    @property
+    def kl(self) -> KLConfig:
+        """Weight of the loss's second term; only a KL can have another weight than 1."""
+        return FIXED
+
+    @abstractmethod
+    def init(self, generator: torch.Generator) -> Any:
+        """The state that a fit starts from."""
+
+    @abstractmethod
     def loss(
         self,
         state: Any,
@@ -105,23 +218,28 @@ class Method(Protocol):
         kl_weight: float,
         generator: torch.Generator,
         part: Part | None = None,
-    ) -> Loss: ...
+    ) -> Loss:
+        """Both terms per row, estimated from a mini-batch.
 
-    def collect(self, state: Any) -> None:
-        """Record the state at the end of an epoch, for methods that need more than the last one."""
-        ...
+        Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
 
-
-@runtime_checkable
-class WindowMethod(Method, Protocol):
-    """A method that can also be fitted to windows of text, whose trainer computes the loss."""
+        Args:
+            part: the part of the mini-batch that `batch` holds; by default all of it. The losses
+                of all parts add up to the loss of the mini-batch.
+        """
 
     def draw(self, state: Any, streams: int, generator: torch.Generator) -> Draw:
         """Draw one function for a window of `streams` sequences, with its penalty."""
-        ...
+        raise TypeError(f"{type(self).__name__} is not fitted to texts")
 
+    @classmethod
+    def epochs(cls, config: Any, fitted: int) -> int:
+        """Epochs or reports of the stages after a fit of so many epochs."""
+        return 0
 
-FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
+    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+        """Run the stages after the fit. Without any, the fitted state is the result."""
+        return Finished(fit.state)
 
 
 def pack_point(point: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -132,3 +250,21 @@ def pack_point(point: dict[str, Tensor]) -> dict[str, Tensor]:
 def unpack_point(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of `pack_point`."""
     return {k.removeprefix("point."): v for k, v in tensors.items() if k.startswith("point.")}
+
+
+def check_point(point: dict[str, Tensor], likelihood: Likelihood, shape: tuple[int, ...]) -> None:
+    """Raise `CorruptArtifact` unless the point parameters are the likelihood's."""
+    if set(point) != set(likelihood.parameters):
+        expected = sorted(likelihood.parameters)
+        raise CorruptArtifact(f"point parameters are {sorted(point)}; expected {expected}")
+    for name, value in point.items():
+        check_tensor(f"point.{name}", value, shape)
+
+
+def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise `CorruptArtifact` unless these are finite float32 numbers of this shape."""
+    if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:
+        found = f"{list(tensor.shape)} of {tensor.dtype}"
+        raise CorruptArtifact(f"{name} is {found}; the network needs {list(shape)} of float32")
+    if not bool(tensor.isfinite().all()):
+        raise CorruptArtifact(f"{name} has values that are not finite")

@@ -11,15 +11,15 @@ the first draw is kept.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
-from models.config import MetropolisConfig
+from models.config import Json, MetropolisConfig
+from models.exceptions import InvalidData
 from models.features.rows import Rows
-from models.inference.chains import ChainState, thinned
-from models.inference.posterior import LogPosterior, Terms
-from models.inference.preconditioner import spread
+from models.inference.chains import Chains, ChainState, Kernel
+from models.inference.posterior import LogPosterior, Terms, spread
+from models.networks import Network, num_inner_weights
 
 MAX_WEIGHTS = 2_000  # a random walk needs about n steps for n weights, each over all rows
 ACCEPTANCE = 0.234
@@ -28,22 +28,17 @@ _FASTEST = 0.5  # step of the first adaptation, in the logarithm of the scale
 
 
 @dataclass(frozen=True)
-class Metropolis:
+class RandomWalk(Kernel):
     """Asymptotically exact: no discretisation and no noise from mini-batches."""
 
-    uses_all_rows: ClassVar[bool] = True
+    uses_all_rows = True
 
     config: MetropolisConfig
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
-        return thinned(self.config)
-
-    def centres(self, step: int) -> bool:
-        return False
-
-    def adapts(self, step: int) -> bool:
-        return False
+        config = self.config
+        return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))
 
     @torch.no_grad()
     def move(
@@ -74,3 +69,23 @@ class Metropolis:
             state.accepted.add_(accepted)
         log_prior = posterior.prior.log_prob(posterior.split(values).weights).sum(1)
         return Terms(state.density - log_prior, log_prior)
+
+    def describe(self, state: ChainState) -> Json:
+        steps = self.config.draws * self.config.thinning
+        return {"acceptance_rate": float(state.accepted.mean()) / steps}
+
+
+class Metropolis(Chains):
+    """A random walk around each fit, on all rows."""
+
+    settings = MetropolisConfig
+    kernel = RandomWalk
+
+    @classmethod
+    def check(cls, config: MetropolisConfig, network: Network) -> None:
+        if (count := num_inner_weights(network)) > MAX_WEIGHTS:
+            raise InvalidData(
+                f"a random walk over more than {count} weights would hardly move: metropolis "
+                f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
+                "/network/hidden",
+            )

@@ -8,47 +8,46 @@ Source of ensembles: Lakshminarayanan et al. 2017 (arXiv 1612.01474), without ad
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import (
-    ChainConfig,
-    CyclicalSGLDConfig,
-    EnsembleConfig,
-    KLConfig,
-    LaplaceConfig,
-    MAPConfig,
-    MetropolisConfig,
-    MLEConfig,
-    SGLDConfig,
-    SWAGConfig,
-)
+from models.config import EnsembleConfig, MAPConfig, MLEConfig
+from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
-from models.inference.method import FIXED, Draw, pack_point, unpack_point
+from models.inference.method import (
+    Draw,
+    Finished,
+    Fitted,
+    Method,
+    Stages,
+    State,
+    check_point,
+    check_tensor,
+    pack_point,
+    unpack_point,
+)
 from models.inference.objectives import Loss, negative_elbo
-from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import Network, Stack, point_shape
-from models.posteriors.layout import Layout
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.randomness import generator as fresh_generator
-from models.tensors import TensorRecord
 from models.training.distributed import Part
-
-FIRST_SIGMA = 1.0  # of the prior, until the marginal likelihood chooses it
 
 
 @dataclass(frozen=True)
-class DrawsState(TensorRecord):
+class DrawsState(State):
     """Weight vectors: a point estimate, the members of an ensemble, or the draws of chains.
 
     A vector has the weights of all members of the network. Point parameters are [draws, 1], which
     broadcasts over rows, or [draws, members, 1]. The draws are ordered so that the first n
     represent all of them, for any n.
     """
+
+    kind = "draws"
 
     weights: Float[Tensor, "draws weights"]
     point: dict[str, Tensor]
@@ -60,14 +59,14 @@ class DrawsState(TensorRecord):
 
     @property
     def num_draws(self) -> int | None:
-        """Number of stored functions: one per vector and member."""
+        """One per vector and member."""
         return len(self.weights) * self.members
 
     def parameters(self) -> list[Tensor]:
         return [self.weights, *self.point.values()]
 
-    def tensors(self) -> list[Tensor]:
-        return self.parameters()
+    def at_mean(self) -> "DrawsState | None":
+        return self.detach() if len(self.weights) == 1 else None
 
     def pack(self) -> dict[str, Tensor]:
         packed = {**pack_point(self.point), "weights": self.weights.detach().cpu()}
@@ -78,61 +77,47 @@ class DrawsState(TensorRecord):
         members = int(tensors["members"]) if "members" in tensors else 1
         return cls(tensors["weights"], unpack_point(tensors), members)
 
+    def check(self, network: Network, likelihood: Likelihood) -> None:
+        draws = self.weights.shape[0] if self.weights.ndim == 2 else 0
+        if not draws:
+            raise CorruptArtifact("weights has no draws")
+        if self.members != network.layout.members:
+            raise CorruptArtifact(
+                f"weights has {self.members} members; the network has {network.layout.members}"
+            )
+        check_tensor("weights", self.weights, (draws, network.layout.num_weights))
+        check_point(self.point, likelihood, (draws, *(point_shape(network) or (1,))))
+
 
 @dataclass(frozen=True)
-class PointEstimates:
+class PointEstimates(Method):
     """One or several weight vectors, fitted in parallel in one batched product.
 
     Their losses are added. So each has the same gradient as if fitted alone, and an element-wise
     optimiser takes the same steps.
     """
 
-    kl: ClassVar[KLConfig] = FIXED
-
-    network: Network
-    likelihood: Likelihood
-    prior: GaussianPrior | DiagonalPrior | None
-    num_data: int
-    members: int = 1
-    vectors: int = 1  # each with the weights of all members of the network
-    products: Products = EXACT
-
-    @classmethod
-    def build(
-        cls,
-        network: Network,
-        likelihood: Likelihood,
-        config: MLEConfig | MAPConfig | EnsembleConfig | SWAGConfig | LaplaceConfig | ChainConfig,
-        num_data: int,
-    ) -> "PointEstimates":
-        """Build the estimates that the method consists of or starts its chains from."""
-        match config:
-            case MLEConfig():
-                prior = None
-            case LaplaceConfig():
-                given = config.prior_sigma
-                prior = GaussianPrior(FIRST_SIGMA if given == "auto" else given)
-            case _:
-                prior = GaussianPrior(config.prior_sigma)
-        match config:
-            case EnsembleConfig():
-                members = config.members
-            case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig():
-                members = config.chains
-            case _:
-                members = 1
-        return cls(network, likelihood, prior, num_data, members * network.layout.members, members)
+    stored: ClassVar[type[State]] = DrawsState
 
     @property
-    def layout(self) -> Layout:
-        return self.network.layout
+    def vectors(self) -> int:
+        """Number of weight vectors, each with the weights of all members of the network."""
+        return 1
+
+    @cached_property
+    def prior(self) -> GaussianPrior | DiagonalPrior | None:
+        return GaussianPrior(self.config.prior_sigma)
+
+    @property
+    def members(self) -> int:
+        return self.vectors * self.layout.members
 
     @property
     def num_parameters(self) -> int:
         return self.vectors * self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> DrawsState:
-        """Initialise each member with its own generator, independent of their number."""
+        """Initialise each vector with its own generator, independent of their number."""
         seed = generator.initial_seed()
         weights = [
             initial_weights(self.network, self.likelihood, fresh_generator(seed, "member", member))
@@ -162,8 +147,45 @@ class PointEstimates:
         penalty = negative_log_prior(self.prior, state.weights)
         return Draw(self.layout.unflatten(state.weights), penalty)
 
-    def collect(self, state: DrawsState) -> None:
-        """Do nothing: only the last or the best state is used."""
+
+class MAP(PointEstimates):
+    """The most probable weights."""
+
+    settings: ClassVar[type] = MAPConfig
+    reads_texts = True
+
+    @classmethod
+    def has_fixed_members(cls, members: int) -> bool:
+        return members > 1
+
+
+class MLE(MAP):
+    """The weights of the largest likelihood."""
+
+    settings = MLEConfig
+
+    @cached_property
+    def prior(self) -> None:
+        return None
+
+
+class Ensemble(PointEstimates):
+    """Several `map` fits, each from its own initial weights."""
+
+    settings = EnsembleConfig
+    reads_texts = True
+    counts_members = "members"
+
+    @classmethod
+    def has_fixed_members(cls, members: int) -> bool:
+        return True
+
+    @property
+    def vectors(self) -> int:
+        return int(self.config.members)
+
+    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+        return Finished(fit.state, {"members": self.members})
 
 
 def repeated(value: Tensor, samples: int) -> Float[Tensor, "samples *members 1"]:

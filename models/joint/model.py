@@ -17,14 +17,14 @@ from models.features.rows import Rows
 from models.features.targets import present
 from models.joint.copula import draw_levels, draw_ranks
 from models.joint.dependence import Dependence
-from models.joint.prediction import JOINT, JOINT_DRAWS, JointDraws, JointIntervals, JointPrediction
+from models.joint.prediction import JointPrediction, joint_name
 from models.joint.transforms import of_rows
 from models.likelihoods import NumberLikelihood
 from models.model import TrainedModel
 from models.networks import Network
 from models.posteriors.variant import Variant
-from models.prediction.answers.quantiles import Quantiles, column_name
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
+from models.prediction.outputs import P
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 
@@ -209,17 +209,19 @@ class JointModel(TrainedModel):
             each.append(answer)
             found.append(values)
         values = np.stack(found, axis=1)  # rows × targets × levels
-        bounds = values[..., : len(levels)].transpose(0, 2, 1)
         first, kept = each[0], len(options.intervals)
-        lower, upper = bounds[:, :kept], bounds[:, kept:]
-        joint = JointIntervals(self.targets, options.intervals, lower, upper)
-        answers = {**first.answers, JOINT: joint}
+        ends = {"lower": slice(0, kept), "upper": slice(kept, len(levels))}
+        joint = {
+            joint_name(target, end): values[:, k, places]
+            for k, target in enumerate(self.targets)
+            for end, places in ends.items()
+        }
         if options.return_draws:
             draws = self._ordered(values[..., len(levels) :], dependence, options)
-            answers[JOINT_DRAWS] = JointDraws(self.targets, draws)
-        own_fields = {f.name: getattr(first, f.name) for f in fields(RowPrediction)}
+            joint |= {joint_name(t, "draws"): draws[:, k] for k, t in enumerate(self.targets)}
+        shared = {f.name: getattr(first, f.name) for f in fields(RowPrediction)}
         targets = dict(zip(self.targets, each, strict=True))
-        return JointPrediction(**own_fields | {"answers": answers}, targets=targets)
+        return JointPrediction(**shared, targets=targets).with_values(**joint)
 
     def _ordered(
         self,
@@ -242,8 +244,9 @@ class JointModel(TrainedModel):
             name: member.with_reasons(prediction.targets[name], columns)
             for name, member in zip(self.targets, self.members, strict=True)
         }
-        answers = {**each[self.targets[0]].answers, **prediction.answers}
-        return replace(prediction, targets=each, answers=answers)
+        reasons = each[self.targets[0]].get("reasons")
+        found = prediction if reasons is None else prediction.with_values(reasons=reasons)
+        return replace(found, targets=each)
 
     def predict(self, columns: Columns, options: BatchOptions) -> JointPrediction:
         """As `TabularModel.predict`, of every target."""
@@ -314,21 +317,18 @@ def _with_quantiles(
     inside = [level for level in levels if 0 < level < 1]
     asked = (*options.quantiles, *inside)
     answer = member.predict_rows(x, replace(options, quantiles=asked))
-    known = answer.answers["quantiles"] if asked else None
     values = np.repeat(np.where(np.array(levels) < 0.5, -np.inf, np.inf)[None], len(x), axis=0)
-    if isinstance(known, Quantiles):
-        own = len(options.quantiles)
-        is_inside = [0 < level < 1 for level in levels]
-        values[:, is_inside] = known.values[:, own:]
-        answers = {k: v for k, v in answer.answers.items() if k != "quantiles"}
-        if own:
-            answers["quantiles"] = Quantiles(options.quantiles, known.values[:, :own])
-        answer = replace(answer, answers=answers)
-    if answer.mc_errors is not None:
-        others = {column_name(p) for p in inside} - {column_name(p) for p in options.quantiles}
-        kept = {name: values for name, values in answer.mc_errors.items() if name not in others}
-        answer = replace(answer, mc_errors=kept)
-    return answer, values
+    if not asked:
+        return answer, values
+    own = len(options.quantiles)
+    values[:, [0 < level < 1 for level in levels]] = answer["quantile"][:, own:]
+    if not own:
+        return answer.without("quantile"), values
+    errors = dict(answer.errors)
+    if "quantile" in errors:
+        errors["quantile"] = errors["quantile"][:, :own]
+    answer = replace(answer, errors=errors).with_values(quantile=answer["quantile"][:, :own])
+    return answer.with_coordinates(P, options.quantiles), values
 
 
 def _by_name(values: Iterable[Any]) -> tuple[Any, ...]:

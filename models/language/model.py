@@ -1,5 +1,9 @@
-"""A trained language model: its vocabulary, network and one posterior per pruned variant."""
+"""A trained language model: its vocabulary, network and one posterior per pruned variant.
 
+Its scores are perplexities by Monte Carlo and at the posterior's mean.
+"""
+
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -13,27 +17,64 @@ from torch import Tensor
 from models.config import Json, ModelConfig, RecurrentConfig
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
-from models.language.corpus import Corpus
-from models.language.evaluation import evaluate
+from models.inference.method import State
 from models.language.prediction import (
     PADDING,
     VALUES_PER_TEXT,
     VALUES_PER_TOKEN,
     NextToken,
     TextPrediction,
+    mean_log_likelihood,
     score,
     texts_at_once,
 )
-from models.language.vocabulary import Vocabulary
+from models.language.text import Corpus, Vocabulary
 from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
 from models.prediction.answers.questions import not_answered
+from models.prediction.device import to_host
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import epistemic_share
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+
+SAMPLES = 30
+_STEPS = 50  # that are read at once; hidden states are passed on
+_MAX_NATS = 700.0  # per token: beyond it the perplexity exceeds float64
+
+
+def evaluate(network: LanguageModel, state: State, corpus: Corpus, seed: int) -> Json:
+    """Perplexity and nats per token by Monte Carlo; perplexity at the mean weights, if any."""
+    fitted = FittedDraws.of(network, state)
+    drawn = mean_log_likelihood(fitted, corpus, seed, SAMPLES, _STEPS)
+    metrics: Json = {
+        "perplexity": perplexity(drawn),
+        "log_likelihood": drawn,
+        "tokens": corpus.num_targets,
+    }
+    mean = state.at_mean()
+    if mean is not None:
+        at_mean = mean_log_likelihood(FittedDraws.of(network, mean), corpus, 0, 1, _STEPS)
+        metrics["perplexity_posterior_mean"] = perplexity(at_mean)
+    return metrics
+
+
+def stopping_score(network: LanguageModel, state: State, corpus: Corpus) -> float:
+    """Log likelihood per token: at the mean weights, or of an ensemble's draws.
+
+    It takes one pass over the text; 30 samples would cost as much as ten passes.
+    """
+    mean = state.at_mean()
+    fitted = FittedDraws.of(network, state if mean is None else mean)
+    return mean_log_likelihood(fitted, corpus, 0, fitted.num_draws or 1, _STEPS)
+
+
+def perplexity(log_likelihood: float) -> float:
+    """exp of the mean −log p per token."""
+    return math.exp(min(_MAX_NATS, -log_likelihood))
+
 
 _EXAMPLE_TOKENS = 50
 _EVALUATED_STREAMS = 10  # few, because the first tokens of a stream are read without their prefix
@@ -185,21 +226,26 @@ class BayesianLanguageModel(TrainedModel):
         log_likelihood = scores.log_likelihoods.sum(1)
         total = torch.special.entr(scores.probabilities).sum(1)
         epistemic = (total - scores.aleatoric).clamp_min(0)
-        parts = {"aleatoric": scores.aleatoric, "epistemic": epistemic}
-        entropy = {name: values.cpu().numpy() for name, values in parts.items()}
+        parts = {"epistemic_entropy": epistemic, "aleatoric_entropy": scores.aleatoric}
+        entropies = to_host(parts)
         each = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
+        values = {
+            **entropies,
+            "total_entropy": entropies["aleatoric_entropy"] + entropies["epistemic_entropy"],
+            "epistemic_share": epistemic_share(*entropies.values()),
+            "out_of_distribution": np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
+            "log_likelihood": log_likelihood.cpu().numpy(),
+            "perplexity": torch.exp(-log_likelihood / lengths).cpu().numpy(),
+            "token_log_likelihoods": [one[:length].tolist() for one, length in each],
+            "next_tokens": self._next_tokens(scores.probabilities, options.top),
+        }
         return TextPrediction(
+            values=values,
+            task=self.task,
             samples=options.samples,
             seed=seed,
             sampler="monte_carlo",
             prune=options.prune,
-            epistemic_share=epistemic_share(entropy),
-            out_of_distribution=np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
-            log_likelihood=log_likelihood.cpu().numpy(),
-            perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
-            token_log_likelihoods=[values[:length].tolist() for values, length in each],
-            next_tokens=self._next_tokens(scores.probabilities, options.top),
-            entropy={"total": entropy["aleatoric"] + entropy["epistemic"], **entropy},
         )
 
     def _next_tokens(self, probabilities: Tensor, top: int) -> list[list[NextToken]]:

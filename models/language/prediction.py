@@ -16,22 +16,17 @@ so memory does not grow with a text's length. Logits are computed for parts of a
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr
 
-from models.exceptions import InvalidInput
-from models.language.corpus import Corpus
+from models.language.text import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
-from models.prediction.outputs import TEXTS, Output, part
 from models.prediction.pauses import Pause, go_on
-from models.prediction.prediction import Arrays, Prediction
+from models.prediction.prediction import Prediction
 from models.prediction.weight_draws import FittedDraws, Functions
 
 # Logits that are computed at once: they and their results stay in the cache, and a product still
@@ -54,52 +49,16 @@ class NextToken:
     probability: float
 
 
-TEXT_OUTPUTS = (
-    Output("", "log_likelihood", "nats", TEXTS, attrgetter("log_likelihood")),
-    Output("", "perplexity", "per token", TEXTS, attrgetter("perplexity")),
-    Output("", "token_log_likelihoods", "nats", TEXTS, attrgetter("token_log_likelihoods")),
-    Output("", "next_tokens", "probability", TEXTS, attrgetter("next_tokens")),
-    *(
-        Output("", f"entropy.{name}", "nats", TEXTS, part("entropy", name))
-        for name in ("total", "aleatoric", "epistemic")
-    ),
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TextPrediction(Prediction):
-    """For each text its log likelihood, and the distribution of the next token.
-
-    Args:
-        log_likelihood: in nats, the end of the sequence included.
-        entropy: of the next token: `total`, `aleatoric` and `epistemic`, in nats.
-    """
-
-    outputs: ClassVar[tuple[Output, ...]] = TEXT_OUTPUTS
-    log_likelihood: np.ndarray
-    perplexity: np.ndarray
-    token_log_likelihoods: list[list[float]]
-    next_tokens: list[list[NextToken]]
-    entropy: Arrays
-
-    def columns(self) -> dict[str, Any]:
-        """
-        Raises:
-            InvalidInput: always: a text has no fixed number of values.
-        """
-        raise InvalidInput("predictions of a language model are only available as JSON", "/model")
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether all log likelihoods are finite numbers."""
-        return bool(np.isfinite(self.log_likelihood).all())
+    """For each text its log likelihood, and the distribution of the next token."""
 
     @property
     def num_values(self) -> int:
         """About how many numbers the response has."""
-        tokens = sum(len(values) for values in self.token_log_likelihoods)
+        tokens = sum(len(values) for values in self["token_log_likelihoods"])
         return tokens + sum(
-            VALUES_PER_TOKEN * len(found) + VALUES_PER_TEXT for found in self.next_tokens
+            VALUES_PER_TOKEN * len(found) + VALUES_PER_TEXT for found in self["next_tokens"]
         )
 
 

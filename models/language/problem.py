@@ -1,25 +1,92 @@
-"""The training problem of a text: lines to learn from, and the last lines, which are held out."""
+"""The training problem of a text: lines to learn from, and the last lines, which are held out.
+
+Its task are windows in order. Hidden states are passed on, without gradients. Per target token,
+with N of them in the text and B in a window,
+
+    loss = (1/B) Σ_t −log p(x_t | x_<t, w) + c KL(q‖P)/N,   w ~ q once
+
+for the window. Windows are of equal size, so that the mean over an epoch of M = N/B windows is the
+negative ELBO per token: the KL counts once (Fortunato et al. 2017, arXiv 1704.02798, eq. 3–5).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
 
 from models.config import Json, ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.targets import present
-from models.language.corpus import Corpus
-from models.language.evaluation import evaluate, score
-from models.language.model import BayesianLanguageModel
+from models.inference.method import Method
+from models.inference.objectives import Loss, negative_elbo
+from models.language.model import BayesianLanguageModel, evaluate, stopping_score
 from models.language.recipe import MIN_LINES, NEEDED
-from models.language.task import TextTask
-from models.language.vocabulary import Vocabulary
+from models.language.text import Corpus, Vocabulary
+from models.networks.recurrent import LanguageModel
 from models.randomness import derive_seed
 from models.tabular.preparation import notes_on_objective
-from models.training.row_profile import ColumnSummary, RowProfile
+from models.training.card import ColumnSummary, RowProfile
+from models.training.distributed import ALONE, Ranks
+from models.training.loop import Carried
 from models.training.trainer import required
+
+
+@dataclass(frozen=True)
+class TextTask:
+    """Windows of a corpus, in order. Only a single process can fit to them.
+
+    Args:
+        corpus: of whole windows.
+        steps: tokens of each stream in a window.
+    """
+
+    ranks: ClassVar[Ranks] = ALONE
+
+    network: LanguageModel
+    corpus: Corpus
+    steps: int
+
+    @property
+    def device(self) -> torch.device:
+        return self.corpus.streams.device
+
+    @property
+    def num_data(self) -> int:
+        return self.corpus.num_targets
+
+    def num_batches(self, config: TrainingConfig) -> int:
+        return -(-self.corpus.num_steps // self.steps)
+
+    def batches(self, config: TrainingConfig, epoch: int) -> Sequence[int]:
+        """First steps of the windows."""
+        return range(0, self.corpus.num_steps, self.steps)
+
+    def loss(
+        self,
+        method: Method,
+        state: Any,
+        batch: int,
+        *,
+        kl_weight: float,
+        noise: torch.Generator,
+        carried: Carried,
+    ) -> tuple[Loss, Carried]:
+        """The negative ELBO per token, estimated from one window."""
+        tokens, targets = self.corpus.window(batch, self.steps)
+        draw = method.draw(state, len(tokens), noise)
+        logits, carried = method.products.advance(
+            self.network.advance, draw.weights, tokens, carried or None, draw.masks
+        )
+        flat = logits.flatten(0, -2)
+        members = flat.shape[0] // targets.numel()  # that are fitted in parallel
+        nll = cross_entropy(flat, targets.flatten().repeat(members), reduction="none")
+        nll = nll.view(members, -1).sum(0)
+        return negative_elbo(nll, draw.penalty, self.num_data, kl_weight), carried
+
 
 _HELD_OUT_STREAMS = 10
 
@@ -46,7 +113,7 @@ class TextProblem:
 
     def score(self, state: Any) -> float:
         """Nats per token of the lines that choose the epoch."""
-        return score(self.model.network, state, self.stopping)
+        return stopping_score(self.model.network, state, self.stopping)
 
     def finish(self, model: Any) -> BayesianLanguageModel:
         """The model with metrics of every variant on the scored lines."""

@@ -6,13 +6,9 @@ from dataclasses import replace
 from models.config import (
     BBBConfig,
     ConvolutionalConfig,
-    DropoutConfig,
-    EnsembleConfig,
     KLConfig,
     LanguageConfig,
-    MAPConfig,
     MethodConfig,
-    MLEConfig,
     MLPConfig,
     ModelConfig,
     NetworkConfig,
@@ -21,6 +17,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
+from models.inference.registry import method_of
 from models.training.method_recipe import (
     choose_prior,
     choose_pruning,
@@ -28,7 +25,6 @@ from models.training.method_recipe import (
     refuse_fractions,
 )
 
-METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
 MIN_LINES = 3
 NEEDED = "give at least one to learn from, one to choose the epoch and one to score"
 
@@ -121,7 +117,7 @@ def _network(config: NetworkConfig) -> RecurrentConfig:
 
 
 def _method(method: MethodConfig) -> MethodConfig:
-    if not isinstance(method, METHODS):
+    if not method_of(method).reads_texts:
         raise InvalidData(
             f"method {method.kind!r} cannot be fitted to text: take bbb, map, mle, mc_dropout or "
             "ensemble",
@@ -151,7 +147,7 @@ def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
         batch_size=config.batch_size or _STREAMS,
         optimizer=optimizer,
         learning_rate=config.learning_rate or (_SGD_RATE if optimizer == "sgd" else _ADAM_RATE),
-        schedule=config.schedule or "plateau",
+        schedule=config.schedule or "cosine",
         gradient_clip=config.gradient_clip or _CLIP,
         split="last",
         stopping_fraction=0.0,  # half of the lines that are held out choose the epoch

@@ -17,7 +17,6 @@ NumberLikelihood = GaussianLikelihood | ShapedLikelihood
 
 _FAMILIES: Mapping[ShapedKind, FamilyName] = {
     "gaussian": "normal",
-    "student": "student",
     "mixture": "logistic",
     "count": "logistic",
 }

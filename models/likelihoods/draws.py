@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.features.targets import NumberTarget
-from models.likelihoods.families import Family, Logistic, Student
+from models.likelihoods.families import Family, Logistic
 from models.likelihoods.shaped import ShapedLikelihood
 
 _ROUNDS = 20  # of draws outside the support, which are repeated; then they are moved to its ends
@@ -15,11 +15,10 @@ _ROUNDS = 20  # of draws outside the support, which are repeated; then they are 
 def draw_targets(
     likelihood: ShapedLikelihood,
     outputs: Float[Tensor, "rows outputs"],
-    point: dict[str, Tensor],
     noise: torch.Generator,
 ) -> Float[Tensor, "rows"]:
     """Return y ~ P(y | outputs) for each row, in the target's units."""
-    parts = likelihood.parts(outputs, point)
+    parts = likelihood.parts(outputs)
     shares = torch.cat([parts.log_weights, parts.log_atoms], dim=-1).exp()
     scales = parts.log_scales.exp()
     return draw(likelihood.target, parts.family, parts.locs, scales, shares, noise)
@@ -36,7 +35,6 @@ def draw(  # noqa: PLR0917 - in the order of a mixture's fields
     """Return a value of the mixture of each point, in the target's units.
 
     Args:
-        family: its degrees of freedom are one number, or of a shape that broadcasts to the points.
         shares: the probabilities of the components, then of the target's atoms.
     """
     components = locs.shape[-1]
@@ -69,10 +67,4 @@ def _standard(family: Family, like: Float[Tensor, "*points"], noise: torch.Gener
     if isinstance(family, Logistic):
         uniform = torch.rand(like.shape, generator=noise, device=like.device, dtype=like.dtype)
         return torch.logit(uniform, eps=1e-12)
-    normal = torch.randn(like.shape, generator=noise, device=like.device, dtype=like.dtype)
-    if not isinstance(family, Student):
-        return normal
-    dof = family.dof.flatten()[0] if family.dof.numel() == 1 else family.dof
-    half = 0.5 * dof.to(like).expand_as(like)
-    gamma = torch._standard_gamma(half, generator=noise)  # noqa: SLF001 - alone takes a generator
-    return normal * (half / gamma).sqrt()
+    return torch.randn(like.shape, generator=noise, device=like.device, dtype=like.dtype)

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from models.features.targets import NumberTarget
-from models.likelihoods.families import Family, Logistic, Normal, Student
+from models.likelihoods.families import Family, Logistic, Normal
 from models.likelihoods.likelihood import Outputs, PerRow
 
-FamilyName = Literal["normal", "student", "logistic"]
+FamilyName = Literal["normal", "logistic"]
 Components = Float[Tensor, "*samples rows components"]
 
 # Bounds on the scales, in standard deviations of the target: as small as today's smallest noise
@@ -35,7 +35,6 @@ _SCALE_KNEES = 1e-3, 1.5  # between these, scales are as the network says
 # support: far outside the training data a line would otherwise predict anything.
 _MARGIN = 1.0
 _BEND = 0.25  # the way in which a location approaches a bound of the support
-_MIN_DOF, _MAX_DOF = 2.1, 100.0
 _INITIAL_ATOM = -1.4  # log odds of an atom: a fifth of the rows
 # Of a whole number's interval on z in float64: above it the difference of the ends is good to 1e-9,
 # below it the slope, as z is smooth.
@@ -85,6 +84,8 @@ class ShapedLikelihood:
     places, so that they do not stay the same.
     """
 
+    parameters: ClassVar[Mapping[str, float]] = {}
+
     target: NumberTarget
     family: FamilyName
     components: int = 1
@@ -94,16 +95,11 @@ class ShapedLikelihood:
         return self._first_atom + len(self.target.atoms)
 
     @property
-    def parameters(self) -> Mapping[str, float]:
-        """The logit that says where log ν is between its bounds; 0 is ν = 14.5."""
-        return {"dof": 0.0} if self.family == "student" else {}
-
-    @property
     def noise_outputs(self) -> tuple[int, ...]:
         """All but the locations."""
         return tuple(range(self.components, self.num_outputs))
 
-    def parts(self, outputs: Outputs, point: dict[str, Tensor]) -> Parts:
+    def parts(self, outputs: Outputs) -> Parts:
         """The distribution that the outputs describe."""
         k = self.components
         starts = outputs.new_tensor(self._start)
@@ -116,7 +112,7 @@ class ShapedLikelihood:
             dim=-1,
         )
         return Parts(
-            self._family(point),
+            Normal() if self.family == "normal" else Logistic(),
             self.location_bounds(outputs[..., :k] + starts),
             _LOG_SCALES(log_scales),
             torch.log_softmax(logits, dim=-1) + log_shares[..., :1],
@@ -129,7 +125,7 @@ class ShapedLikelihood:
         Args:
             targets: y, in the target's units.
         """
-        parts, y = self.parts(outputs, point), targets.double()
+        parts, y = self.parts(outputs), targets.double()
         log_prob = torch.logsumexp(parts.log_weights + self.log_terms(parts, y), dim=-1)
         for j, atom in enumerate(self.target.atoms):
             log_atom, here = parts.log_atoms[..., j], y == atom
@@ -175,17 +171,6 @@ class ShapedLikelihood:
     def _start_scale(self) -> float:
         deviation = 1.0 if self.components == 1 else 0.5
         return deviation / math.sqrt(math.pi**2 / 3) if self.family == "logistic" else deviation
-
-    def _family(self, point: dict[str, Tensor]) -> Family:
-        match self.family:
-            case "normal":
-                return Normal()
-            case "logistic":
-                return Logistic()
-        logit = point["dof"]
-        logit = logit.unsqueeze(-1) if logit.ndim else logit
-        ratio = math.log(_MAX_DOF / _MIN_DOF)
-        return Student(_MIN_DOF * torch.exp(ratio * torch.sigmoid(logit)))
 
 
 def log_terms(target: NumberTarget, parts: Parts, y: Float[Tensor, "rows"]) -> Components:

@@ -13,10 +13,9 @@ from models.networks.network import LocallyDrawn as LocallyDrawn
 from models.networks.network import Masks as Masks
 from models.networks.network import Network as Network
 from models.networks.network import TensorSlot as TensorSlot
-from models.networks.rank_one import RankOneMLP as RankOneMLP
 from models.networks.recurrent import SequenceNetwork
 from models.networks.stack import Stack as Stack
-from models.networks.stack import draws_units as draws_units
+from models.networks.stack import num_inner_weights as num_inner_weights
 from models.networks.stack import point_shape as point_shape
 
 

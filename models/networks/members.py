@@ -10,7 +10,6 @@ from torch import Tensor
 
 from models.networks.mlp import MLP
 from models.networks.network import Masks
-from models.networks.rank_one import RankOneMLP
 from models.posteriors.layout import Weights
 
 
@@ -19,12 +18,12 @@ class Members:
     """`count` networks with their own weights; every tensor has the network axis first.
 
     Args:
-        network: one member, or several with shared weights.
+        network: one member.
         columns: the inputs that the members read; None means all.
         kl_weight: weight of the members' KL relative to the ELBO; None means the method's.
     """
 
-    network: MLP | RankOneMLP
+    network: MLP
     count: int
     columns: tuple[int, ...] | None = None
     kl_weight: float | None = None
@@ -37,16 +36,6 @@ class Members:
         if self.columns == tuple(range(len(self.columns))):
             return slice(0, len(self.columns))
         return torch.tensor(self.columns, dtype=torch.int64)
-
-    @property
-    def members(self) -> int:
-        """Number of functions: members of all networks."""
-        return self.count * self.inner
-
-    @property
-    def inner(self) -> int:
-        """Number of members in one network."""
-        return self.network.members if isinstance(self.network, RankOneMLP) else 1
 
     @property
     def operations(self) -> int:
@@ -90,8 +79,7 @@ class Members:
         if x.ndim == 3:  # all members of a sample read its rows
             x = x.unsqueeze(1).expand(*lead, -1, -1).flatten(0, 1)
         flat = {name: weights[name].reshape(-1, *shape) for name, shape in shapes}
-        outputs = self.network(flat, x, blocks).unflatten(0, lead)
-        return outputs if isinstance(self.network, MLP) else outputs.flatten(-4, -3)
+        return self.network(flat, x, blocks).unflatten(0, lead)
 
     def _masked(
         self, weights: Weights, x: Float[Tensor, "rows inputs"], masks: Masks
@@ -104,8 +92,7 @@ class Members:
         ]
         repeated = x.expand(samples, -1, -1).flatten(0, 1)
         outputs = self.network(weights, repeated, blocks)
-        by_sample = outputs.unflatten(-2, (samples, rows)).movedim(-3, 0)
-        return by_sample if isinstance(self.network, MLP) else by_sample.flatten(1, 2)
+        return outputs.unflatten(-2, (samples, rows)).movedim(-3, 0)
 
     def local(
         self,
@@ -118,12 +105,7 @@ class Members:
 
         Args:
             noise: per layer [rows, members · width]: a draw for each row and member.
-
-        Raises:
-            TypeError: for members with shared weights.
         """
-        if isinstance(self.network, RankOneMLP):
-            raise TypeError("units of members with shared weights cannot be drawn: draw weights")
         blocks = [self._by_member(block) for block in noise]
         return self.network.local(loc, variance, self.read(x), blocks)
 

@@ -1,5 +1,6 @@
 """Several members in one network: parts that differ in inputs, widths and weight of the KL."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +13,7 @@ from models.config import MLPConfig, PartConfig
 from models.exceptions import InvalidData
 from models.networks.members import Members
 from models.networks.mlp import MLP
-from models.networks.network import Inputs, LocallyDrawn, Masks, Network
-from models.networks.rank_one import RankOneMLP
+from models.networks.network import Inputs, Masks, Network
 from models.posteriors.layout import StackedLayout, Weights, part_name
 
 MAX_MEMBERS = 128
@@ -59,17 +59,11 @@ class Stack:
 
     @property
     def members(self) -> int:
-        """Number of functions: members of all networks of all parts."""
-        return sum(part.members for part in self.parts)
+        return sum(part.count for part in self.parts)
 
     @property
-    def shares_weights(self) -> bool:
-        """Whether members share weights, so that their units cannot be drawn apart."""
-        return any(isinstance(part.network, RankOneMLP) for part in self.parts)
-
-    @property
-    def networks(self) -> tuple[MLP | RankOneMLP, ...]:
-        """The network of each member, or of each set of members with shared weights."""
+    def networks(self) -> tuple[MLP, ...]:
+        """The network of each member."""
         return tuple(part.network for part in self.parts for _ in range(part.count))
 
     @property
@@ -84,10 +78,7 @@ class Stack:
     @cached_property
     def layout(self) -> StackedLayout:
         """Name and shape of each weight tensor, with the member axis first."""
-        return StackedLayout.of(
-            [(part.count, part.network.layout) for part in self.parts],
-            tuple(part.inner for part in self.parts),
-        )
+        return StackedLayout.of([(part.count, part.network.layout) for part in self.parts])
 
     @property
     def num_outputs(self) -> int:
@@ -117,11 +108,8 @@ class Stack:
         """Return the stack of some members, by number, ascending.
 
         Raises:
-            ValueError: if the numbers are not ascending, or no members of the stack, or members
-                share weights.
+            ValueError: if the numbers are not ascending, or no members of the stack.
         """
-        if self.shares_weights:
-            raise ValueError("members with shared weights cannot be selected")
         chosen = list(members)
         if not chosen or chosen != sorted({m for m in chosen if 0 <= m < self.members}):
             raise ValueError(
@@ -190,37 +178,17 @@ def point_shape(network: Network) -> tuple[int, ...]:
     return (network.members, 1) if isinstance(network, Stack) else ()
 
 
-def draws_units(network: Network) -> bool:
-    """Whether the units of a network can be drawn instead of its weights."""
-    shares = isinstance(network, Stack) and network.shares_weights
-    return isinstance(network, LocallyDrawn) and not shares
-
-
-def _sharing(
-    part: PartConfig, config: MLPConfig, columns: tuple[int, ...] | None, widths: tuple[int, ...]
-) -> Members:
-    """One network whose members share weights, for each of `networks`.
-
-    Raises:
-        InvalidData: with a linear path, or for members that cannot be divided among the networks.
-    """
-    if part.skip:
-        raise InvalidData("members with shared weights have no linear path", "/network/parts")
-    inner, rest = divmod(part.members, part.networks)
-    if rest:
-        raise InvalidData(
-            f"{part.members} members cannot be divided among {part.networks} networks",
-            "/network/parts",
-        )
-    network = RankOneMLP.build(widths, inner, config.activation)
-    return Members(network, part.networks, columns, part.kl_weight)
+def num_inner_weights(network: Network) -> int:
+    """The number of weights before the output layer, without biases; of the largest member."""
+    if isinstance(network, Stack):
+        return max(map(num_inner_weights, network.networks))
+    shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
+    return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
 def _members(part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: int) -> Members:
     columns = inputs.plain if part.inputs == "plain" else None
     hidden = MLPConfig(hidden=part.hidden, activation=config.activation)
     width = inputs.width if columns is None else len(columns)
-    if part.sharing == "rank_one":
-        return _sharing(part, config, columns, (width, *part.hidden, num_outputs))
     network = MLP.build(hidden, width, num_outputs, skip=part.skip)
     return Members(network, part.members, columns, part.kl_weight)

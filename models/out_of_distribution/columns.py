@@ -151,7 +151,7 @@ class SeenColumns:
         """Numbers of columns, and their scores."""
         for start in range(0, len(self._numbers), _BLOCK):
             some = self._numbers[start : start + _BLOCK]
-            matrix = np.stack([as_numbers(self.columns[i].kind, values[i]) for i in some], axis=1)
+            matrix = np.array([as_numbers(self.columns[i].kind, values[i]) for i in some]).T
             yield some, self._of_numbers(some, matrix, np.isnan(matrix))
         for i, column in enumerate(self.columns):
             if column.kind in {"number", "datetime"}:

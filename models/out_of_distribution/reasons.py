@@ -17,7 +17,6 @@ from models.prediction.answers.reasons import (
     Levels,
     Range,
     Reason,
-    Reasons,
     Seen,
     Value,
 )
@@ -37,7 +36,7 @@ def find_reasons(
     columns: Columns,
     flagged: Bool[np.ndarray, "rows"],
     contributions: Contributions | None = None,
-) -> Reasons:
+) -> list[Sequence[Reason]]:
     """The reasons of each flagged row, the strongest first; other rows have none.
 
     Args:
@@ -57,7 +56,7 @@ def find_reasons(
             some = {name: columns[name][left] for name in names}
             for row, found in zip(left, _unusual(encoder, some, contributions(some)), strict=True):
                 reasons[row] = found
-    return Reasons(reasons)
+    return reasons
 
 
 def _unusual(

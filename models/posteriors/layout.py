@@ -50,10 +50,6 @@ class Layout:
         """Return views [*samples, members, weights of a member], one per part."""
         return (vector.unsqueeze(-2),)
 
-    def by_network(self, values: Shaped[Tensor, "*samples members"]) -> tuple[Tensor, ...]:
-        """Return views [*samples, networks, members of a network] of a value per member."""
-        return (values.unsqueeze(-2),)
-
     def unflatten(self, vector: Shaped[Tensor, "*samples weights"]) -> dict[str, Tensor]:
         """Return views of the vector by tensor name, in the tensors' shapes."""
         pairs = zip(self.shapes.items(), self.split(vector), strict=True)
@@ -75,31 +71,19 @@ class StackedLayout(Layout):
     """
 
     parts: tuple[tuple[int, Layout], ...]  # number of networks, and the layout of one
-    inner: tuple[int, ...] = ()  # members of one network that share weights; () is 1 in each part
 
     @classmethod
-    def of(
-        cls, parts: Sequence[tuple[int, Layout]], inner: tuple[int, ...] = ()
-    ) -> "StackedLayout":
+    def of(cls, parts: Sequence[tuple[int, Layout]]) -> "StackedLayout":
         shapes = {
             f"{part_name(i)}{name}": (members, *shape)
             for i, (members, layout) in enumerate(parts)
             for name, shape in layout.shapes.items()
         }
-        return cls(shapes, tuple(parts), inner)
+        return cls(shapes, tuple(parts))
 
     @property
     def members(self) -> int:
-        return sum(self._part_members)
-
-    @cached_property
-    def _part_members(self) -> list[int]:
-        inner = self.inner or (1,) * len(self.parts)
-        return [count * each for (count, _), each in zip(self.parts, inner, strict=True)]
-
-    def by_network(self, values: Shaped[Tensor, "*samples members"]) -> tuple[Tensor, ...]:
-        pairs = zip(values.split(self._part_members, dim=-1), self.parts, strict=True)
-        return tuple(part.unflatten(-1, (count, -1)) for part, (count, _) in pairs)
+        return sum(count for count, _ in self.parts)
 
     @cached_property
     def part_sizes(self) -> list[int]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from types import ModuleType
 
 import numpy as np
@@ -38,14 +39,12 @@ from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.plain import Plain
 from models.prediction.compiled.shapes import Shape
 from models.prediction.compiled.workers import divided, in_threads
-from models.prediction.device.recorded import MOST_PAIRS, Recorded
-from models.prediction.device.replays import Replays
 from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseCache, NoiseSource
 from models.prediction.options import ResolvedOptions, Sampler
-from models.prediction.prediction import Arrays, summarise
+from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import (
@@ -56,6 +55,7 @@ from models.prediction.samplers import (
     sample_moments,
 )
 from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.summary import Summary
 from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
 
@@ -89,7 +89,6 @@ class Engine:
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
-    replays: Replays | None = None  # of recorded passes, on devices that gain by them
 
     @cached_property
     def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
@@ -149,14 +148,14 @@ class Engine:
         calibration: Calibration | None,
         *,
         threads: int = 1,
-    ) -> Iterator[Arrays]:
+    ) -> Iterator[Summary]:
         """`summarise` of each chunk of rows, by compiled kernels where they can.
 
         Args:
             threads: that may compute by kernels at once. A row's result does not depend on them.
         """
 
-        def of_rows(rows: slice) -> list[Arrays]:
+        def of_rows(rows: slice) -> list[Summary]:
             return list(self._summaries(fitted, x[rows], options, score, calibration))
 
         for found in in_threads(of_rows, self._divided(fitted, len(x), options, threads)):
@@ -178,7 +177,7 @@ class Engine:
         options: ResolvedOptions,
         score: str | None,
         calibration: Calibration | None,
-    ) -> Iterator[Arrays]:
+    ) -> Iterator[Summary]:
         request = options.sampler, options.seed, options.samples
         if isinstance(fitted, FittedDraws):
             for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
@@ -205,12 +204,12 @@ class Engine:
         options: ResolvedOptions,
         seeds: Sequence[int],
         calibration: Calibration | None,
-    ) -> list[Arrays]:
+    ) -> list[Summary]:
         """The summary of a few rows by each seed: of those that fit in the cache at once.
 
         A summary of so few rows takes as long for ten times as many.
         """
-        found, sampler, samples = list[Arrays](), options.sampler, options.samples
+        found, sampler, samples = list[Summary](), options.sampler, options.samples
         at_once = max(1, _SEED_VALUES // (len(x) * samples * self.likelihood.num_outputs))
         groups = self.groups(x)
         for start in range(0, len(seeds), at_once):
@@ -220,8 +219,8 @@ class Engine:
             mixture = self._mixture(Sampled.beside(drawn), sampler)
             of_rows = None if groups is None else groups.repeat(len(some))
             summary = summarise(mixture, options, None, calibration, of_rows)
-            cut = {name: np.split(values, len(some)) for name, values in summary.items()}
-            found += [{name: parts[i] for name, parts in cut.items()} for i in range(len(some))]
+            cut = summary.each(partial(np.split, indices_or_sections=len(some)))
+            found += [cut.each(itemgetter(i)) for i in range(len(some))]
         return found
 
     @torch.inference_mode()
@@ -254,7 +253,7 @@ class Engine:
         if not isinstance(fitted, FittedDraws):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
         outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
-        mixture = self._whole_mixture(outputs.double(), point)
+        mixture = self.whole_mixture(outputs.double(), point)
         if calibration is not None:
             mixture = calibration.apply(mixture)
         if isinstance(mixture, CategoricalMixture):
@@ -359,7 +358,7 @@ class Engine:
                 if sampler == "moments":
                     nodes = self.nodes[: fitted.nodes].to(inputs)
                     passed = (
-                        self._moments(fitted, inputs, nodes)
+                        sample_moments(fitted.members, inputs, nodes)
                         if kernels is None or packed is None
                         else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
                     )
@@ -373,12 +372,6 @@ class Engine:
                     )
             yield rows, passed
 
-    def _moments(self, fitted: Fitted | FittedStack, x: Tensor, nodes: Tensor) -> Sampled:
-        recorded = self._recorded(fitted, len(x))
-        if recorded is not None:
-            return recorded.sample_moments(x, nodes)
-        return sample_moments(fitted.members, x, nodes)
-
     def _sample(
         self,
         fitted: Fitted | FittedStack,
@@ -391,20 +384,11 @@ class Engine:
     ) -> Sampled:
         """The samples of all members: together for a few rows, else one after the other."""
         pairs = len(x) * num_samples
-        recorded = self._recorded(fitted, pairs)
-        if recorded is not None:
-            return recorded.sample(x, num_samples, noise, integrate=integrate)
         shares = divide(fitted.members, num_samples)
         if isinstance(fitted, FittedStack) and pairs <= MAX_PAIRS and fitted.together:
             draw = noise.of_members
             return sample_together(fitted.together, shares, x, draw, integrate=integrate)
         return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
-
-    def _recorded(self, fitted: Fitted | FittedStack, pairs: int) -> Recorded | None:
-        """The recorded passes; None for large ones, and on devices without."""
-        if self.replays is None or pairs > MOST_PAIRS:
-            return None
-        return Recorded(self.replays, fitted.members)
 
     @torch.inference_mode()
     def _mixtures_of_draws(
@@ -414,7 +398,7 @@ class Engine:
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
             outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
-            mixture = self._whole_mixture(outputs.double(), point)
+            mixture = self.whole_mixture(outputs.double(), point)
             yield rows, mixture.of_members(fitted.owners(len(outputs), x.device))
 
     def _outputs_of_draws(
@@ -432,13 +416,13 @@ class Engine:
     def _inputs(self, x: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         return x if self.expand is None else self.expand(x)
 
-    def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
+    def whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
         """The mixture of float64 outputs whose weights were all drawn, none integrated."""
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
         if isinstance(self.likelihood, ShapedLikelihood):
-            parts = self.likelihood.parts(outputs, point)
+            parts = self.likelihood.parts(outputs)
             return ShapedMixture.of(target, parts, self.likelihood.location_bounds)
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
@@ -452,7 +436,7 @@ class Engine:
         sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
-        mixture = self._whole_mixture(outputs, sampled.point).of_members(sampled.member)
+        mixture = self.whole_mixture(outputs, sampled.point).of_members(sampled.member)
         if drawn_whole or not isinstance(mixture, GaussianMixture):
             return mixture
         target = self._number_target()

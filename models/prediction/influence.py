@@ -7,7 +7,7 @@ the value itself; for the variance of m it is (m − mean)²; for the quantile q
 Constants are left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from jaxtyping import Float
@@ -15,40 +15,44 @@ from torch import Tensor
 from torch.special import entr
 
 from models.prediction.number_mixture import NumberMixture, PerRow
+from models.prediction.outputs import bound_names
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.standard_error import even_error, standard_error
-
-ERROR = "error of "  # begins the names of errors in a summary
 
 Influence = Float[Tensor, "samples *rest"]
+ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds: its standard error
 VARIANCES = ("aleatoric_variance", "epistemic_variance", "total_variance")
 
 
-def error_of_mean(mixture: Mixture, raw: Mixture, *, even: bool) -> Tensor:
+def error_of_mean(mixture: Mixture, raw: Mixture, error: ErrorOf) -> Tensor:
     """The standard error of the mean, 0 if nothing of it was sampled.
 
     Args:
         raw: the mixture before calibration, which moves no Gaussian's mean.
-        even: whether the samples are successive points of a sequence.
     """
     source = raw if isinstance(mixture, GaussianMixture) else mixture
     parts = of_means(source)
-    if parts is None:
-        return torch.zeros_like(source.mean())
-    return (even_error if even else standard_error)(parts, mixture.member)
+    return torch.zeros_like(source.mean()) if parts is None else error(parts)
 
 
 def all_errors(
-    mixture: Mixture, raw: Mixture, bounds: Mapping[str, PerRow], *, even: bool
+    mixture: Mixture, raw: Mixture, quantiles: Mapping[str, Tensor], error: ErrorOf
 ) -> dict[str, Tensor]:
-    """The standard error of every output by name, which begins with `ERROR`."""
+    """The standard error of every output but the mean, by its name.
+
+    Args:
+        quantiles: the median, and the bounds of intervals, rows × levels, by output.
+    """
     if isinstance(mixture, CategoricalMixture):
-        parts = of_classes(mixture)
-    else:
-        assert isinstance(raw, NumberMixture)
-        parts = of_numbers(mixture, raw, bounds)
-    error = even_error if even else standard_error
-    return {f"{ERROR}{name}": error(values, mixture.member) for name, values in parts.items()}
+        return {name: error(parts) for name, parts in of_classes(mixture).items()}
+    assert isinstance(raw, NumberMixture)
+    found = {name: error(parts) for name, parts in of_variances(mixture).items()}
+    for name, values in quantiles.items():
+        if values.ndim == 1:
+            found[name] = error(of_quantile(mixture, raw, name, values))
+        elif values.shape[1]:
+            each = [error(of_quantile(mixture, raw, name, one)) for one in values.T]
+            found[name] = torch.stack(each).T
+    return found
 
 
 def of_means(mixture: Mixture) -> Influence | None:
@@ -61,51 +65,47 @@ def of_means(mixture: Mixture) -> Influence | None:
 
 
 def of_classes(mixture: CategoricalMixture) -> dict[str, Influence]:
-    """Influence on all outputs of a classifier, by name."""
+    """Influence on the variances and entropies of a classifier, by output."""
     probs, mean = mixture.probs, mixture.mean()
     noise, between = probs * (1 - probs), (probs - mean).square()
     expected = entr(probs).sum(-1)
     total = -(probs * mean.clamp_min(1e-300).log()).sum(-1)
     return {
-        "probabilities": probs,
-        "aleatoric_variance": noise,
-        "epistemic_variance": between,
-        "total_variance": noise + between,
+        **dict(zip(VARIANCES, (noise, between, noise + between), strict=True)),
         "predictive_entropy": total,
         "expected_entropy": expected,
         "mutual_information": total - expected,
     }
 
 
-def of_numbers(
-    mixture: NumberMixture, raw: NumberMixture, bounds: Mapping[str, PerRow]
-) -> dict[str, Influence]:
-    """Influence on mean, variances and quantiles, by name.
+def of_variances(mixture: NumberMixture) -> dict[str, Influence]:
+    """Influence on the variances of a number, by output."""
+    noise, between = mixture.expected_noise(), mixture.epistemic_parts()
+    return dict(zip(VARIANCES, (noise, between, noise + between), strict=True))
+
+
+def of_quantile(mixture: NumberMixture, raw: NumberMixture, name: str, value: PerRow) -> Influence:
+    """Influence on the median, or on a bound of an interval.
+
+    Conformal bounds of Gaussians are multiples of the standard deviation from the mean; all others
+    are quantiles.
 
     Args:
         mixture: the calibrated mixture.
         raw: the mixture before calibration, which moves no Gaussian's mean.
-        bounds: the median and the bounds of intervals by name. Conformal ones of Gaussians are
-            multiples of the standard deviation from the mean; all others are quantiles.
+        name: of the output.
     """
-    centre = raw if isinstance(mixture, GaussianMixture) else mixture
-    mean = of_means(centre)
-    nothing = torch.zeros_like(mixture.expected_noise())
-    mean = nothing if mean is None else mean
-    noise, between = mixture.expected_noise(), mixture.epistemic_parts()
-    found = {"mean": mean, **dict(zip(VARIANCES, (noise, between, noise + between), strict=True))}
-    moved = shift(mixture, raw)
-    for name, value in bounds.items():
-        if name.startswith("conformal") and isinstance(mixture, GaussianMixture):
-            distance = (value - mixture.mean()) / (2 * mixture.total())
-            found[name] = mean + distance * (noise + between)
-        else:
-            found[name] = mixture.quantile_parts(value) + moved
-    return found
+    if name in bound_names("conformal") and isinstance(mixture, GaussianMixture):
+        mean, noise = of_means(raw), mixture.expected_noise()
+        mean = torch.zeros_like(noise) if mean is None else mean
+        distance = (value - mixture.mean()) / (2 * mixture.total())
+        return mean + distance * (noise + mixture.epistemic_parts())
+    parts, moved = mixture.quantile_parts(value), shift(mixture, raw)
+    return parts if moved is None else parts + moved
 
 
-def shift(mixture: NumberMixture, raw: NumberMixture) -> Influence | float:
-    """Calibration scales a Gaussian's samples about their mean, with which all of them move."""
-    if not (isinstance(mixture, GaussianMixture) and isinstance(raw, GaussianMixture)):
-        return 0.0
-    return raw.means - mixture.means
+def shift(mixture: Mixture, raw: Mixture) -> Influence | None:
+    """How far a sample moves all samples: calibration scales a Gaussian's about their mean."""
+    if isinstance(mixture, GaussianMixture) and isinstance(raw, GaussianMixture):
+        return None if mixture is raw else raw.means - mixture.means
+    return None

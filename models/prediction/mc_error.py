@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from models.prediction.influence import ERROR
-from models.prediction.prediction import Arrays
+from models.prediction.answers.questions import outputs
+from models.prediction.outputs import Output
+from models.prediction.summary import Summary
 
 # Numbers at which the ratio is measured: the default, and smaller ones that are no powers of two
 # either, for which the sequence is better. Between them it is interpolated.
@@ -23,19 +24,10 @@ _MARGIN = 1.1  # factor on the number of samples that the first run suggests
 _ROUNDING = 1e-6  # errors below this share of an output's spread over the rows may be rounding
 
 LEVEL = 0.9  # of the interval whose bounds the ratio is measured for
-# Outputs that the ratio is measured for, and their names in a summary.
-MEASURED = {
-    "mean": "mean",
-    "median": "median",
-    "probabilities": "mean",
-    "aleatoric_variance": "aleatoric",
-    "epistemic_variance": "epistemic",
-    f"lower_{LEVEL}": f"credible lower {LEVEL}",
-    f"upper_{LEVEL}": f"credible upper {LEVEL}",
-}
+MEASURED = ("mean", "aleatoric_variance", "epistemic_variance", "median", "lower", "upper")
 
 Factors = Mapping[int, float]
-Summarise = Callable[[Sequence[int], int], list[Arrays]]  # of (seeds, samples)
+Summarise = Callable[[Sequence[int], int], list[Summary]]  # of (seeds, samples)
 
 
 def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
@@ -53,19 +45,16 @@ def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
 def _measure(summarise: Summarise, samples: int) -> float:
     """The ratio's root mean square over rows and outputs."""
     runs = summarise(range(_REPETITIONS), samples)
-    found = [_ratios(name, runs) for name in runs[0] if name.startswith(ERROR)]
+    found = [_ratios(name, runs) for name in MEASURED if name in runs[0].errors]
     joined = np.concatenate([np.zeros(0), *found])
     return math.sqrt(joined.mean()) if joined.size else 1.0
 
 
-def _ratios(name: str, runs: Sequence[Arrays]) -> np.ndarray:
+def _ratios(name: str, runs: Sequence[Summary]) -> np.ndarray:
     """Actual ÷ stated variance per row (and class), where the output varies."""
-    output = MEASURED.get(name.removeprefix(ERROR))
-    if output is None:
-        return np.zeros(0)
-    values = np.stack([run[output] for run in runs])
+    values = np.stack([run[name] for run in runs])
     actual = values.var(0, ddof=1)
-    stated = np.square(np.stack([run[name] for run in runs])).mean(0)
+    stated = np.square(np.stack([run.errors[name] for run in runs])).mean(0)
     varies = (actual > (_ROUNDING * np.abs(values).max()) ** 2) & (stated > 0)
     return actual[varies] / stated[varies]
 
@@ -79,42 +68,30 @@ def factor_at(factors: Factors, samples: int) -> float:
     return float(np.interp(math.log(samples), np.log(known), ratios))
 
 
-def corrected(summary: Arrays, factor: float) -> Arrays:
-    """The summary with all errors multiplied by the factor."""
-    return {
-        name: factor * values if _is_error(name) else values for name, values in summary.items()
-    }
+_OTHER_UNITS = {
+    one.name
+    for one in outputs()
+    if isinstance(one, Output)
+    and one.unit in ("target squared", "probability squared", "nats", "per target", "costs")
+}
+"""Outputs whose errors `target_mc_error` does not bound."""
 
 
-def without_errors(summary: Arrays) -> Arrays:
-    """The summary without errors, which samples from no known distribution do not have."""
-    return {name: values for name, values in summary.items() if not _is_error(name)}
-
-
-def _is_error(name: str) -> bool:
-    """Whether it is the error of the mean, of an answer's mean, or of another output."""
-    return name.startswith(ERROR) or name.rsplit(" ", maxsplit=1)[-1] == "mc_error"
-
-
-def worst_error(summary: Arrays) -> float:
+def worst_error(summary: Summary) -> float:
     """The largest error of the outputs in the target's unit, and of the probabilities, of all rows.
 
     Without an estimate it is infinite. Unbounded intervals, whose error is NaN, do not count.
     """
-    errors = [values for name, values in summary.items() if _is_in_unit(name)]
+    each = [summary, *(part for part in summary.parts.values() if len(part.errors) > 1)]
+    errors = [v for one in each for name, v in one.errors.items() if name not in _OTHER_UNITS]
     if not errors:
         return math.inf
     return float(np.nanmax([np.nanmax(values) for values in errors]))
 
 
-def _is_in_unit(name: str) -> bool:
-    others = ("_variance", "_entropy", "_information", "_cost", "density")
-    return name.startswith(ERROR) and not name.endswith(others)
-
-
 def until_accurate(
-    predict: Callable[[int], Arrays], target: float, max_samples: int
-) -> tuple[Arrays, int]:
+    predict: Callable[[int], Summary], target: float, max_samples: int
+) -> tuple[Summary, int]:
     """Sample until `worst_error` is at most the target, or `max_samples` are drawn.
 
     Returns the summary and its number of samples. The error falls at least as 1/√samples, so a

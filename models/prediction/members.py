@@ -8,7 +8,7 @@ from torch import Tensor
 
 from models.inference.bbb import BBBState
 from models.inference.members import split_members
-from models.networks import MLP, Stack
+from models.networks import Stack
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
@@ -33,11 +33,7 @@ class FittedStack:
     def of(cls, network: Stack, state: BBBState) -> "FittedStack":
         columns = [part.reads for part in network.parts for _ in range(part.count)]
         triples = zip(network.networks, split_members(state, network.layout), columns, strict=True)
-        members = [
-            Fitted.of(one, own).reading(reads)
-            for one, own, reads in triples
-            if isinstance(one, MLP)  # all are: `draws_units`
-        ]
+        members = [Fitted.of(one, own).reading(reads) for one, own, reads in triples]
         return cls(state.posterior, state.point, tuple(members))
 
     @cached_property

@@ -61,7 +61,7 @@ def quadrature() -> Float[np.ndarray, "2 nodes"]:
 
 @cache
 def _quadrature_on(device: torch.device, dtype: torch.dtype) -> Float[Tensor, "2 nodes"]:
-    """The same on a device, copied there once: a copy cannot be recorded (`device.tapes`)."""
+    """The same on a device, copied there once."""
     with torch.inference_mode(mode=False):
         return torch.tensor(quadrature(), dtype=dtype, device=device)
 

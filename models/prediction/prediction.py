@@ -1,10 +1,9 @@
 """Predictions as plain data, in the caller's units."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import chain
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -20,11 +19,9 @@ from models.evaluation.calibration import (
     in_pairs,
 )
 from models.evaluation.out_of_distribution import Detector, ood_score
-from models.features.columns import level_text
 from models.prediction.answers import questions
-from models.prediction.answers.answer import Answer
-from models.prediction.device.transfers import to_host
-from models.prediction.influence import ERROR, all_errors, error_of_mean
+from models.prediction.device import to_host
+from models.prediction.influence import all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (
     KINDS,
@@ -34,20 +31,26 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
-from models.prediction.outputs import ROW_OUTPUTS, Output
+from models.prediction.outputs import (
+    ENTROPIES,
+    LEVEL,
+    TEXT_OUTPUTS,
+    UNCERTAINTIES,
+    Declared,
+    bound_names,
+    by_error_name,
+    of_task,
+)
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.standard_error import even_error, standard_error
+from models.prediction.summary import Summary
 
-Arrays = dict[str, np.ndarray]
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
 ClassName = str | float | bool
-P = TypeVar("P", bound="Prediction")
 S = TypeVar("S")
-V = TypeVar("V", Tensor, np.ndarray)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interval:
+class Interval(NamedTuple):
     """A central interval per row.
 
     A credible one has the probability `level` under the predictive mixture. A conformal one
@@ -57,127 +60,174 @@ class Interval:
     """
 
     level: float
-    kind: IntervalKind = "credible"
+    kind: IntervalKind
     lower: np.ndarray
     upper: np.ndarray
     adapted_level: float | None = None
 
-    def select(self, rows: slice) -> "Interval":
-        """The intervals of some rows."""
-        return replace(self, lower=self.lower[rows], upper=self.upper[rows])
-
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction(ABC):
-    """The predictions of a model, and how they were sampled.
+class Prediction(Summary):
+    """The predictions of a model in float64, in units of the target, and how they were sampled.
 
     Args:
         samples: number of weight draws; 0 if nothing was drawn.
-        epistemic_share: per row, the share of the uncertainty that more data would remove.
-        out_of_distribution: per row, whether it is unlike the training rows.
     """
 
-    outputs: ClassVar[tuple[Output, ...]]
+    task: str
     samples: int
     seed: int
     sampler: Sampler
     prune: float
-    epistemic_share: np.ndarray
-    out_of_distribution: np.ndarray
-    classes: tuple[ClassName, ...] | None = None
+
+    @property
+    def outputs(self) -> Declared:
+        """What it may have, in the order of every format."""
+        return TEXT_OUTPUTS
 
     @property
     def num_rows(self) -> int:
         return len(self.out_of_distribution)
 
     @property
-    @abstractmethod
-    def num_values(self) -> int:
-        """About how many numbers the prediction has."""
+    def out_of_distribution(self) -> np.ndarray:
+        """Per row, whether it is unlike the training rows."""
+        found: np.ndarray = self["out_of_distribution"]
+        return found
 
     @property
-    @abstractmethod
+    def epistemic_share(self) -> np.ndarray:
+        """Per row, the share of the uncertainty that more data would remove."""
+        found: np.ndarray = self["epistemic_share"]
+        return found
+
+    @property
+    def classes(self) -> tuple[ClassName, ...] | None:
+        found: tuple[ClassName, ...] | None = self.constants.get("classes")
+        return found
+
+    @property
+    def num_values(self) -> int:
+        """About how many numbers the prediction has."""
+        return _size(self)
+
+    @property
     def is_finite(self) -> bool:
-        """Whether all predicted numbers are finite."""
+        """Whether all means and variances, or log likelihoods, are finite numbers."""
+        names = ("mean", *(f"{part}_variance" for part in UNCERTAINTIES), "log_likelihood")
+        return all(np.isfinite(self[name]).all() for name in names if name in self.values)
 
-    @classmethod
-    def joined(cls, parts: "Sequence[P]") -> "P":
-        """Join predictions of consecutive rows with the same options.
 
-        Predictions with draws and forecasts cannot be joined.
-        """
-        first = parts[0]
-        joined = {f.name: _join([getattr(part, f.name) for part in parts]) for f in fields(first)}
-        return replace(first, **joined)
+def _size(summary: Summary) -> int:
+    own = sum(_length(values) for values in (*summary.values.values(), *summary.errors.values()))
+    return own + sum(map(_size, summary.parts.values()))
 
-    @abstractmethod
-    def columns(self) -> dict[str, Any]:
-        """Table columns by name, with a value per predicted row.
 
-        Raises:
-            InvalidInput: if the prediction cannot be a table.
-        """
+def _length(values: Any) -> int:
+    if isinstance(values, np.ndarray):
+        return values.size
+    return sum(len(one) if isinstance(one, list | tuple) else 1 for one in values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowPrediction(Prediction):
-    """Arrays over rows (rows × classes for class probabilities), float64, in the target's units.
+    """The prediction of rows, or of the steps of forecasts.
 
-    The rows of a forecast are the steps ahead.
-
-    Args:
-        variance: aleatoric, epistemic and total.
-        ood_score: compared with the variant's threshold for `out_of_distribution`.
-        median: of numbers; None for classes.
-        mc_error: of the mean; None if it cannot be estimated, as from one sample.
-        mc_errors: of every output by name, if requested; None if they cannot be estimated.
-        entropy: of classes, in nats: aleatoric, epistemic and total.
-        draws: samples × rows (× classes): predicted means, each from one weight draw for all rows.
-            For a forecast: whole paths with noise, those of a weight draw one after the other.
-        series, steps: of a forecast, if a column tells series apart: the key of each row, and the
-            number of the step ahead, from 1.
-        times: of a forecast's steps.
-        paths: of a forecast, per weight draw.
-        abstained: whether each row is too uncertain; None without a bound.
-        answers: what else the options ask for, by the name of the option.
+    Values of classes are rows × classes, `draws` rows × samples (× classes): predicted means, each
+    from one weight draw for all rows; of a forecast whole paths with noise, those of a weight draw
+    one after the other. `errors` are there if they were requested.
     """
 
-    outputs: ClassVar[tuple[Output, ...]] = ROW_OUTPUTS
-    mean: np.ndarray
-    median: np.ndarray | None = None
-    variance: Arrays
-    ood_score: np.ndarray
-    intervals: tuple[Interval, ...] = ()
-    mc_error: np.ndarray | None = None
-    mc_errors: Arrays | None = None
-    labels: list[ClassName] | None = None
-    entropy: Arrays | None = None
-    draws: np.ndarray | None = None
-    series: list[str] | None = None
-    steps: np.ndarray | None = None
-    times: np.ndarray | None = None
-    paths: int | None = None
-    abstained: np.ndarray | None = None
-    answers: Mapping[str, Answer] = field(default_factory=dict)
+    @property
+    def outputs(self) -> Declared:
+        return questions.outputs()
 
     @property
-    def adapted_levels(self) -> dict[str, float]:
-        """The level at which each adaptive interval is given, by the level that was asked for."""
-        return {
-            f"{one.level}": one.adapted_level
-            for one in self.intervals
-            if one.adapted_level is not None
-        }
+    def mean(self) -> np.ndarray:
+        """Of numbers, or of class probabilities."""
+        found: np.ndarray = self["mean"]
+        return found
 
     @property
-    def probabilities(self) -> np.ndarray | None:
-        """The mean, of classes."""
-        return None if self.classes is None else self.mean
+    def median(self) -> np.ndarray | None:
+        """Of numbers."""
+        return self.get("median")
+
+    @property
+    def variance(self) -> dict[str, np.ndarray]:
+        """`total`, `aleatoric` and `epistemic`."""
+        return {part: self[f"{part}_variance"] for part in UNCERTAINTIES}
+
+    @property
+    def entropy(self) -> dict[str, np.ndarray] | None:
+        """The same of classes, in nats."""
+        if self.classes is None:
+            return None
+        return {part: self[name] for part, name in zip(UNCERTAINTIES, ENTROPIES, strict=True)}
+
+    @property
+    def labels(self) -> list[ClassName] | None:
+        return self.get("label")
+
+    @property
+    def ood_score(self) -> np.ndarray:
+        """Compared with the variant's threshold for `out_of_distribution`."""
+        found: np.ndarray = self["ood_score"]
+        return found
+
+    @property
+    def mc_error(self) -> np.ndarray | None:
+        """Of the mean; None if it cannot be estimated, as from one sample."""
+        return self.get("mc_error")
+
+    @property
+    def draws(self) -> np.ndarray | None:
+        """Samples × rows (× classes)."""
+        found = self.get("draws")
+        return None if found is None else np.moveaxis(found, 1, 0)
+
+    def with_draws(self, draws: np.ndarray | None) -> Self:
+        """A copy with draws, samples × rows (× classes), or without any."""
+        if draws is None:
+            return self.without("draws")
+        return self.with_values(draws=np.moveaxis(draws, 0, 1))
+
+    @property
+    def abstained(self) -> np.ndarray | None:
+        """Whether each row is too uncertain; None without a bound."""
+        return self.get("abstained")
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """In the order of a response: credible ones first."""
+        found, adapted = [], self.constants.get("adapted_level", ())
+        for kind in KINDS:
+            ends = [self.get(name) for name in bound_names(kind)]
+            for i, level in enumerate(
+                self.coordinates.get(LEVEL, ()) if ends[0] is not None else ()
+            ):
+                moved = adapted[i] if kind == "adaptive" else None
+                found.append(Interval(level, kind, ends[0][:, i], ends[1][:, i], moved))
+        return tuple(found)
+
+    @property
+    def mc_errors(self) -> dict[str, np.ndarray] | None:
+        """Of every output by name; None if they were not requested, or cannot be estimated."""
+        if not self.errors:
+            return None
+        found: dict[str, np.ndarray] = {}
+        for part in questions.PARTS:
+            if part.name in self.parts:
+                errors, at = self.parts[part.name].errors, self.parts[part.name].coordinates
+                for name, values in errors.items():
+                    own = by_error_name({name: values}, part.outputs, self.task, at)
+                    found |= {f"{part.prefix}{k}": v for k, v in own.items()}
+        return found | by_error_name(self.errors, self.outputs, self.task, self.coordinates)
 
     @property
     def uncertainty(self) -> np.ndarray:
         """Per row: total standard deviation in target units, or total entropy in nats."""
-        return np.sqrt(self.variance["total"]) if self.entropy is None else self.entropy["total"]
+        return np.sqrt(self["total_variance"]) if self.classes is None else self[ENTROPIES[0]]
 
     @property
     def expected_loss(self) -> np.ndarray:
@@ -186,149 +236,54 @@ class RowPrediction(Prediction):
         As `models.expected_scores.simulation.expected_loss`, by whose mean over held-out rows the
         mean over served ones is judged.
         """
-        if self.entropy is None:
-            return np.sqrt(self.variance["total"])
-        return 1 - self.mean.max(1)
+        return np.sqrt(self["total_variance"]) if self.classes is None else 1 - self.mean.max(1)
 
     @property
     def moments(self) -> np.ndarray:
         """Rows × quantities, as `moments` of a mixture."""
-        if self.entropy is None:
-            parts = [self.mean, self.variance["aleatoric"], self.variance["epistemic"]]
+        if self.classes is None:
+            parts = [self.mean, self["aleatoric_variance"], self["epistemic_variance"]]
         else:
-            parts = [*self.mean.T, self.entropy["aleatoric"], self.entropy["epistemic"]]
+            parts = [*self.mean.T, *(self[name] for name in ENTROPIES[1:])]
         return np.stack(parts, axis=-1)
 
-    def abstaining(self, above: float | None) -> "RowPrediction":
+    def abstaining(self, above: float | None) -> Self:
         """A copy that marks the rows with an uncertainty above the bound; None removes the marks.
 
         NaN and infinity, which a diverging forecast has, are above any bound.
         """
-        if above is None and self.abstained is None:
-            return self
-        return replace(self, abstained=None if above is None else ~(self.uncertainty <= above))
+        if above is not None:
+            return self.with_values(abstained=~(self.uncertainty <= above))
+        return self.without("abstained") if "abstained" in self.values else self
 
-    @property
-    def is_finite(self) -> bool:
-        """Whether all means and variances are finite numbers."""
-        return all(np.isfinite(values).all() for values in (self.mean, *self.variance.values()))
-
-    @property
-    def num_values(self) -> int:
-        arrays = (v for answer in self.answers.values() for v in answer.per_row().values())
-        asked = sum(v.size for v in arrays if isinstance(v, np.ndarray))
-        return 8 * self.mean.size + asked + (0 if self.draws is None else self.draws.size)
-
-    def columns(self) -> dict[str, Any]:
-        """The columns, whose names depend only on the model and the options."""
-        task = "regression" if self.classes is None else "classification"
-        task = task if self.times is None else "forecasting"
-        columns: dict[str, Any] = {}
-        for output in self.outputs:
-            values = output.values(self)
-            if task not in output.tasks:
-                continue
-            if output.name == "mc_error":
-                values = np.full_like(self.mean, np.nan) if values is None else values
-            if output.per_class:
-                columns |= self._per_class(output, values)
-            elif values is not None:
-                columns[output.name] = values
-            if output.name == "mc_error":
-                columns |= _bounds(self.intervals)
-        columns |= self._errors()
-        for answer in self.answers.values():
-            columns |= answer.columns()
-        return columns
-
-    def rows_below(self) -> dict[str, Any]:
-        """Columns of the rows that come after those of the prediction, such as groups of series."""
-        below = {k: v for one in self.answers.values() for k, v in one.rows_below().items()}
-        if below and self.times is not None:  # those of all series
-            ahead = int(below["step"].max())
-            below["time"] = np.tile(self.times[:ahead], len(below["step"]) // ahead)
-        return below
-
-    def _errors(self) -> Arrays:
-        """A column for the error of each column of numbers, named after it; none per class."""
-        found = self.mc_errors or {}
-        return {
-            f"{name}_mc_error": values
-            for name, values in found.items()
-            if values.ndim == 1 or self.classes is None
-        }
-
-    def _per_class(self, output: Output, values: np.ndarray) -> Arrays:
-        names = [f"{output.name}_{level_text(name)}" for name in self.classes or ()]
-        return {name: values[:, i] for i, name in enumerate(names)}
-
-    def select(self, start: int, stop: int, options: BatchOptions) -> "RowPrediction":
+    def select(self, start: int, stop: int, options: BatchOptions) -> Self:
         """The prediction of rows start … stop − 1, with the intervals that the options request."""
-        rows = slice(start, stop)
-        known = {(interval.kind, interval.level): interval for interval in self.intervals}
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        selected = {name: _select(value, rows) for name, value in given.items()}
-        selected["intervals"] = tuple(
-            known[k].select(rows) for k in requested_intervals(options) if k in known
+        some = self.of_rows(slice(start, stop))
+        known = list(self.coordinates.get(LEVEL, ()))
+        kinds = {
+            one.name: one.kind
+            for one in of_task(self.outputs, self.task)
+            if one.along is LEVEL and one.name in self.values
+        }
+        unwanted = [k for k, v in kinds.items() if v and v not in options.interval_kinds]
+        some = some.without(*unwanted)
+        if known == list(options.intervals):
+            return some
+        places = [known.index(level) for level in options.intervals]
+
+        def of_levels(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {k: v[:, places] if k in kinds else v for k, v in values.items()}
+
+        constants = dict(some.constants)
+        if "adapted_level" in constants:
+            constants["adapted_level"] = [constants["adapted_level"][i] for i in places]
+        return replace(
+            some,
+            values=of_levels(some.values),
+            errors=of_levels(some.errors),
+            coordinates={**self.coordinates, LEVEL: options.intervals},
+            constants=constants,
         )
-        selected["draws"] = None if self.draws is None else self.draws[:, rows]
-        if self.mc_errors is not None:
-            others = set(_bounds(self.intervals)) - set(_bounds(selected["intervals"]))
-            kept = selected["mc_errors"].items()
-            selected["mc_errors"] = {k: v for k, v in kept if k not in others}
-        return replace(self, **selected)
-
-
-def _bounds(intervals: Sequence[Interval]) -> Arrays:
-    """The bounds of each interval; names of conformal ones begin with their kind."""
-    columns = {}
-    for one in intervals:
-        columns[bound_name(one.kind, "lower", one.level)] = one.lower
-        columns[bound_name(one.kind, "upper", one.level)] = one.upper
-    return columns
-
-
-def _select(value: Any, rows: slice) -> Any:
-    """Some rows of a field. A field that is not per row stays the same."""
-    if isinstance(value, (np.ndarray, list)):  # first: the others take longer to recognise
-        return value[rows]
-    if isinstance(value, dict):
-        return {name: _select(values, rows) for name, values in value.items()}
-    return value.select(rows) if isinstance(value, Answer) else value
-
-
-def _join(parts: Sequence[Any]) -> Any:
-    """A field of consecutive rows. A field that is not per row is taken from the first part."""
-    match parts[0]:
-        case np.ndarray():
-            return np.concatenate(parts)
-        case list():
-            return list(chain.from_iterable(parts))
-        case dict():
-            return {name: _join([part[name] for part in parts]) for name in parts[0]}
-        case Answer() | Prediction():
-            return type(parts[0]).joined(parts)
-        case (Interval(), *_):
-            return tuple(
-                replace(
-                    same[0],
-                    lower=np.concatenate([interval.lower for interval in same]),
-                    upper=np.concatenate([interval.upper for interval in same]),
-                )
-                for same in zip(*parts, strict=True)
-            )
-    return parts[0]
-
-
-def requested_intervals(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
-    """Kind and level of each interval in the order of a response: credible ones first."""
-    kinds = [kind for kind in KINDS if kind in options.interval_kinds]
-    return [(kind, level) for kind in kinds for level in options.intervals]
-
-
-def bound_name(kind: IntervalKind, end: str, level: float) -> str:
-    """The name of a bound in tables: "lower_0.9", of conformal ones "conformal_lower_0.9"."""
-    return f"{end}_{level}" if kind == "credible" else f"{kind}_{end}_{level}"
 
 
 def summarise(
@@ -337,10 +292,8 @@ def summarise(
     score: str | None,
     calibration: Calibration | None = None,
     groups: Int[Tensor, "rows"] | None = None,
-) -> Arrays:
-    """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
-
-    The names of errors other than `mc_error` begin with `ERROR`.
+) -> Summary:
+    """What the options ask of a mixture.
 
     Args:
         score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
@@ -350,20 +303,29 @@ def summarise(
     raw = mixture
     if calibration is not None:
         mixture = calibration.apply(mixture)
+    values = {
+        "mean": mixture.mean(),
+        "aleatoric_variance": mixture.aleatoric(),
+        "epistemic_variance": mixture.epistemic(),
+    }
+    intervals: dict[str, Tensor] = {}
     if isinstance(mixture, CategoricalMixture):
-        summary = _summarise_classes(mixture)
+        values["expected_entropy"] = mixture.expected_entropy()
+        values["mutual_information"] = mixture.mutual_information()
     else:
-        summary = _summarise_numbers(mixture, options, calibration, groups)
+        intervals = _median_and_intervals(mixture, options, calibration, groups)
     if score is not None:
-        summary["ood_score"] = ood_score(mixture, score)
-    summary |= questions.of_mixture(mixture, options, calibration)
+        values["ood_score"] = ood_score(mixture, score)
+    values |= intervals | questions.of_mixture(mixture, options, calibration)
+    errors: dict[str, Tensor] = {}
     if mixture.num_samples > 1:
-        even = options.sampler == "sobol"
-        summary["mc_error"] = error_of_mean(mixture, raw, even=even)
+        of_mean = even_error if options.sampler == "sobol" else standard_error
+        error = partial(of_mean, member=mixture.member)
+        errors["mean"] = error_of_mean(mixture, raw, error)
         if wants_errors(options):
-            summary |= all_errors(mixture, raw, _quantities(summary, options), even=even)
-            summary |= _errors_of_answers(mixture, raw, summary, options)
-    return to_host(summary)
+            errors |= all_errors(mixture, raw, intervals, error)
+            errors |= questions.errors_of(mixture, raw, values, options, error)
+    return Summary(values=to_host(values), errors=to_host(errors))
 
 
 def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, "rows quantities"]:
@@ -380,35 +342,13 @@ def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, 
     return torch.stack(parts, dim=-1)
 
 
-def _errors_of_answers(
-    mixture: Mixture, raw: Mixture, summary: Mapping[str, Tensor], options: BatchOptions
-) -> dict[str, Tensor]:
-    of_mean = even_error if options.sampler == "sobol" else standard_error
-
-    def error(parts: Tensor) -> Tensor:
-        return of_mean(parts, mixture.member)
-
-    found = questions.errors_of(mixture, raw, summary, options, error)
-    return {f"{ERROR}{name}": values for name, values in found.items()}
-
-
 def wants_errors(options: BatchOptions) -> bool:
     """Whether the options need the errors of all outputs."""
     target = options.target_mc_error if isinstance(options, PredictOptions) else None
     return options.return_mc_errors or target is not None
 
 
-def _quantities(summary: Mapping[str, Tensor], options: BatchOptions) -> dict[str, Tensor]:
-    """The median and the bounds of intervals that a summary has, by their names in tables."""
-    found = {"median": summary["median"]} if "median" in summary else {}
-    for kind, level in requested_intervals(options):
-        for end in ("lower", "upper"):
-            if f"{kind} {end} {level}" in summary:
-                found[bound_name(kind, end, level)] = summary[f"{kind} {end} {level}"]
-    return found
-
-
-def _summarise_numbers(
+def _median_and_intervals(
     mixture: NumberMixture,
     options: BatchOptions,
     calibration: Calibration | None,
@@ -420,25 +360,19 @@ def _summarise_numbers(
     wanted = [0.5, *tails, *(1 - tail for tail in tails)]
     found_levels = options.intervals if kinds else ()
     quantiles, conformal = _quantiles(mixture, wanted, found_levels, calibration, groups)
-    summary = {
-        "mean": mixture.mean(),
-        "median": quantiles[0],
-        "aleatoric": mixture.aleatoric(),
-        "epistemic": mixture.epistemic(),
-    }
-    for level, (lower, upper) in zip(levels, in_pairs(quantiles[1:]), strict=True):
-        summary |= bounds("credible", level, lower, upper)
+    found = {"median": quantiles[0]}
+    if levels:
+        found["lower"], found["upper"] = quantiles[1:].T.tensor_split(2, dim=1)
     if calibration is None or not conformal:
-        return summary
+        return found
     assert not isinstance(calibration, ClassCalibration)
-    found = {"conformal": conformal, "adaptive": conformal}
+    of_kind = {"conformal": conformal, "adaptive": conformal}
     if adapted := adapted_to(options):
         scores = allowed_scores(options.intervals, adapted, calibration.score)
-        found["adaptive"] = calibration.within(mixture, scores)
+        of_kind["adaptive"] = calibration.within(mixture, scores)
     for kind in kinds:
-        for level, (lower, upper) in zip(options.intervals, found[kind], strict=True):
-            summary |= bounds(kind, level, lower, upper)
-    return summary
+        found |= bounds(kind, of_kind[kind])
+    return found
 
 
 def _quantiles(
@@ -481,31 +415,14 @@ def adapted_to(options: BatchOptions) -> tuple[Adapted, ...]:
     return options.adapted if isinstance(options, ResolvedOptions) else ()
 
 
-def bounds(kind: IntervalKind, level: float, lower: V, upper: V) -> dict[str, V]:
-    """The two arrays of an interval in a summary."""
-    return {f"{kind} lower {level}": lower, f"{kind} upper {level}": upper}
+def bounds(kind: IntervalKind, ends: Sequence[Bounds]) -> dict[str, Float[Tensor, "rows levels"]]:
+    """The values of the outputs of a kind, from the bounds of each level."""
+    each = zip(bound_names(kind), zip(*ends, strict=True), strict=False)
+    return {name: torch.stack(values).T for name, values in each}
 
 
-def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
-    return {
-        "mean": mixture.mean(),
-        "aleatoric": mixture.aleatoric(),
-        "epistemic": mixture.epistemic(),
-        "expected_entropy": mixture.expected_entropy(),
-        "mutual_information": mixture.mutual_information(),
-    }
-
-
-def concatenate(parts: list[Arrays]) -> Arrays:
-    """Join the summaries of consecutive chunks of rows."""
-    if len(parts) == 1:
-        return parts[0]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def epistemic_share(summary: Arrays) -> np.ndarray:
+def epistemic_share(epistemic: np.ndarray, aleatoric: np.ndarray) -> np.ndarray:
     """Epistemic ÷ total variance per row, in [0, 1]; the variances of classes are added."""
-    epistemic, aleatoric = summary["epistemic"], summary["aleatoric"]
     if epistemic.ndim > 1:
         epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
     total = epistemic + aleatoric
@@ -513,69 +430,39 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
         return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
-def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
-    """The requested intervals that the summary has; it may lack conformal ones."""
-    levels = {one.level: one.adapted for one in adapted_to(options)}
-    return tuple(
-        Interval(
-            kind=kind,
-            level=level,
-            lower=summary[f"{kind} lower {level}"],
-            upper=summary[f"{kind} upper {level}"],
-            adapted_level=levels.get(level, level) if kind == "adaptive" else None,
-        )
-        for kind, level in requested_intervals(options)
-        if f"{kind} lower {level}" in summary
-    )
-
-
-def errors_of(summary: Arrays) -> Arrays | None:
-    """The errors of all outputs in a summary, by name."""
-    found = {k.removeprefix(ERROR): v for k, v in summary.items() if k.startswith(ERROR)}
-    return found or None
-
-
 def to_prediction(
-    summary: Arrays,
+    summary: Summary,
     options: ResolvedOptions,
     detector: Detector,
+    task: str,
     classes: tuple[ClassName, ...] | None,
 ) -> RowPrediction:
     """Build the prediction from a summary; `options` say how it was sampled."""
-    aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
-    answer = RowPrediction(
+    aleatoric, epistemic = summary["aleatoric_variance"], summary["epistemic_variance"]
+    values = {
+        **summary.values,
+        "total_variance": aleatoric + epistemic,
+        "epistemic_share": epistemic_share(epistemic, aleatoric),
+        "out_of_distribution": detector.flags(summary["ood_score"]),
+    }
+    constants: dict[str, Any] = {}
+    if classes is not None:
+        values["label"] = [classes[index] for index in summary["mean"].argmax(1).tolist()]
+        values["predictive_entropy"] = values["expected_entropy"] + values["mutual_information"]
+        constants["classes"] = classes
+    if "adaptive_lower" in values:
+        adapted = {one.level: one.adapted for one in adapted_to(options)}
+        constants["adapted_level"] = [adapted.get(level, level) for level in options.intervals]
+    found = RowPrediction(
+        values=values,
+        errors=summary.errors,
+        parts=summary.parts,
+        coordinates=questions.coordinates(options, classes),
+        constants=constants,
+        task=task,
         samples=0 if options.sampler == "moments" else options.samples,
         seed=options.seed,
         sampler=options.sampler,
         prune=options.prune,
-        mean=summary["mean"],
-        median=summary.get("median"),
-        variance={
-            "aleatoric": aleatoric,
-            "epistemic": epistemic,
-            "total": aleatoric + epistemic,
-        },
-        epistemic_share=epistemic_share(summary),
-        out_of_distribution=detector.flags(summary["ood_score"]),
-        ood_score=summary["ood_score"],
-        mc_error=summary.get("mc_error"),
-        mc_errors=errors_of(summary) if options.return_mc_errors else None,
-        answers=questions.answers(summary, options, classes),
-        intervals=intervals(summary, options) if classes is None else (),
-        **({} if classes is None else _of_classes(summary, classes)),
-    )
-    return answer.abstaining(options.abstain_above)
-
-
-def _of_classes(summary: Arrays, classes: tuple[ClassName, ...]) -> dict[str, Any]:
-    """The fields that only predictions of classes have."""
-    expected, mutual = summary["expected_entropy"], summary["mutual_information"]
-    return {
-        "classes": classes,
-        "labels": [classes[index] for index in summary["mean"].argmax(1).tolist()],
-        "entropy": {
-            "total": expected + mutual,
-            "aleatoric": expected,
-            "epistemic": mutual,
-        },
-    }
+    ).with_mc_error(keep=options.return_mc_errors)
+    return questions.finished(found, options).abstaining(options.abstain_above)

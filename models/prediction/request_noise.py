@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from models.prediction.compiled.packed import Packed, PackedNoise
-from models.prediction.device.transfers import to_device
+from models.prediction.device import to_device
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.samplers import DrawNoise, Share

@@ -5,7 +5,7 @@ Samples go through the network in batched products, as many at once as keep the 
 processor's cache.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -13,12 +13,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.inference.bbb import BBBState
-from models.inference.laplace.state import LaplaceState
 from models.inference.mc_dropout import DropoutState, masks
 from models.inference.method import State
 from models.inference.point import DrawsState, repeated
-from models.inference.swag import SWAGState
 from models.networks import MLP, Network, point_shape
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
@@ -83,6 +80,9 @@ class Drawable(Protocol):
     def num_noise(self) -> int:
         """Number of standard normals per draw."""
         ...
+
+    @property
+    def point(self) -> dict[str, Tensor]: ...
 
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState: ...
 
@@ -154,24 +154,16 @@ class FittedDraws:
     @classmethod
     @torch.inference_mode()
     def of(cls, network: Network, state: State) -> "FittedDraws":
-        match state:
-            case DrawsState():
-                return cls(network, KeptDraws.of(network, state), state.num_draws)
-            case SWAGState():
-                point = tuple(state.iterate.point)
-                return cls(network, DrawnWeights(network, state.detach(), "swag", point), None)
-            case LaplaceState():
-                point, kept = tuple(state.estimate.point), state.detach()
-                centre = network.layout.unflatten(kept.estimate.weights[0])
-                drawn = DrawnWeights(network, kept, "laplace", point)
-                drawn = replace(drawn, centre=centre if state.linearised else None)
-                return cls(network, drawn, None)
-            case BBBState():
-                drawn = DrawnWeights(network, state.detach(), "weights", tuple(state.point))
-                return cls(network, drawn, None)
-            case DropoutState():
-                return cls(network, DropoutDraws(network, state.detach()), None)
-        raise TypeError(f"no functions can be drawn from {type(state).__name__}")
+        if isinstance(state, DrawsState):
+            return cls(network, KeptDraws.of(network, state), state.num_draws)
+        kept = state.detach()
+        if isinstance(kept, DropoutState):
+            return cls(network, DropoutDraws(network, kept), None)
+        if not isinstance(kept, Drawable):
+            raise TypeError(f"no functions can be drawn from {type(state).__name__}")
+        centre = None if kept.centre is None else network.layout.unflatten(kept.centre)
+        point = tuple(kept.point)
+        return cls(network, DrawnWeights(network, kept, kept.purpose, point, centre=centre), None)
 
     @property
     def operations(self) -> int:

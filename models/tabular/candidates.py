@@ -80,7 +80,7 @@ class Budget:
 def plan_budget(effort: Effort, num_rows: int) -> Budget:
     """The budget, which depends on nothing but effort and rows: equal jobs give equal models."""
     many = {"quick": 2, "standard": 6, "thorough": 16}[effort]
-    shapes = {"quick": 1, "standard": 3, "thorough": 6}[effort]
+    shapes = {"quick": 1, "standard": 3, "thorough": 5}[effort]
     race_rows = {"quick": 5_000, "standard": 20_000, "thorough": 50_000}[effort]
     share = 1.0 if num_rows <= _SMALL else 0.8
     most_kept = 3 if num_rows <= race_rows else 1

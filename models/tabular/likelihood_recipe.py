@@ -12,7 +12,7 @@ from models.features.targets import present
 from models.forecasting.recipe import Load
 
 SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
-_COMPONENTS = {"gaussian": 1, "student": 1, "mixture": 3, "count": 3}
+_COMPONENTS = {"gaussian": 1, "mixture": 3, "count": 3}
 
 
 def number_likelihood(

@@ -1,16 +1,16 @@
 """The option `members`: a mixture of several networks, by any method."""
 
 from dataclasses import replace
+from typing import Any
 
 from models.config import (
-    ChainConfig,
-    EnsembleConfig,
     MLPConfig,
     ModelConfig,
     PartConfig,
     Task,
 )
 from models.exceptions import InvalidData
+from models.inference.registry import method_of
 
 
 def with_members(config: ModelConfig, task: Task) -> ModelConfig:
@@ -25,12 +25,11 @@ def with_members(config: ModelConfig, task: Task) -> ModelConfig:
     method, network, members = config.method, config.network, config.members
     if members is None:
         return config
-    if isinstance(method, EnsembleConfig):
-        if members == 1:
+    if name := method_of(method).counts_members:
+        if members == 1 and method.kind == "ensemble":
             raise InvalidData("an ensemble needs at least 2 members; 1 is 'map'", "/members")
-        return replace(config, method=replace(method, members=members))
-    if isinstance(method, ChainConfig):
-        return replace(config, method=replace(method, chains=members))
+        count: dict[str, Any] = {name: members}
+        return replace(config, method=replace(method, **count))
     if members == 1 and not getattr(network, "parts", None):
         return config
     if task == "forecasting" or not isinstance(network, MLPConfig):

@@ -14,11 +14,8 @@ from torch.nn.functional import pad
 
 from models.config import (
     BBBConfig,
-    EnsembleConfig,
     FeatureConfig,
     Json,
-    MAPConfig,
-    MLEConfig,
     ModelConfig,
     OutOfDistributionConfig,
 )
@@ -26,13 +23,12 @@ from models.evaluation import acquisition
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
 from models.evaluation.cells import Cells
-from models.evaluation.class_scores import class_metrics
+from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
 from models.evaluation.group_coverage import coverage_by_group, coverage_by_size, uncovered
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
-from models.evaluation.set_scores import set_coverage_by_class, set_metrics
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.expected_scores.promise import Promise
@@ -53,33 +49,29 @@ from models.features.targets import (
 from models.features.usable import UsableRows
 from models.inference.bbb import BBBState
 from models.inference.method import State
+from models.inference.registry import method_of
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
-from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.networks import MLP, Network, Stack, build_network
 from models.out_of_distribution.combination import MOST
 from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
-from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
+from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
-from models.prediction.answers.reasons import REASONS, Reasons
-from models.prediction.cheapest.candidates import candidates, default_operations
 from models.prediction.cheapest.errors import LEVELS, with_bias
-from models.prediction.cheapest.measure import PRUNED_RUNS, RUNS, measure_samplers, num_rows
+from models.prediction.cheapest.measure import (
+    PRUNED_RUNS,
+    RUNS,
+    candidates,
+    default_operations,
+    measure_samplers,
+    num_rows,
+)
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.device.budget import Budget
-from models.prediction.device.replays import Replays
-from models.prediction.device.transfers import to_device
+from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
-from models.prediction.mc_error import (
-    LEVEL,
-    ROWS,
-    corrected,
-    factor_at,
-    measure_factors,
-    until_accurate,
-    without_errors,
-)
+from models.prediction.mc_error import LEVEL, ROWS, factor_at, measure_factors, until_accurate
 from models.prediction.members import FittedStack
 from models.prediction.options import (
     DEFAULT_SAMPLES,
@@ -88,17 +80,12 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
+from models.prediction.outputs import FEATURE
 from models.prediction.pauses import Pause, go_on
-from models.prediction.prediction import (
-    Arrays,
-    ClassName,
-    RowPrediction,
-    concatenate,
-    moments,
-    to_prediction,
-)
+from models.prediction.prediction import ClassName, RowPrediction, moments, to_prediction
 from models.prediction.products import rounding
 from models.prediction.products.choice import ROUNDED, Choice
+from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
@@ -174,7 +161,7 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def engine(self) -> Engine:
-        dense = isinstance(self.network, MLP | Stack) and draws_units(self.network)
+        dense = isinstance(self.network, MLP | Stack)
         local = isinstance(self.config.method, BBBConfig) and dense
         # In training chunks do not depend on a card's free memory: it repeats bit for bit.
         device = self.device if self.tuned and self.variants_by_prune else torch.device("cpu")
@@ -189,7 +176,6 @@ class TabularModel(TrainedModel):
             compiles=self.tuned,
             memory_bytes=budget.memory,
             cache_bytes=budget.cache,
-            replays=Replays.on(device, budget.graphs),
         )
 
     def fitted(self, prune: float) -> Ready:
@@ -292,7 +278,7 @@ class TabularModel(TrainedModel):
         options = self.resolve(options)
         fitted = self.fitted(options.prune)
 
-        def summarise_with(samples: int) -> Arrays:
+        def summarise_with(samples: int) -> Summary:
             return self._paused(fitted, x, options.with_samples(samples), pause)
 
         if options.target_mc_error is None or options.sampler == "moments":
@@ -302,14 +288,12 @@ class TabularModel(TrainedModel):
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used, detector = options.with_samples(samples), self.detector(options.prune)
         if detector.score == SURPRISE:
-            summary["ood_score"] = self.surprise(x)
-        answer = self._compared(to_prediction(summary, used, detector, self.classes), x)
+            summary = summary.with_values(ood_score=self.surprise(x))
+        found = to_prediction(summary, used, detector, self.task, self.classes)
+        answer = self._compared(found, x)
         if options.return_draws:
-            answer = replace(answer, draws=self.draws_of(x, used))
-        if options.explain:
-            contributions = self._explain(fitted, x, used, answer)
-            answer = replace(answer, answers={**answer.answers, CONTRIBUTIONS: contributions})
-        return answer
+            answer = answer.with_draws(self.draws_of(x, used))
+        return self._explain(fitted, x, used, answer) if options.explain else answer
 
     def draws_of(self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions) -> np.ndarray:
         """What `predict_rows` returns as `draws`: all rows of each function."""
@@ -331,8 +315,8 @@ class TabularModel(TrainedModel):
 
     def _explain(
         self, fitted: Ready, x: Tensor, options: ResolvedOptions, answer: RowPrediction
-    ) -> Contributions:
-        """The contributions of the features to these answers, by the same noise."""
+    ) -> RowPrediction:
+        """The answers with the contributions of the features to them, by the same noise."""
         explainer, calibration = self.explainer, self._calibration_of(options.prune)
         assert explainer is not None, "resolve refuses it"
 
@@ -349,7 +333,12 @@ class TabularModel(TrainedModel):
         label = None if self.classes is None else answer.mean.argmax(1)
         names = tuple(feature.name for feature in self.features)
         values, errors, base = (part.cpu().numpy() for part in (found.values, found.errors, mean))
-        return Contributions.of(names, values, errors, base, label)
+        of_mean = base[0] if label is None else base[:-2]
+        places = (of_mean.tolist(), float(base[-2]), float(base[-1]))
+        answer = answer.with_values(**contributions.contributions(values, errors, label))
+        return answer.with_coordinates(FEATURE, names).with_constants(
+            features=names, base=dict(zip(contributions.PARTS, places, strict=True))
+        )
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
         """Metrics of the rows that have a target, weighted if the columns have the weight's.
@@ -616,7 +605,7 @@ class TabularModel(TrainedModel):
         if self.unlike is not None:
             return answer
         is_new = self.encoder.column_score(x).cpu().numpy() > 0
-        return replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
+        return answer.with_values(out_of_distribution=answer.out_of_distribution | is_new)
 
     def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
         """Say of each flagged row which of its values are unlike those of training.
@@ -627,17 +616,16 @@ class TabularModel(TrainedModel):
             return prediction
         flagged, unlike = prediction.out_of_distribution, self.unlike
         if not flagged.any():  # as a rule
-            none = Reasons([()] * len(flagged))
-            return replace(prediction, answers={**prediction.answers, REASONS: none})
+            return prediction.with_values(reasons=[()] * len(flagged))
 
-        def contributions(some: Columns) -> Float[np.ndarray, "rows features"]:
+        def contributions_of(some: Columns) -> Float[np.ndarray, "rows features"]:
             assert unlike is not None
             with torch.inference_mode(), threads_for(len(flagged)):
                 return unlike.contributions(self.encoder.encode(some).to(self.device))
 
-        known = None if unlike is None else contributions
+        known = None if unlike is None else contributions_of
         reasons = find_reasons(self.encoder, columns, flagged, known)
-        return replace(prediction, answers={**prediction.answers, REASONS: reasons})
+        return prediction.with_values(reasons=reasons)
 
     def informed(
         self, x: Float[Tensor, "rows inputs"], options: PredictOptions
@@ -680,7 +668,7 @@ class TabularModel(TrainedModel):
         )
         plain = self.resolve(asked)
 
-        def summarise(seeds: Sequence[int], samples: int) -> list[Arrays]:
+        def summarise(seeds: Sequence[int], samples: int) -> list[Summary]:
             return self._summaries(fitted, rows, replace(plain, samples=samples), seeds)
 
         return measure_factors(summarise, self.network.layout.members)
@@ -707,7 +695,7 @@ class TabularModel(TrainedModel):
 
         def summarise(
             candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
-        ) -> list[Arrays]:
+        ) -> list[Summary]:
             sampler, samples = candidate.sampler, candidate.samples or DEFAULT_SAMPLES
             options = replace(plain, sampler=sampler, samples=samples, return_mc_errors=errors)
             ready = replace(fitted, nodes=candidate.nodes or None)
@@ -813,17 +801,17 @@ class TabularModel(TrainedModel):
         found = self.variant(prune).calibration
         return None if isinstance(found, PathCalibration) else found
 
-    def _paused(self, fitted: Ready, x: Tensor, options: ResolvedOptions, pause: Pause) -> Arrays:
+    def _paused(self, fitted: Ready, x: Tensor, options: ResolvedOptions, pause: Pause) -> Summary:
         """`_summary`, with a pause before each block of rows."""
         parts = []
         for block in x.split(max(1, _PAUSE_PAIRS // options.samples)):
             pause()
             parts.append(self._summary(fitted, block, options))
-        return concatenate(parts)
+        return Summary.joined(parts)
 
     def _summary(
         self, fitted: Ready, x: Tensor, options: ResolvedOptions, score: str | None = None
-    ) -> Arrays:
+    ) -> Summary:
         """The arrays of all rows; errors are corrected by the variant's measured factor.
 
         Args:
@@ -836,16 +824,16 @@ class TabularModel(TrainedModel):
         with threads_for(fitted.operations * len(x) * options.samples):
             found = self.engine.summaries(fitted, x, options, score, calibration, threads=threads)
             parts = list(found)
-        summary, variant = concatenate(parts), self.variant(options.prune)
+        summary, variant = Summary.joined(parts), self.variant(options.prune)
         if not self._has_errors(sampler):
-            summary = without_errors(summary)
+            summary = summary.with_errors(None)
         elif self.engine.whole_draws:
-            return corrected(summary, factor_at(variant.error_factors, options.samples))
+            return summary.with_errors(factor_at(variant.error_factors, options.samples))
         elif sampler == "sobol":
-            summary = corrected(summary, factor_at(variant.sobol_factors, options.samples))
+            summary = summary.with_errors(factor_at(variant.sobol_factors, options.samples))
         measured = variant.samplers
         bias = {} if measured is None else measured.bias_of(sampler, options.samples)
-        return with_bias(summary, bias)
+        return with_bias(summary, bias, options.intervals)
 
     def _summaries(
         self,
@@ -853,7 +841,7 @@ class TabularModel(TrainedModel):
         x: Tensor,
         options: ResolvedOptions,
         seeds: Sequence[int],
-    ) -> list[Arrays]:
+    ) -> list[Summary]:
         """The summaries of a few rows by each seed, with errors as they are estimated."""
         calibration = self._calibration_of(options.prune)
         with threads_for(fitted.operations * len(x) * options.samples):
@@ -861,9 +849,8 @@ class TabularModel(TrainedModel):
 
     def _has_errors(self, sampler: Sampler) -> bool:
         """Whether samples are drawn from a known distribution; fixed members are not."""
-        method = self.config.method
-        fixed = isinstance(method, MAPConfig | MLEConfig) and self.network.layout.members > 1
-        return not (sampler == "moments" or fixed or isinstance(method, EnsembleConfig))
+        method = method_of(self.config.method)
+        return sampler != "moments" and not method.has_fixed_members(self.network.layout.members)
 
 
 def make_ready(network: Network, state: State) -> Ready:
@@ -874,7 +861,7 @@ def make_ready(network: Network, state: State) -> Ready:
     """
     if isinstance(state, BBBState) and isinstance(network, MLP):
         return Fitted.of(network, state)
-    if isinstance(state, BBBState) and isinstance(network, Stack) and draws_units(network):
+    if isinstance(state, BBBState) and isinstance(network, Stack):
         return FittedStack.of(network, state)
     return FittedDraws.of(network, state)
 

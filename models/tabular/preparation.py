@@ -41,8 +41,8 @@ from models.tabular.problem import RowProblem
 from models.tabular.recipe import MIN_ROWS
 from models.tabular.scale_ranking import MAX_ROWS, rank
 from models.tabular.shapes import DEFAULT_SHAPE
+from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
-from models.training.row_profile import RowProfile, summarise_columns
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from models.features.rows import Rows
 from models.inference.method import State
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.task import RowTask
+from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
-from models.training.row_profile import RowProfile
 
 P = TypeVar("P", bound="RowProblem")
 

@@ -8,14 +8,11 @@ from typing import Literal
 
 from models.config import (
     BBBConfig,
-    DropoutConfig,
     FeatureConfig,
     KLConfig,
-    LaplaceConfig,
     LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
-    MetropolisConfig,
     MLPConfig,
     ModelConfig,
     NetworkConfig,
@@ -30,9 +27,15 @@ from models.features.columns import ColumnProfile, check_features, column_of
 from models.features.groups import check_groups
 from models.features.texts import WIDTH as TEXT_WIDTH
 from models.forecasting.recipe import Load, plan_series, series_network, series_steps
-from models.inference.laplace.limits import check_size
-from models.inference.metropolis import MAX_WEIGHTS
-from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
+from models.inference.registry import method_of
+from models.networks import (
+    Inputs,
+    LocallyDrawn,
+    Network,
+    TensorSlot,
+    build_network,
+    num_inner_weights,
+)
 from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
 from models.tabular.members import with_members
 from models.tabular.race_recipe import is_race, resolve_race
@@ -94,10 +97,12 @@ def resolve_rows(
     config = with_members(config, task)
     network = config.network
     built = build_network(network, inputs, num_outputs=max(2, len(target.levels or ())))
-    _check_network(config.method, built)
+    method_of(config.method).check(config.method, built)
     steps = series_steps(num_rows) if task == "forecasting" else _STEPS
     reads_images = any(f.type == "tensor" for f in config.features or ())
-    plan = plan_fit(config, task, built, _num_weights(built), num_rows, reads_images=reads_images)
+    plan = plan_fit(
+        config, task, built, num_inner_weights(built), num_rows, reads_images=reads_images
+    )
     training = _fractions(config, task)
     training = _training(training, network, num_rows, steps, plan, task=task)
     return replace(
@@ -127,14 +132,9 @@ def _resolve_race(
 
 def _check_no_text(config: ModelConfig) -> None:
     """Refuse the settings of language models."""
-    sharpened = isinstance(config.method, BBBConfig) and config.method.sharpening
-    for given, path in (
-        (config.language is not None, "/language"),
-        (sharpened, "/method/sharpening"),
-        (config.training.schedule == "plateau", "/training/schedule"),
-    ):
-        if given:
-            raise InvalidData("only the task language_model has this setting: leave it out", path)
+    if config.language is not None:
+        message = "only the task language_model has this setting: leave it out"
+        raise InvalidData(message, "/language")
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:
@@ -176,23 +176,6 @@ def _check_split(
                 "it needs numbers of 0 or more and no missing values",
                 "/weight",
             )
-
-
-def _check_network(method: MethodConfig, network: Network) -> None:
-    num_weights = _num_weights(network)
-    if isinstance(method, MetropolisConfig) and num_weights > MAX_WEIGHTS:
-        raise InvalidData(
-            f"a random walk over more than {num_weights} weights would hardly move: metropolis "
-            f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
-            "/network/hidden",
-        )
-    if isinstance(method, LaplaceConfig):
-        check_size(method, network)
-    if isinstance(method, DropoutConfig) and not network.mask_widths:
-        raise InvalidData(
-            "mc_dropout drops hidden units, and this network has none: give it a hidden layer",
-            "/network/hidden",
-        )
 
 
 def _features(
@@ -285,21 +268,13 @@ def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnPro
     return Inputs(sum(widths), slots[0] if len(slots) == 1 else None)
 
 
-def _num_weights(network: Network) -> int:
-    """The number of weights before the output layer, without biases; of the largest member."""
-    if isinstance(network, Stack):
-        return max(map(_num_weights, network.networks))
-    shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
-    return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
-
-
 def _stopping(config: ModelConfig) -> float:
     """The share of rows that choose the epoch: none for `bbb`, whose KL prevents overfitting."""
     training = config.training
     if training.stopping_fraction is not None:
         return training.stopping_fraction
-    runs_all_epochs = isinstance(config.method, BBBConfig) and training.patience is None
-    return 0.0 if runs_all_epochs else _STOPPING
+    stops = method_of(config.method).is_stopped_early or training.patience is not None
+    return _STOPPING if stops else 0.0
 
 
 def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
@@ -384,14 +359,8 @@ def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"
     Raises:
         InvalidData: if it is given for such a network.
     """
-    can_be_local = draws_units(network)
+    can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
-        if isinstance(network, Stack):
-            raise InvalidData(
-                "units of members with shared weights cannot be drawn apart: "
-                "give estimator 'weight' or leave it out",
-                "/method/estimator",
-            )
         raise no_local_estimator()
     return method.estimator or ("local" if can_be_local else "weight")
 

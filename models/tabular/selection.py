@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import Json
-from models.evaluation.paired import Paired, paired, standard_error
-from models.evaluation.weighting import mean
+from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
 from models.tabular.candidates import Candidate
 from models.tabular.shapes import Shape

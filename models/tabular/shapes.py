@@ -37,7 +37,7 @@ class Shape:
 def shapes_of(problem: FoldProblem, most: int) -> list[Shape]:
     """At most `most` shapes: the first is the default one on the scale that suits a linear model.
 
-    Then come a Gaussian, the default on the next scale, a Student, and other numbers of components.
+    Then come a Gaussian, the default on the next scale, and other numbers of components.
     """
     model = problem.model
     some = problem.thinned(MAX_ROWS).rows
@@ -62,7 +62,6 @@ def _in_turn(targets: Sequence[NumberTarget]) -> list[Shape]:
         Shape(DEFAULT_SHAPE, first),
         Shape(LikelihoodConfig(kind="gaussian", components=1), first),
         *others[:1],
-        Shape(LikelihoodConfig(kind="student", components=1), first),
         Shape(replace(DEFAULT_SHAPE, components=5), first),
         Shape(replace(DEFAULT_SHAPE, components=2), first),
         *others[1:],

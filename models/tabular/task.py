@@ -14,7 +14,7 @@ from models.features.expansion import Expansion
 from models.features.rows import Rows, batches
 from models.inference.method import Method
 from models.inference.objectives import Loss
-from models.prediction.device.transfers import to_device
+from models.prediction.device import to_device
 from models.training.distributed import ALONE, Ranks
 from models.training.loop import Carried
 from models.training.trainer import required

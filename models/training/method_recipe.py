@@ -12,6 +12,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
+from models.inference.registry import method_of
 from models.networks import MLP, Network
 
 PRUNING = (0.5, 0.75, 0.9, 0.95)
@@ -113,7 +114,7 @@ def choose_pruning(config: ModelConfig) -> tuple[float, ...]:
     Raises:
         InvalidData: if fractions are given for such a method.
     """
-    if isinstance(config.method, BBBConfig):
+    if method_of(config.method).prunes:
         return PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
     if config.pruning:
         raise InvalidData(

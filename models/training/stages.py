@@ -1,51 +1,27 @@
-"""The recipe's stages on given data: fit, averaging or chains, pruning with fine-tuning."""
+"""The recipe's stages on given data: fit, those of the method, pruning with fine-tuning."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from models.config import (
-    ChainConfig,
-    CyclicalSGLDConfig,
-    EnsembleConfig,
-    Json,
-    LaplaceConfig,
-    MetropolisConfig,
-    ModelConfig,
-    SGLDConfig,
-    SWAGConfig,
-    TrainingConfig,
-)
+from models.config import Json, ModelConfig, TrainingConfig
 from models.exceptions import Stopped
-from models.inference.bbb import BayesByBackprop, BBBState
-from models.inference.builders import build_kernel, build_method
-from models.inference.chains import ChainState
-from models.inference.diagnostics import ROWS, diagnose
-from models.inference.laplace.fit import Approximation, LaplaceFit
+from models.inference.bbb import BBBState
 from models.inference.method import Method
-from models.inference.point import FIRST_SIGMA, DrawsState, PointEstimates
-from models.inference.posterior import LogPosterior
 from models.inference.products import choose_products, notes_on_products
-from models.inference.sharpening import SharpenedState
-from models.inference.swag import SWAGState
+from models.inference.registry import build_method, method_of
 from models.model import TrainedModel
-from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.posteriors.pruning import prune
 from models.posteriors.variant import Variant
-from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
 from models.tabular.problem import RowProblem
 from models.tabular.task import RowTask
-from models.training.averaging import AveragingRun, plan_steps
-from models.training.chain_runner import ChainRunner, begin_chains, count_reports
-from models.training.checkpoint_spacing import LONGEST_SECONDS, CheckpointSpacing
-from models.training.checkpoints import Checkpoints
+from models.training.card import RowProfile
+from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
-from models.training.row_profile import RowProfile
 from models.training.trainer import Trainer, required
 from models.training.unit_variants import (
     are_as_good,
@@ -98,8 +74,8 @@ class Problem(Protocol):
         ...
 
 
-POLISH_EPOCHS, _POLISH_STEPS, _POLISH_RATE = 12, 3_000, 0.3
-_LAPLACE_SHARE = 0.25  # epochs under the prior of the marginal likelihood, as a share of the fit's
+POLISH_EPOCHS, _POLISH_STEPS = 12, 3_000
+_LOWER_RATE = 0.3  # of the fit's, for stages that go on from it
 
 
 @dataclass
@@ -153,24 +129,11 @@ def total_epochs(config: ModelConfig) -> int:
         tuning += POLISH_EPOCHS // max(1, len(config.pruning or ()))
         fit *= plan_budget(config.training.effort or "standard", 0).fits
     once = fit + len(config.pruning or ()) * tuning
-    if isinstance(config.method, SWAGConfig):
-        once += config.method.epochs
-    if isinstance(config.method, LaplaceConfig):
-        once += laplace_epochs(config.method, fit)
-    if isinstance(config.method, ChainConfig):
-        once += count_reports(build_kernel(config.method))
+    once += method_of(config.method).epochs(config.method, fit)
     if not config.training.refit:
         return once
     is_calibrated_first = config.task == "forecasting" and config.training.calibration_fraction
     return 2 * once if is_calibrated_first else once + fit
-
-
-def laplace_epochs(method: LaplaceConfig, fitted: int) -> int:
-    """Epochs under the prior that the marginal likelihood chose, after a fit of so many.
-
-    A share of those that the fit took: held-out rows may have ended it early, and here none do.
-    """
-    return math.ceil(_LAPLACE_SHARE * fitted) if method.prior_sigma == "auto" else 0
 
 
 @dataclass(frozen=True)
@@ -226,40 +189,47 @@ class Fitting:
 
         The result is the fit itself if no epoch scores better.
         """
-        training = self.config.training
-        lower = replace(
-            training,
-            epochs=self._polish_epochs,
-            schedule="cosine",
-            learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
-            warmup_steps=0,
-            seed=derive_seed(training.seed, "polish") % 2**31,
-        )
         before = self.problem.score(fit.state)
-        trainer = self._trainer(self._method, lower, fit.state.detach())
+        trainer = self._trainer(
+            self._method, self.lower(self._polish_epochs, "polish"), fit.state.detach()
+        )
         best = self.stages.run(f"{self.prefix}polish", trainer)
         return replace(fit, state=best) if trainer.state.best_score > before else fit
 
+    def lower(self, epochs: int, purpose: str) -> TrainingConfig:
+        """The fit's settings for some more epochs, with a lower rate that falls to 0."""
+        training = self.config.training
+        return replace(
+            training,
+            epochs=epochs,
+            schedule="cosine",
+            learning_rate=_LOWER_RATE * required(training.learning_rate, "learning_rate"),
+            warmup_steps=0,
+            seed=derive_seed(training.seed, purpose) % 2**31,
+        )
+
+    def run(self, name: str, run: Run) -> Any:
+        """Run a stage of the method."""
+        return self.stages.run(f"{self.prefix}{name}", run)
+
+    def go_on(self, method: Method, training: TrainingConfig, state: Any, name: str) -> Any:
+        """Minimise the method's loss from a copy of the state, in a stage; return the best."""
+        self.stages.reporter.expect(required(training.epochs, "epochs"))
+        return self.run(name, self._trainer(method, training, state.detach()))
+
+    @property
+    def should_stop(self) -> Callable[[], bool]:
+        return self.stages.should_stop
+
     def finish(self, fit: Fit) -> TrainedModel:
         """The model with all posteriors, which start from the fit's state."""
-        model, method, state = self.problem.model, self._method, fit.state
-        full, notes = _variant(0.0, state), (*model.notes, *notes_on_products(method.products))
-        match self.config.method:
-            case EnsembleConfig():
-                full = replace(full, metrics={"members": method.members})
-            case SWAGConfig() as config:
-                averaged, found = self._average(state, config)
-                full, notes = replace(full, state=averaged), (*notes, *found)
-            case LaplaceConfig() as config:
-                fitted = self._approximate(config, fit)
-                full = replace(full, state=fitted.state, metrics=fitted.metrics)
-                notes = (*notes, *fitted.notes)
-            case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig() as config:
-                full, found = self._run_chains(config, state)
-                notes = (*notes, *found)
-        variants = {0.0: full}
-        if isinstance(method, BayesByBackprop):
-            variants |= self._pruned(method, state)
+        model, method = self.problem.model, self._method
+        found = method.finish(fit, self)
+        factors = found.error_factors
+        variants = {0.0: Variant(0.0, found.state, found.metrics, error_factors=factors)}
+        if method.prunes:
+            variants |= self._pruned(fit.state)
+        notes = (*model.notes, *notes_on_products(method.products), *found.notes)
         records = tuple(asdict(result) for result in fit.history)
         return replace(model, variants_by_prune=variants, history=records, notes=notes)
 
@@ -280,87 +250,7 @@ class Fitting:
             self.config.method, model.network, model.likelihood, task.num_data, products
         )
 
-    def _average(self, fitted: DrawsState, config: SWAGConfig) -> tuple[SWAGState, tuple[str, ...]]:
-        """Continue the fit at a constant rate; the state has the collected moments."""
-        task, training = self.problem.task, self.config.training
-        assert isinstance(task, RowTask), "the recipe refuses swag over texts"
-        assert isinstance(self.problem, RowProblem)
-        prior = GaussianPrior(config.prior_sigma)
-        network, likelihood = self.problem.model.network, self.problem.model.likelihood
-        posterior = LogPosterior(network, likelihood, prior, task.num_data)
-        seed = derive_seed(training.seed, "swag") % 2**31
-        batch = min(required(training.batch_size, "batch_size"), task.num_data)
-        plan = plan_steps(
-            task,
-            posterior,
-            fitted,
-            batch=batch,
-            epochs=config.epochs,
-            rate=config.learning_rate,
-            momentum=training.momentum,
-            seed=seed,
-        )
-        begun = SWAGState.begin(fitted.detach(), min(config.rank, config.epochs))
-        again = replace(training, seed=seed)
-        run = AveragingRun(task, again, posterior, plan, begun, config.epochs, training.momentum)
-        averaged: SWAGState = self.stages.run(f"{self.prefix}swag", run)
-        return averaged, plan.notes
-
-    def _approximate(self, config: LaplaceConfig, fit: Fit) -> LaplaceFit:
-        """The Gaussian around the fit, or around one under the prior that it chose."""
-        problem, method = self.problem, self._method
-        assert isinstance(problem, RowProblem), "the recipe refuses texts"
-        assert isinstance(method, PointEstimates)
-        model, training = problem.model, self.config.training
-        whole = Approximation(
-            model.network, model.likelihood, config, training.seed, self.stages.should_stop
-        )
-        found = whole.fit(fit.state, problem.task.chunks)
-        epochs = laplace_epochs(config, fit.best_epoch)
-        if not epochs:
-            return found
-        lower = replace(
-            training,
-            epochs=epochs,
-            patience=None,
-            schedule="cosine",
-            learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
-            warmup_steps=0,
-            seed=derive_seed(training.seed, "laplace") % 2**31,
-        )
-        chosen = replace(method, prior=DiagonalPrior(found.prior_sigmas(FIRST_SIGMA)))
-        trainer = self._trainer(chosen, lower, fit.state.detach())
-        self.stages.reporter.expect(epochs)
-        again = self.stages.run(f"{self.prefix}laplace", trainer)
-        return whole.fit(again, problem.task.chunks)
-
-    def _run_chains(
-        self, config: ChainConfig, fitted: DrawsState
-    ) -> tuple[Variant, tuple[str, ...]]:
-        """Run chains that start at the fits; their diagnosis becomes metrics and notes."""
-        problem, kernel = self.problem, build_kernel(config)
-        assert isinstance(problem, RowProblem), "the recipe refuses chains over texts"
-        model, task = problem.model, problem.task
-        prior = GaussianPrior(config.prior_sigma)
-        posterior = LogPosterior(model.network, model.likelihood, prior, task.num_data)
-        begun = begin_chains(task, posterior, kernel, fitted, self.config.training.seed)
-        runner = ChainRunner(task, self.config.training, kernel, posterior, begun)
-        state: ChainState = self.stages.run(f"{self.prefix}chains", runner)
-        steps, chains = state.kept.shape[:2]
-        members = model.network.layout.members  # each of them is a chain of its own
-        in_order = FittedDraws.of(model.network, posterior.split(state.kept.flatten(0, 1)))
-        rows = problem.scores.inputs[:ROWS]
-        samples = steps * chains * members
-        outputs, _ = model.engine.outputs(in_order, rows, 0, samples)
-        by_chain = outputs.unflatten(0, (steps, chains * members))
-        found = diagnose(
-            config, by_chain, state.accepted.repeat_interleave(members), state.temperature
-        )
-        factors = {samples: found.error_factor}
-        draws = state.draws(posterior)
-        return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes
-
-    def _pruned(self, method: BayesByBackprop, full: Any) -> dict[float, Variant]:
+    def _pruned(self, full: Any) -> dict[float, Variant]:
         """The pruned variants: by units where that pays, as long as it is as good, else by weights.
 
         Once fewer units were worse, larger fractions are pruned by weights without another try.
@@ -371,7 +261,7 @@ class Fitting:
             if tries:
                 self._expect(fractions[i:])
                 units = self._prune_units(full, fraction)
-                weights = self._prune(method, parent, fraction, trial=True)
+                weights = self._prune(parent, fraction, trial=True)
                 assert isinstance(self.problem, RowProblem)
                 tries = are_as_good(self.problem, units, weights)
                 if tries:
@@ -379,7 +269,7 @@ class Fitting:
                     parent = weights
                     continue
                 self.stages.reporter.expect(len(fractions[i:]) * self._tuning)
-            parent = self._prune(method, parent, fraction)
+            parent = self._prune(parent, fraction)
             variants[fraction] = _variant(fraction, parent)
         return variants
 
@@ -410,9 +300,7 @@ class Fitting:
         tuned: BBBState = self.stages.run(f"{self.prefix}prune-{fraction:g}-units", trainer)
         return tuned
 
-    def _prune(
-        self, method: BayesByBackprop, parent: BBBState, fraction: float, *, trial: bool = False
-    ) -> BBBState:
+    def _prune(self, parent: BBBState, fraction: float, *, trial: bool = False) -> BBBState:
         """Prune the parent further, then fine-tune the remaining weights with the mask fixed.
 
         A trial fine-tunes on a share of the rows.
@@ -426,7 +314,7 @@ class Fitting:
             assert isinstance(task, RowTask)
             task = task.of_epochs(trial_share(fraction))
         tuning = self._fine_tuning(fraction)
-        trainer = self._trainer(_without_warmup(method), tuning, state, task=task)
+        trainer = self._trainer(_without_warmup(self._method), tuning, state, task=task)
         name = f"{self.prefix}prune-{fraction:g}" + ("-trial" if trial else "")
         tuned: BBBState = self.stages.run(name, trainer)
         return tuned
@@ -441,7 +329,6 @@ class Fitting:
             training,
             epochs=training.fine_tune_epochs,
             patience=None,
-            schedule="cosine" if self.config.task == "language_model" else training.schedule,
             learning_rate=fraction * required(training.learning_rate, "learning_rate"),
             seed=derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31,
         )
@@ -462,12 +349,9 @@ class Fitting:
 
 
 def _without_warmup(method: Method) -> Method:
-    assert isinstance(method, BayesByBackprop)
     kl = replace(method.config.kl, warmup_epochs=0)
     return replace(method, config=replace(method.config, kl=kl))
 
 
 def _variant(fraction: float, state: Any) -> Variant:
-    """A variant with the state that predicts and is stored."""
-    plain = state.unsharpened() if isinstance(state, SharpenedState) else state
-    return Variant(fraction, plain, by="weights" if fraction else None)
+    return Variant(fraction, state, by="weights" if fraction else None)

@@ -6,20 +6,193 @@ Numbers can be labels, ordered grades, or counts. Labels that are read as number
 a meaning. Grades that are read as classes lose their order and little else. So few values are
 classes, and more are numbers only where their frequencies or the features show an order. The rules
 and the targets they were tried on are in docs/method.md.
+
+Do the features order the values? Ordered grades and counts: yes; codes: no. For one feature x and a
+target with K values, η² is the share of the variance of x between the values, and r² the share that
+a straight line through the target's own numbers explains. If the numbers mean an order, most of η²
+is in r². If they are codes in any order, the expected part is 1 ÷ (K − 1). Both are summed over the
+features, less what chance alone gives.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from models.config import ModelConfig, Task
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile
+from models.features.columns import ColumnProfile, Columns
 from models.features.targets import MAX_CLASSES
 from models.forecasting.recipe import Load
-from models.training.level_order import LevelOrder, measure_order
-from models.training.value_counts import ValueCounts
+
+_SURE = 3.0  # standard deviations by which a valley is deeper than chance makes it
+_FLAT = 2.0  # the most frequent value ÷ the rarest one
+_EVEN = 2.0  # variance ÷ mean of the counts: of 26 values above 1.7 in 1 of 100 tables
+_COUNT_TAIL = 20  # the most frequent value ÷ the largest one, of counts
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """The distinct values of a target in increasing order, and the rows of each."""
+
+    values: Float[np.ndarray, "values"]
+    rows: Int[np.ndarray, "values"]
+
+    @classmethod
+    def of(cls, target: Float[np.ndarray, "rows"]) -> "ValueCounts":
+        """Missing values do not count."""
+        values, rows = np.unique(target[~np.isnan(target)], return_counts=True)
+        return cls(values, rows)
+
+    @classmethod
+    def of_blocks(
+        cls, blocks: Iterable[Float[np.ndarray, "rows"]], most: int | None = None
+    ) -> "ValueCounts | None":
+        """The same, of a target in blocks of rows; None once there are more than `most` values."""
+        values, rows = np.empty(0), np.empty(0, np.int64)
+        for block in blocks:
+            here = cls.of(block)
+            values, place = np.unique(np.concatenate([values, here.values]), return_inverse=True)
+            if most is not None and len(values) > most:
+                return None
+            rows = np.bincount(place, np.concatenate([rows, here.rows])).astype(np.int64)
+        return cls(values, rows)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def total(self) -> int:
+        return int(self.rows.sum())
+
+    @property
+    def are_whole(self) -> bool:
+        return bool((self.values == np.round(self.values)).all())
+
+    @property
+    def are_years(self) -> bool:
+        return bool(self.values[0] >= 1900 and self.values[-1] <= 2100)
+
+    @property
+    def are_numbered(self) -> bool:
+        """Whether they are 0, 1, 2, … or 1, 2, 3, … without a gap, as codes of classes are."""
+        first = self.values[0]
+        return bool(first in (0.0, 1.0) and (np.diff(self.values) == 1).all())
+
+    @property
+    def are_flat(self) -> bool:
+        return bool(self.rows.max() < _FLAT * self.rows.min())
+
+    @property
+    def are_even(self) -> bool:
+        """Whether they are flat, or vary no more than chance lets equally frequent values vary.
+
+        The variance of such counts is their mean.
+        """
+        return self.are_flat or bool(self.rows.var() < _EVEN * self.rows.mean())
+
+    @cached_property
+    def have_one_peak(self) -> bool:
+        """Whether the histogram rises to one peak and falls, apart from what chance explains.
+
+        A value is a valley if its count is below the highest one to its left and to its right.
+        The difference of two Poisson counts has their sum as its variance.
+        """
+        left = np.maximum.accumulate(self.rows)
+        right = np.maximum.accumulate(self.rows[::-1])[::-1]
+        sides = np.minimum(left, right)
+        return bool((sides - self.rows <= _SURE * np.sqrt(sides + self.rows)).all())
+
+    @property
+    def look_like_counts(self) -> bool:
+        """Whether they start at 0, and fall off from 0 or 1 to a thin tail."""
+        falls = self.rows.argmax() <= 1 and self.rows[-1] * _COUNT_TAIL <= self.rows.max()
+        return bool(self.values[0] == 0 and falls and self.have_one_peak)
+
+
+MAX_ROWS = 5_000  # evenly spread: a share known to two digits
+_MAX_LEVELS = 10  # of a category, each as a number of 0 and 1
+_CLEAR = 5.0  # standard deviations of Σ η² under chance
+
+
+@dataclass(frozen=True)
+class LevelOrder:
+    """What the features say about the order of a target's values.
+
+    Args:
+        share: Σ r² ÷ Σ η² without chance, between 0 and 1: 1 if a line through the values explains
+            all that the features know of them.
+        is_known: whether the features know anything of the values.
+    """
+
+    share: float
+    is_known: bool
+
+
+def measure_order(
+    values: Float[np.ndarray, "rows"], features: Columns, types: Mapping[str, str]
+) -> LevelOrder:
+    """The order of a target's values by features of any type; others than numbers, booleans and
+    categories are left out.
+
+    Args:
+        values: the target, NaN where it is missing.
+        types: of the features, as their arrays are.
+    """
+    rows = np.flatnonzero(~np.isnan(values))
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ROWS)).astype(np.int64)]
+    y, place = values[rows], np.unique(values[rows], return_inverse=True)[1]
+    between, line, chance, spread = 0.0, 0.0, 0.0, 0.0
+    for name, column in features.items():
+        for x in _numbers(column[rows], types[name]):
+            found = _shares(x, y, place)
+            if found is None:
+                continue
+            n, k, eta, r = found
+            between, line = between + eta - (k - 1) / (n - 1), line + r - 1 / (n - 1)
+            chance += (k - 1) / (n - 1)
+            spread += 2 * (k - 1) / (n - 1) ** 2  # the variance of η², about χ²(K − 1) ÷ n
+    if between <= _CLEAR * np.sqrt(spread) or not chance:
+        return LevelOrder(0.0, is_known=False)
+    return LevelOrder(float(np.clip(line / between, 0.0, 1.0)), is_known=True)
+
+
+def _numbers(column: np.ndarray, type_: str) -> Iterator[Float[np.ndarray, "rows"]]:
+    """The column as numbers: ranks, so that outliers count as little as others."""
+    if type_ == "category":
+        levels, counts = np.unique([str(v) for v in column], return_counts=True)
+        for level in levels[np.argsort(-counts)][:_MAX_LEVELS]:
+            yield (column == level).astype(float)
+    elif type_ in ("number", "boolean"):
+        yield _ranks(column)
+
+
+def _ranks(x: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
+    """The mean rank of each value; NaN stays."""
+    _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks = (ends - (counts - 1) / 2)[place]
+    return np.where(np.isnan(x), np.nan, ranks)
+
+
+def _shares(
+    x: Float[np.ndarray, "rows"], y: Float[np.ndarray, "rows"], place: Int[np.ndarray, "rows"]
+) -> tuple[int, int, float, float] | None:
+    """Rows, values of the target, η² and r² of one feature; None if it does not vary."""
+    known = ~np.isnan(x)
+    x, y, place = x[known], y[known], place[known]
+    if len(x) < 3 or x.std() <= 1e-12 * np.abs(x).max() or y.std() == 0:
+        return None
+    x = (x - x.mean()) / x.std()
+    counts = np.bincount(place)
+    sums = np.bincount(place, x)[counts > 0]
+    counts = counts[counts > 0]
+    eta = float((sums**2 / counts).sum() / len(x))
+    r = float((x * (y - y.mean())).mean() / y.std())
+    return len(x), len(counts), eta, r**2
+
 
 FEW = 5  # values that are classes unless they are counts
 LABELS = 20  # values that may be classes without a word of the features

@@ -5,20 +5,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from models.config import ChainConfig, ModelConfig
+from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.forecasting.holidays import Holidays
-from models.forecasting.preparation import prepare_series
-from models.forecasting.problem import SeriesProblem
+from models.forecasting.problem import SeriesProblem, prepare_series
+from models.inference.registry import method_of
 from models.language.problem import text_problem
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
 from models.tabular.race import Race
 from models.training.card import describe_training
-from models.training.checkpoint_spacing import LONGEST_SECONDS, CheckpointSpacing
-from models.training.checkpoints import Checkpoints
+from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.distributed import Ranks
 from models.training.progress import Progress, ProgressReporter
 from models.training.stages import Fitting, Problem, StageRunner, total_epochs
@@ -55,7 +54,7 @@ def train(
         types: the stored type of each column, as in its profile.
         config: every setting filled in by `models.training.recipe.resolve`.
         checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
-        checkpoint_seconds: longest time between checkpoints (`checkpoint_spacing`). A stage's end
+        checkpoint_seconds: longest time between checkpoints (`checkpoints`). A stage's end
             and a stop save one, too.
         holidays: of the calendar that `forecast.holidays` names.
 
@@ -93,7 +92,7 @@ def train_problem(
 ) -> tuple[TrainedModel, Problem]:
     """`train`, with the problem that calibrated and scored the model."""
     ranks = Ranks.current()
-    if ranks.size > 1 and isinstance(config.method, ChainConfig):
+    if ranks.size > 1 and method_of(config.method).in_one_process:
         raise InvalidData(f"method {config.method.kind!r} runs in one process", "/method/kind")
     stages = begin_stages(config, run, ranks)
     problem: Problem

@@ -20,8 +20,7 @@ from models.training.loop import Carried, EpochResult, Run
 T = TypeVar("T")
 
 EVALUATIONS = 100  # at most about this many scores of the held-out data per fit
-CUT = 0.25  # factor on the learning rate at each plateau
-_COUNTERS = ("best_epoch", "epoch", "sums", "cuts")
+_COUNTERS = ("best_epoch", "epoch", "sums")
 
 
 @dataclass
@@ -38,7 +37,6 @@ class FitState:
     best_epoch: int = 0
     epoch: int = 0
     sums: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])  # of the epoch's losses
-    cuts: int = 0  # of the learning rate, by schedule "plateau"
     carried: Carried = ()
 
 
@@ -154,7 +152,6 @@ class Trainer(Run):
         count = self.num_batches * self.method.members
         nelbo, nll, kl = (total / count for total in state.sums)
         state.epoch, state.sums, state.carried = state.epoch + 1, [0.0, 0.0, 0.0], ()
-        self.method.collect(state.current)
         return EpochResult(state.epoch, nelbo, nll, kl, self._keep_best())
 
     def _take_step(self, number: int, batch: Any) -> "_Found":
@@ -208,7 +205,7 @@ class Trainer(Run):
             mean.lerp_(value, share)
 
     def _set_learning_rate(self) -> None:
-        rate = required(self.config.learning_rate, "learning_rate") * CUT**self.state.cuts
+        rate = required(self.config.learning_rate, "learning_rate")
         rate *= warmup(self.step, self.config.warmup_steps)
         if self.config.schedule in ("cosine", None):
             done = self.step / (self.epochs * self.num_batches)
@@ -217,13 +214,8 @@ class Trainer(Run):
             group["lr"] = rate
 
     def _keep_best(self) -> float | None:
-        """Score the held-out data at some epochs, and keep a copy of the best state.
-
-        With schedule "plateau" this happens at every epoch, and training returns to the best state
-        if an epoch is no better.
-        """
-        state, plateau = self.state, self.config.schedule == "plateau"
-        every = 1 if plateau else max(1, self.epochs // EVALUATIONS)
+        """Score the held-out data at some epochs, and keep a copy of the best state."""
+        state, every = self.state, max(1, self.epochs // EVALUATIONS)
         last = state.epoch == self._end
         if last and not self.chooses:
             state.best, state.best_epoch = state.average.detach(), state.epoch
@@ -233,10 +225,6 @@ class Trainer(Run):
         if self.chooses and score > state.best_score and state.epoch >= self.warmup_epochs:
             state.best, state.best_score = state.average.detach(), score
             state.best_epoch = state.epoch
-        elif self.chooses and plateau and state.best_epoch:
-            state.current, state.cuts = state.best.detach(), state.cuts + 1
-            state.average = state.best.detach() if self._averages else state.current
-            self._attach(state)
         return score
 
 
@@ -286,10 +274,10 @@ def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None
 
 
 def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
-    """Views [vectors, networks, values] of a gradient by weights or by point parameters."""
+    """Views [vectors, members, values] of a gradient by weights or by point parameters."""
     if gradient.shape[-1:] == (layout.num_weights,):
         return layout.blocks(gradient.view(-1, layout.num_weights))
-    return layout.by_network(gradient.view(-1, layout.members))
+    return (gradient.view(-1, layout.members, 1),)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from models.config import MLPConfig
-from models.evaluation.paired import paired
+from models.evaluation.weighting import paired
 from models.features.rows import Rows
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.unit_pruning import prune_units
+from models.posteriors.pruning import prune_units
 from models.prediction.fitted import Fitted
 from models.tabular.model import make_ready
 from models.tabular.problem import RowProblem

@@ -28,8 +28,7 @@ from models.artifact.files import write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.features.readings import readings_of
 from models.model import TrainedModel
-from models.training.columns_needed import columns_needed
-from models.training.recipe import resolve
+from models.training.recipe import columns_needed, resolve
 from models.training.train import train
 from worker.baselines.adding import with_baselines
 

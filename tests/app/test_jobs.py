@@ -102,6 +102,7 @@ def test_a_wrong_field_is_named(service: Service, dataset: str) -> None:
         ({"features": [{"name": "day", "type": "tensor"}]}, "/features/0/type"),
         ({"weight": "wood"}, "/weight"),
         ({"method": {"kind": "horoscope"}}, "/method/kind"),
+        ({"likelihood": {"kind": "student"}}, "/likelihood"),
         ({"method": {"kind": "map"}, "pruning": [0.5]}, "/pruning"),
         ({"method": {"kl": {"direction": "forward"}}}, "/method/prior"),
         ({"training": {"split": {"by": "prize"}}}, "/training/split/by"),

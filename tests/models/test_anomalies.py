@@ -10,15 +10,15 @@ from scipy import stats
 
 from models.exceptions import InvalidInput
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories.newest import Newest, jointly, newest_of, origins_of
 from models.forecasting.model import Forecaster
+from models.forecasting.newest import Newest, jointly, newest_of, origins_of
 from models.forecasting.observation import LOGARITHM
 from models.forecasting.rollout import History, Rollout
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
 from models.likelihoods import HeteroscedasticGaussian
-from models.prediction.answers.anomalies import Anomalies
 from models.prediction.options import PredictOptions
+from models.prediction.summary import Summary
 from models.prediction.weight_draws import FittedDraws
 from tests.models.forecasting.series_cases import QUICK, fit, sales
 from tests.models.test_forecasting import MEMORY, NOISE, ar_draws
@@ -63,10 +63,10 @@ def _scored(values: np.ndarray, count: int, longest: int = 5) -> tuple[Newest, F
 def test_p_values_are_uniform_where_the_model_is_right() -> None:
     newest, forecast = _scored(_walk(0), COUNT)
     found = newest.scores(forecast, 0.01)
-    p = found["p_values"][0]
+    p = found["p_value"][0]
     assert stats.kstest(p, "uniform").pvalue > 0.01
     assert abs(stats.spearmanr(p[1:], p[:-1]).statistic) < 0.15
-    np.testing.assert_allclose(found["surprises"][0], -np.log2(p))
+    np.testing.assert_allclose(found["surprise"][0], -np.log2(p))
     assert found["flagged"].sum() == (p < 0.01).sum() <= 15
 
 
@@ -77,7 +77,7 @@ def test_the_first_step_has_the_exact_tail_far_out() -> None:
     for z in (12.0, -12.0, 2.0):
         values[-1] = values[-2] * np.exp(change + z * NOISE)
         newest, forecast = _scored(values, 1)
-        p = newest.scores(forecast, 0.01)["p_values"][0, 0]
+        p = newest.scores(forecast, 0.01)["p_value"][0, 0]
         assert p == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-2)
 
 
@@ -88,9 +88,9 @@ def test_values_without_a_prediction_are_not_scored() -> None:
     values[-4] = np.nan
     newest, forecast = _scored(values, 5, longest=2)  # the last is 4 steps after a known one
     found = newest.scores(forecast, 0.01)
-    assert np.isnan(found["p_values"][0]).tolist() == [False, True, True, True, True]
+    assert np.isnan(found["p_value"][0]).tolist() == [False, True, True, True, True]
     assert not found["flagged"][0, 1:].any()
-    assert found["joint_p_values"][0] == pytest.approx(found["p_values"][0, 0])
+    assert found["joint_p_value"][0] == pytest.approx(found["p_value"][0, 0])
 
 
 def test_the_joint_p_value_is_fishers() -> None:
@@ -106,23 +106,23 @@ def forecaster() -> Forecaster:
     return fit(sales(), training=replace(QUICK, epochs=30))
 
 
-def _anomalies(model: Forecaster, columns: dict[str, np.ndarray], count: int) -> Anomalies:
+def _anomalies(model: Forecaster, columns: dict[str, np.ndarray], count: int) -> Summary:
     answer = model.predict(columns, PredictOptions(samples=50, anomalies=count))
     assert len(answer.mean) == model.horizon
-    return answer.answers["anomalies"]
+    return answer.parts["anomalies"]
 
 
 def test_an_outlier_is_flagged_and_changes_nothing_before_it(forecaster: Forecaster) -> None:
     usual = _anomalies(forecaster, sales(), 6)
-    assert not usual.flagged[0, -1]
+    assert not usual["flagged"][0, -1]
     odd = sales()
     odd["sales"][80] *= 2
     found = _anomalies(forecaster, odd, 6)
-    assert found.flagged[0].tolist()[2]
-    assert found.p_values[0, 2] < 1e-6
-    np.testing.assert_allclose(found.p_values[0, :2], usual.p_values[0, :2])
-    assert found.joint_flagged[0]
-    assert found.times[0, 2] == odd["month"][80]
+    assert found["flagged"][0].tolist()[2]
+    assert found["p_value"][0, 2] < 1e-6
+    np.testing.assert_allclose(found["p_value"][0, :2], usual["p_value"][0, :2])
+    assert found["joint_flagged"][0]
+    assert found["time"][0, 2] == odd["month"][80]
 
 
 def test_more_values_need_a_longer_history(forecaster: Forecaster) -> None:

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from models.evaluation.path_calibration import step_correlations
-from models.forecasting.dependence import Dependence
-from models.forecasting.side_by_side import verdict
+from models.forecasting.dependence import Dependence, verdict
 from models.prediction.predictive import GaussianMixture
 
 HORIZON, REPEATS = 6, 200

@@ -132,9 +132,9 @@ def test_a_model_says_that_its_paths_run_away(forecaster: Forecaster, tmp_path: 
 def test_an_answer_has_steps_for_rows(forecaster: Forecaster) -> None:
     options = PredictOptions(samples=40, intervals=(0.5, 0.9), return_draws=True, horizon=7)
     answer = forecaster.predict(sales(), options)
-    assert answer.times.astype("datetime64[M]").astype(str).tolist()[:2] == ["2022-01", "2022-02"]
+    assert answer["time"].astype("datetime64[M]").astype(str).tolist()[:2] == ["2022-01", "2022-02"]
     assert answer.draws.shape == (40 * 10, 7)
-    assert (answer.samples, answer.paths) == (40, 10)
+    assert (answer.samples, answer.get("paths")) == (40, 10)
     total = answer.variance["aleatoric"] + answer.variance["epistemic"]
     np.testing.assert_allclose(answer.variance["total"], total)
     # 400 paths: their mean is within some standard errors of that of conditional means
@@ -170,7 +170,7 @@ def test_a_stored_forecaster_answers_the_same(forecaster: Forecaster, tmp_path: 
 def test_every_method_forecasts(method: Any, samples: int, paths: int) -> None:
     model = fit(sales(), method=method, training=replace(QUICK, epochs=2))
     answer = model.predict(sales(), PredictOptions(samples=50))
-    assert (answer.samples, answer.paths) == (samples, paths)
+    assert (answer.samples, answer.get("paths")) == (samples, paths)
     assert np.isfinite(answer.mean).all()
     assert (answer.variance["aleatoric"] > 0).all()
     assert (answer.variance["epistemic"] == 0).all() == (samples == 1)
@@ -231,7 +231,7 @@ def test_steps_may_be_numbers_and_series_too_short_to_learn_from() -> None:
     )
     model = fit(columns, forecast=forecast, method=MAPConfig(kind="map"))
     answer = model.predict({k: v[:60] for k, v in columns.items()}, PredictOptions())
-    assert answer.times.tolist() == [60.0, 61.0, 62.0]
+    assert answer["time"].tolist() == [60.0, 61.0, 62.0]
     assert np.isfinite(answer.mean).all()
 
 
@@ -245,9 +245,9 @@ def test_an_absurd_value_in_the_history_or_ahead_is_flagged_and_named(tmp_path: 
 
     def reasons(past: Columns, future: Columns) -> list[Any]:
         answer = model.predict(past, options, future)  # type: ignore[call-arg]
-        found = answer.answers["reasons"].document()  # type: ignore[attr-defined]
+        found = answer["reasons"]
         assert [bool(one) for one in found] == answer.out_of_distribution.tolist()
-        return [[one["column"] for one in row] for row in found]
+        return [[one.column for one in row] for row in found]
 
     assert not any(row and row[0] for row in reasons(columns, ahead))
     absurd = columns | {"sales": np.append(columns["sales"][:-1], 1e6)}

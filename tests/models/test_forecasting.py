@@ -12,7 +12,7 @@ from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.observation import LOGARITHM
-from models.forecasting.panels.season import find_seasons
+from models.forecasting.recipe import find_seasons
 from models.forecasting.rollout import History, Rollout
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing

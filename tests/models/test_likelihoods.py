@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from pydantic import TypeAdapter
 from torch import distributions
 
+from models.config import ModelConfig
 from models.likelihoods import (
     Bernoulli,
     Categorical,
@@ -69,3 +71,10 @@ def test_one_class_is_refused() -> None:
     """A softmax over one logit is always 1: the likelihood would be constant."""
     with pytest.raises(ValueError, match="1 classes"):
         build_likelihood("categorical", 1)
+
+
+def test_a_removed_likelihood_is_refused_with_its_replacement() -> None:
+    """In requests and stored versions, which are read as this configuration."""
+    for given in ("student", {"kind": "student", "components": 1}):
+        with pytest.raises(ValueError, match=r"removed after release 0\.1\.0: take 'mixture'"):
+            TypeAdapter(ModelConfig).validate_python({"target": "y", "likelihood": given})

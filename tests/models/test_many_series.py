@@ -59,12 +59,12 @@ def test_each_series_is_forecast_as_if_alone(plain: Forecaster, is_sorted_by_sho
         columns = {name: values[order] for name, values in columns.items()}
     options = replace(OPTIONS, return_draws=True)
     together = plain.predict(columns, options)
-    assert together.series == ["south"] * 3 + ["north"] * 3 + ["new"] * 3
-    assert together.steps.tolist() == [1, 2, 3] * 3
+    assert together["series"] == ["south"] * 3 + ["north"] * 3 + ["new"] * 3
+    assert together["step"].tolist() == [1, 2, 3] * 3
     for i, shop in enumerate(("south", "north", "new")):
         rows = slice(3 * i, 3 * i + 3)
         alone = plain.predict(_one(columns, shop), options)
-        assert (together.times[rows] == alone.times).all()
+        assert (together["time"][rows] == alone["time"]).all()
         np.testing.assert_allclose(together.mean[rows], alone.mean, rtol=1e-4)
         np.testing.assert_allclose(together.draws[:, rows], alone.draws, rtol=1e-4)
         for name, values in alone.variance.items():
@@ -78,9 +78,9 @@ def test_series_may_end_at_different_times_and_are_flagged_apart(plain: Forecast
     columns = {name: np.delete(values, early) for name, values in columns.items()}
     columns["sales"][90] *= 1e6
     answer = plain.predict(columns, OPTIONS)
-    starts = answer.times.astype("datetime64[M]")[[0, 3]].astype(str).tolist()
+    starts = answer["time"].astype("datetime64[M]")[[0, 3]].astype(str).tolist()
     assert starts == ["2023-01", "2022-03"]
-    each = answer.answers["reasons"].rows  # type: ignore[attr-defined]
+    each = answer["reasons"]
     flagged = [{one.code for one in row} == {"out_of_range"} for row in each]
     assert flagged == [True] * 3 + [False] * 3
 

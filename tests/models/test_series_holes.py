@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from models.forecasting.histories.filling import fill, readable
-from models.forecasting.preparation import prepare_series
+from models.forecasting.problem import prepare_series
 from models.forecasting.spacing import Spacing
-from models.forecasting.windows import windows
+from models.forecasting.windows import fill, readable, windows
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import QUICK, configure, fit, months, sales, types_of
 
@@ -78,7 +77,7 @@ def test_a_forecast_from_a_history_with_holes_is_near_that_of_the_whole() -> Non
     deviation = np.sqrt(whole.variance["total"])
     for delete, rows in ((_without, [62, 63, 64]), (_blank, [60, 66, 72, 78])):
         gappy = forecaster.predict(delete(sales(), rows), options)
-        assert (gappy.times == whole.times).all()
+        assert (gappy["time"] == whole["time"]).all()
         assert (np.abs(gappy.mean - whole.mean) < 1.5 * deviation).all()
         assert np.abs(gappy.mean - whole.mean).mean() < 0.6 * deviation.mean()
 

@@ -13,7 +13,7 @@ from models.config import BBBConfig, DropoutConfig, EnsembleConfig, TrainingConf
 from models.evaluation.path_calibration import PathCalibration
 from models.features.columns import Columns
 from models.forecasting.model import Forecaster
-from models.forecasting.preparation import prepare_series
+from models.forecasting.problem import prepare_series
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import PLAIN, configure, fit, types_of
 

@@ -48,17 +48,15 @@ def test_answers_about_counts_are_sums_over_whole_numbers() -> None:
     found = one.summarise(asked)
     np.testing.assert_allclose(found["mean"], mass @ k, rtol=1e-7)
     np.testing.assert_allclose(
-        found["aleatoric"] + found["epistemic"],
+        found["aleatoric_variance"] + found["epistemic_variance"],
         mass @ k**2 - (mass @ k) ** 2,
         rtol=0.01,  # epistemic is less the variance of estimates from few paths
     )
     for i, above in enumerate((1, 3, 3)):
-        np.testing.assert_allclose(
-            found["exceeds probabilities"][:, i], mass[:, above:].sum(1), rtol=1e-9
-        )
+        np.testing.assert_allclose(found["exceeds"][:, i], mass[:, above:].sum(1), rtol=1e-9)
     for i, level in enumerate((0.05, 0.5, 0.9)):
         truth = (mass.cumsum(1) < level).sum(1)
-        np.testing.assert_array_equal(found["quantiles values"][:, i], truth)
+        np.testing.assert_array_equal(found["quantile"][:, i], truth)
     truth = torch.tensor([0.0, 2.0, 7.0])
     scores = one.scores(truth.double())
     expected = np.log(mass[np.arange(STEPS), truth.int().numpy()])

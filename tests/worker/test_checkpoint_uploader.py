@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from core.context import Context
-from models.training.checkpoint_spacing import CheckpointSpacing
+from models.training.checkpoints import CheckpointSpacing
 from tests.worker.conftest import train_job
 from worker.checkpoint_uploader import CheckpointUploader
 

@@ -54,7 +54,7 @@ def read_table(
             case "datetime":
                 numbers += _parts_of_time(values)
             case "text":  # as the model reads it; how rare words are is counted without targets
-                numbers += list(TextEncoder.fit(values).encode(values).T.astype(np.float64))
+                numbers += list(TextEncoder.fit(values).read(values).T.astype(np.float64))
             case _:
                 numbers.append(values.astype(np.float64))
     rows = len(next(iter(columns.values())))

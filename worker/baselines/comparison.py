@@ -7,8 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation.baseline import Baseline, BaselineKind
-from models.evaluation.paired import paired
-from models.evaluation.weighting import mean
+from models.evaluation.weighting import mean, paired
 
 NAMES: dict[BaselineKind, str] = {
     "constant": "the same prediction for every row",

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from models.config import Json
 from models.evaluation.metrics import COVERAGE_LEVELS
-from models.evaluation.standard_errors import of_mean, of_root, of_share
+from models.evaluation.weighting import of_mean, of_root, of_share
 from models.features import moments
 
 MOST_GROUPS = 10

@@ -11,8 +11,8 @@ from models.config import Json
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.forecasting.backtest import Origin, Scores, beside, every, scores_alone, some
-from models.forecasting.histories.filling import fill
 from models.forecasting.model import Forecaster
+from models.forecasting.windows import fill
 from models.model import TrainedModel
 from models.tabular.problem import SCORE_SAMPLES
 from worker.baselines.classical import CLASSICS, LEAST, Classic, scores_of, stretch

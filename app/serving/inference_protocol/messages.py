@@ -29,11 +29,12 @@ from app.serving.predictor import Write
 from app.serving.query import LISTS, OBJECTS, scalar, value_of
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
+from core.predictions.document import adapted_levels
 from core.validation import validate_again
 from models.exceptions import InvalidInput
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import KINDS
-from models.prediction.prediction import Prediction, RowPrediction
+from models.prediction.prediction import Prediction
 
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
@@ -116,7 +117,7 @@ def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
 
 def _adapted(prediction: Prediction) -> dict[str, Any]:
     """The levels at which adaptive intervals are given, in the order of the levels, as text."""
-    levels = prediction.adapted_levels.values() if isinstance(prediction, RowPrediction) else ()
+    levels = adapted_levels(prediction).values()
     return {"adapted_levels": ",".join(map(str, levels))} if levels else {}
 
 
@@ -243,17 +244,11 @@ def _check_abstaining(given: dict[str, Any], names: list[str] | None) -> None:
 
 def _check_questions(given: dict[str, Any], names: list[str] | None) -> None:
     """Raise `Invalid` for an option that asks for outputs, if none of them is requested."""
-    for question in QUESTIONS:
-        tensors = question.tensors
-        if (
-            tensors
-            and names is not None
-            and question.name in given
-            and not set(tensors) & set(names)
-        ):
-            listed = " and ".join(repr(name) for name in tensors if name not in question.only)
-            message = f"is returned as {listed}: request it too"
-            raise Invalid([(f"{PARAMETERS}/{question.name}", message)])
+    for question in QUESTIONS if names is not None else ():
+        tensors = outputs.of_option(question.option)
+        if question.option in given and not set(tensors) & set(names or ()):
+            message = f"is returned as {' and '.join(map(repr, tensors))}: request it too"
+            raise Invalid([(f"{PARAMETERS}/{question.option}", message)])
 
 
 def _milliseconds(timeout: object) -> object:

@@ -1,15 +1,14 @@
-"""A prediction → the protocol's output tensors, as `models.prediction.outputs` lists them.
+"""A prediction → the protocol's output tensors, as `models.prediction.outputs` declares them.
 
-`samples` are the draws [samples, rows (, classes)], `quantiles` the bounds of the credible
-intervals [rows, levels, 2], `conformal_quantiles` and `adaptive_quantiles` those of the conformal
-and the adaptive intervals. A value without an estimate is NaN. JSON has null for NaN and infinite
-bounds.
+Bounds of intervals are together in one tensor, [rows, levels, 2]. A value without an estimate is
+NaN. JSON has null for NaN and infinite bounds.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import cast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,29 +17,31 @@ from core.exceptions import Invalid
 from core.predictions.document import rfc3339
 from models.features.columns import level_text
 from models.model import TrainedModel
-from models.prediction.answers.answer import Question
-from models.prediction.answers.contributions import CONTRIBUTIONS, TENSORS
-from models.prediction.answers.questions import QUESTIONS
+from models.prediction.answers import questions
+from models.prediction.answers.forecasts import GROUP, GROUPS
 from models.prediction.answers.reasons import REASONS
-from models.prediction.options import IntervalKind
-from models.prediction.outputs import ROW_OUTPUTS, Output
-from models.prediction.prediction import Interval, Prediction, RowPrediction
+from models.prediction.options import KINDS
+from models.prediction.outputs import (
+    CLASS,
+    FORECASTS,
+    LEVEL,
+    ROW_OUTPUTS,
+    SAMPLE,
+    Declared,
+    Output,
+    Part,
+)
+from models.prediction.prediction import Prediction, RowPrediction
+from models.prediction.summary import Summary
 
 DRAWS, QUANTILES = "samples", "quantiles"
-BOUNDS: dict[str, IntervalKind] = {  # the kind of the intervals that an output has
-    QUANTILES: "credible",
-    "conformal_quantiles": "conformal",
-    "adaptive_quantiles": "adaptive",
-}
-OF_KIND = {
-    "credible": {QUANTILES, "set"},
-    "conformal": {"conformal_quantiles", "conformal_set"},
-    "adaptive": {"adaptive_quantiles"},
-}
 ABSTAINED = "abstained"
 DATATYPES: dict[str, Datatype] = {  # by unit; else FP64
     "class": "BYTES",
+    "action": "BYTES",
+    "reason": "BYTES",
     "true or false": "BOOL",
+    "set of classes": "BOOL",
     "key": "BYTES",
     "time": "BYTES",
     "steps": "INT64",
@@ -48,23 +49,53 @@ DATATYPES: dict[str, Datatype] = {  # by unit; else FP64
 FORECASTING = "forecasting"
 OF_SERIES = ("series", "step")  # only with a key
 
+BOUNDS = {str(one.tensor): one.kind for one in ROW_OUTPUTS if one.along is LEVEL and one.tensor}
+"""The kind of the intervals that a tensor has."""
+
+OF_KIND = {
+    kind: {
+        str(one.tensor)
+        for one in questions.outputs()
+        if isinstance(one, Output) and one.kind == kind and one.tensor
+    }
+    for kind in KINDS
+}
+
 
 @dataclass(frozen=True)
 class TensorOutput:
     """An output tensor. A size of −1 depends on the request.
 
     Args:
-        of: the tensor of a prediction.
+        outputs: whose values it has, along its last axis if there are several.
+        part: that they are of.
+        option: that asks for it.
         on_request: whether it must be requested by name.
     """
 
     shape: tuple[int, ...]
-    of: Callable[[RowPrediction], np.ndarray]
-    datatype: Datatype = "FP64"
-    on_request: bool = False
+    datatype: Datatype
+    outputs: tuple[Output, ...]
+    part: Part | None
+    option: str
+    on_request: bool
+
+    def of(self, prediction: RowPrediction) -> np.ndarray | None:
+        """The tensor of a prediction; None if it does not have it."""
+        found: Summary | None = prediction
+        if self.part is not None:
+            found = prediction.parts.get(self.part.name)
+        first = self.outputs[0]
+        if found is None or (values := found.get(first.name)) is None:
+            return None
+        if len(self.outputs) > 1:
+            values = np.stack([found[one.name] for one in self.outputs], axis=-1)
+        array = _array(values, first, prediction)
+        if self.part not in GROUPS:
+            return array
+        return array.reshape(len(prediction.constants["groups"]), -1, *array.shape[1:])
 
 
-@lru_cache(maxsize=64)  # every request reads them, and they take longer than its rows
 def outputs(num_classes: int | None, task: str | None = None) -> Mapping[str, TensorOutput]:
     """All outputs of a model; those on request are last.
 
@@ -73,24 +104,57 @@ def outputs(num_classes: int | None, task: str | None = None) -> Mapping[str, Te
         task: by default regression, or classification.
     """
     task = task or ("regression" if num_classes is None else "classification")
-    found = {
-        output.tensor or output.name: _tensor(output, num_classes)
-        for output in ROW_OUTPUTS
-        if task in output.tasks
-    }
-    if num_classes is None:
-        bounds = partial(TensorOutput, (-1, -1, 2), on_request=True)
-        found |= {name: bounds(_quantiles(kind)) for name, kind in BOUNDS.items()}
-    found[REASONS] = TensorOutput((-1,), _reasons, "BYTES", on_request=True)
-    found |= {
-        name: _answer(question, name, shape, task)
-        for question in QUESTIONS
-        if task in question.tasks
-        for name, shape in question.tensors.items()
-        if question.only.get(name, task) == task
-    }
-    found |= {name: _contributions(name, shape) for name, shape in TENSORS.items()}
+    return _outputs(questions.outputs(), num_classes, task)
+
+
+@lru_cache(maxsize=64)  # every request reads them, and they take longer than its rows
+def _outputs(declared: Declared, num_classes: int | None, task: str) -> Mapping[str, TensorOutput]:
+    found: dict[str, TensorOutput] = {}
+    for part, one in _in_order(declared):
+        if one.tensor is None or task not in one.tasks:
+            continue
+        name = f"{part.prefix if part else ''}{one.tensor}"
+        if name in found:
+            known = found[name]
+            found[name] = replace(known, outputs=(*known.outputs, one), shape=(*known.shape, 2))
+            continue
+        option = part.option if part else one.option
+        found[name] = TensorOutput(
+            _shape(one, part, num_classes),
+            DATATYPES.get(one.unit, "FP64"),
+            (one,),
+            part,
+            option,
+            one.on_request or bool(option),
+        )
     return dict(sorted(found.items(), key=lambda item: item[1].on_request))
+
+
+_GROUP = Output("groups", "key", (FORECASTING,), tensor=GROUP, option="totals")
+
+
+def _in_order(declared: Declared) -> Iterator[tuple[Part | None, Output]]:
+    """All outputs with the parts that they are of; intervals and reasons after those of rows."""
+    later = [one for one in ROW_OUTPUTS if one.along is LEVEL] + [REASONS]
+    asked = [one for one in declared if one not in later]
+    place = len([one for one in ROW_OUTPUTS if one not in later])
+    for one in (*asked[:place], *later, *asked[place:]):
+        if isinstance(one, Output):
+            yield None, one
+            continue
+        if one is GROUPS[0]:
+            yield None, _GROUP
+        yield from ((one, replace(own, tasks=FORECASTS)) for own in one.outputs)
+
+
+def _shape(output: Output, part: Part | None, num_classes: int | None) -> tuple[int, ...]:
+    classes = () if num_classes is None else (num_classes,)
+    groups = (-1,) if part in GROUPS else ()
+    if output.along is CLASS:
+        return (-1, *classes)
+    if output.along is SAMPLE:
+        return (-1, -1, *classes)
+    return (*groups, -1) if output.along is None else (*groups, -1, -1)
 
 
 def describe(model: TrainedModel) -> list[TensorMetadata]:
@@ -102,6 +166,14 @@ def describe(model: TrainedModel) -> list[TensorMetadata]:
         for name, output in outputs(num_classes, model.task).items()
         if name not in left_out
     ]
+
+
+def of_option(option: str) -> list[str]:
+    """The outputs that an option asks for."""
+    for known in (outputs(None), outputs(2), outputs(None, FORECASTING)):
+        if names := [name for name, output in known.items() if output.option == option]:
+            return names
+    return []
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -119,106 +191,77 @@ def check_names(names: Iterable[str]) -> None:
 def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.ndarray]:
     """The outputs with these names; for None the standard ones.
 
-    Those are all that are not on request. If the parameters ask for intervals or abstaining, they
-    include `quantiles` or `abstained`, too.
+    Those are all that are not on request. If the parameters ask for intervals, abstaining or other
+    answers, they include these, too.
 
     Raises:
         Invalid: the model does not have an output.
     """
     rows = cast(RowPrediction, prediction)  # texts were refused with their inputs
-    classes = rows.classes
-    task = None if rows.times is None else FORECASTING
-    known = outputs(None if classes is None else len(classes), task)
-    if rows.series is None:
+    known = outputs(None if rows.classes is None else len(rows.classes), rows.task)
+    if rows.get("series") is None:
         known = {name: output for name, output in known.items() if name not in OF_SERIES}
     if names is None:
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
         names += [] if rows.abstained is None else [ABSTAINED]
-        asked = [answer for name, answer in rows.answers.items() if name != REASONS]
-        names += [name for answer in asked for name in answer.tensors()]
+        names += [n for n, one in known.items() if one.option and one.of(rows) is not None]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
-        if name in BOUNDS and name != QUANTILES and not _of_kind(rows, BOUNDS[name]):
-            message = f"this version has no {BOUNDS[name]} intervals: it was not calibrated"
+        kind = BOUNDS.get(name, "credible")
+        if kind != "credible" and known[name].of(rows) is None:
+            message = f"this version has no {kind} intervals: it was not calibrated"
             raise Invalid([(f"/outputs/{i}/name", message)])
-    return {name: known[name].of(rows) for name in names}
+    return {name: _tensor(name, known[name], rows) for name in names}
 
 
-def _tensor(output: Output, num_classes: int | None) -> TensorOutput:
-    classes = () if num_classes is None else (num_classes,)
-    shape = (-1, *classes) if output.per_class else (-1,)
-    return TensorOutput(
-        (-1, -1, *classes) if output.name == "draws" else shape,
-        lambda prediction: _array(output, prediction),
-        DATATYPES.get(output.unit, "FP64"),
-        output.on_request,
-    )
+def _tensor(name: str, output: TensorOutput, prediction: RowPrediction) -> np.ndarray:
+    """The tensor, or what stands for values that every prediction may lack.
 
-
-def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
-    values = output.values(prediction)
-    if output.unit in ("class", "key"):
-        return _texts(values or ())
-    if output.unit == "time":
-        return _texts(rfc3339(values))
-    if values is not None:
-        return np.asarray(values)
-    if output.name == "draws":
-        return np.empty((0, *prediction.mean.shape))
-    if output.name == "mc_error":
-        return np.full_like(prediction.mean, np.nan)
+    Raises:
+        Invalid: an option must ask for it.
+    """
+    if (found := output.of(prediction)) is not None:
+        return found
+    if output.option:
+        path = f"/parameters/{output.option}"
+        raise Invalid([(path, f"the output {name!r} needs it: give it")])
+    match name:
+        case REASONS.name:
+            message = "this version gives no reasons: it was trained by an earlier release"
+            raise Invalid([("/outputs", message)])
+        case "samples":
+            return np.empty((0, *prediction.mean.shape))
+        case "mc_error":
+            return np.full_like(prediction.mean, np.nan)
+        case "quantiles":
+            return np.empty((len(prediction.mean), 0, 2))
     return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
 
 
-def _contributions(name: str, shape: tuple[int, ...]) -> TensorOutput:
-    def of(prediction: RowPrediction) -> np.ndarray:
-        if CONTRIBUTIONS not in prediction.answers:
-            raise Invalid([("/parameters/explain", f"the output {name!r} needs it: give it")])
-        return prediction.answers[CONTRIBUTIONS].tensors()[name]
-
-    return TensorOutput(shape, of, on_request=True)
-
-
-def _answer(question: Question, name: str, shape: tuple[int, ...], task: str) -> TensorOutput:
-    """A tensor of an answer that an option asks for."""
-    member = question.member or question.name
-    is_text = name in question.texts.get(task, ())
-
-    def of(prediction: RowPrediction) -> np.ndarray:
-        found = prediction.answers.get(member)
-        if found is None or name not in (tensors := found.tensors()):
-            path = f"/parameters/{question.name}"
-            raise Invalid([(path, f"the output {name!r} needs it: give it")])
-        return _texts(tensors[name].tolist()) if is_text else tensors[name]
-
-    datatype: Datatype = "BYTES" if is_text else "BOOL" if name in question.flags else "FP64"
-    return TensorOutput(shape, of, datatype, on_request=True)
+def _array(values: Any, output: Output, prediction: RowPrediction) -> np.ndarray:
+    match output.unit:
+        case "time":
+            return _texts(rfc3339(values))
+        case "class" | "key" | "action":
+            return _texts(values)
+        case "reason":
+            rows = ([reason.document() for reason in row] for row in values)
+            return _objects([json.dumps(row, ensure_ascii=False) for row in rows])
+        case "set of classes":
+            return np.array([[name in row for name in prediction.classes or ()] for row in values])
+    array = np.asarray(values)
+    is_first = output.along is not None and output.along.first
+    return np.moveaxis(array, 1, 0) if is_first else array
 
 
 def _texts(values: Iterable[str | float | bool]) -> np.ndarray:
-    return np.array([level_text(value) for value in values], dtype=object)
+    return _objects([level_text(value) for value in values])
 
 
-def _reasons(prediction: RowPrediction) -> np.ndarray:
-    """The reasons of each row as JSON."""
-    if REASONS not in prediction.answers:
-        message = "this version gives no reasons: it was trained by an earlier release"
-        raise Invalid([("/outputs", message)])
-    return prediction.answers[REASONS].tensors()[REASONS]
-
-
-def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:
-    def bounds(prediction: RowPrediction) -> np.ndarray:
-        each = [np.stack([i.lower, i.upper], axis=-1) for i in _of_kind(prediction, kind)]
-        return np.stack(each, axis=1) if each else np.empty((len(prediction.mean), 0, 2))
-
-    return bounds
-
-
-def _of_kind(prediction: RowPrediction, kind: IntervalKind) -> list[Interval]:
-    return [interval for interval in prediction.intervals if interval.kind == kind]
+def _objects(values: list[str]) -> np.ndarray:
+    return np.array(values, dtype=object)
 
 
 def _listed(known: Iterable[str]) -> str:

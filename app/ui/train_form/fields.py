@@ -115,8 +115,8 @@ def as_json(value: object) -> str:
 
 def _typed(path: str, type_: Any) -> Field:
     options = [t for t in _options(type_) if t is not type(None)]
-    if all(get_origin(t) is Literal for t in options):
-        names = [name for t in options for name in get_args(t)]
+    if all(get_origin(_bare(t)) is Literal for t in options):
+        names = [name for t in options for name in get_args(_bare(t))]
         return field(path, [(as_json(name), name.replace("_", " ")) for name in names])
     if options == [bool]:
         return field(path, _YES_NO)

@@ -1,5 +1,16 @@
-"""A mixture of classical models, and the part that it has beside the network."""
+"""A mixture of classical models, and the part that it has beside the network.
 
+Weights of members by the log score of their forecasts from earlier origins.
+
+The weights w maximise, for the forecasts of N steps that are worth n independent ones,
+
+    (n/N) Σ_i log Σ_k w_k p_k(y_i)  +  Σ_k (1/K) log w_k
+
+(stacking of predictive distributions: Yao et al. 2018, Bayesian Analysis 13(3), with a Dirichlet
+prior that is worth one observation). It is concave, and solved by expectation maximisation.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,12 +23,95 @@ from torch import Tensor
 
 from models.config.ranges import Flag, Probability
 from models.forecasting.classics.autoregression import Autoregression
-from models.forecasting.classics.candidates import candidates
 from models.forecasting.classics.effects import Effect, Effects, Regressors
 from models.forecasting.classics.member import Asked, Values
 from models.forecasting.classics.smoothing import Smoothing
-from models.forecasting.classics.stacking import log_scores, mixed, stack
 from models.forecasting.rollout import Paths
+
+_ROUNDS = 1_000
+_FLOOR = -1e4  # nats: a forecast that is not finite
+
+
+def log_scores(
+    paths: Paths, targets: Float64[Tensor, "rows horizon"]
+) -> Float64[Tensor, "rows horizon"]:
+    """Log density of each value of u under the mixture of all paths; NaN where it is missing."""
+    means, variances = paths.means.flatten(0, 1), paths.variances.flatten(0, 1)
+    density = -0.5 * ((targets - means).square() / variances + (2 * torch.pi * variances).log())
+    found = density.logsumexp(0) - math.log(len(means))
+    return found.nan_to_num(_FLOOR, _FLOOR, _FLOOR).where(~targets.isnan(), torch.nan)
+
+
+def stack(
+    scores: Float64[Tensor, "members values"], independent: float
+) -> Float64[Tensor, "members"]:
+    """The weights, which sum to 1.
+
+    Args:
+        independent: n.
+    """
+    scores = scores[:, ~scores.isnan().any(0)]
+    count = len(scores)
+    weights = torch.full((count,), 1 / count, dtype=torch.float64)
+    worth = independent / max(1, scores.shape[1])
+    for _ in range(_ROUNDS):
+        shares = (scores + weights.log().unsqueeze(1)).softmax(0)
+        found = worth * shares.sum(1) + 1 / count
+        found = found / found.sum()
+        if bool((found - weights).abs().max() < 1e-9):
+            break
+        weights = found
+    return weights
+
+
+def mixed(
+    scores: Float64[Tensor, "members values"], weights: Float64[Tensor, "members"]
+) -> Float64[Tensor, "values"]:
+    """The log density of each value under the weighted mixture."""
+    return (scores + weights.log().unsqueeze(1)).logsumexp(0)
+
+
+_MOST_LAGS, _STEPS_PER_LAG = 12, 10
+_LEAST_LAGS = 4
+_FINE = 167  # waves: all of a week of hours
+
+
+def candidates(
+    seasons: Sequence[int], shortest: int, longest: int
+) -> tuple[Smoothing | Autoregression, ...]:
+    """
+    Args:
+        seasons: the shortest first.
+        shortest, longest: steps of the histories that they are fitted to.
+    """
+    known = [one for one in seasons if _repeats(one, longest)] or [1]
+    lengths = (1, known[0]) if known[0] > 1 else (1,)
+    smooth = [Smoothing(t, s) for s in lengths for t in ("none", "drift", "damped")]
+    return (*smooth, *_autoregressions(known, shortest, longest))
+
+
+def _repeats(season: int, steps: int) -> bool:
+    """Whether the longest history has a season; a forecast is mostly from a longer one."""
+    return 1 < season <= steps
+
+
+def _autoregressions(seasons: Sequence[int], shortest: int, longest: int) -> list[Autoregression]:
+    *others, season = seasons
+    short = range(1, 1 + max(_LEAST_LAGS, min(_MOST_LAGS, longest // _STEPS_PER_LAG)))
+    far = {s + k for s in seasons if s > 1 for k in (-1, 0, 1, s, s + 1)}
+    lags = tuple(sorted(lag for lag in {*short, *far} if 0 < lag <= max(1, shortest // 3)))
+    one = Autoregression(lags, season, shorter=tuple(others))
+    found = [replace(one, changes=c) for c in (False, True)]
+    if season == 1:
+        return [*found, Autoregression((), changes=True)]
+    found += [replace(one, changes=c, has_phases=True) for c in (False, True)]
+    if others:
+        found.append(replace(one, has_phases=True, waves=_FINE))
+    for apart in (None, *others):
+        over = replace(one, seasonal_changes=True, apart=apart)
+        found += [over, replace(over, changes=True), replace(over, lags=())]
+    return found
+
 
 _SCORED = Asked(horizon=1, draws=50, paths=4, seed=0)  # mixtures of 200 parts are scored
 _LEAST = 0.02  # weight: members below it are left out

@@ -1,80 +1,30 @@
-"""Sets of classes that contain the true one with a wanted probability."""
+"""Sets of classes that contain the true one with a wanted probability: the most probable ones.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+Credible ones are the smallest with a predicted probability of `level` or more. Conformal ones
+contain the truth with the probability `level` for rows like the calibration rows.
+"""
+
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_sets import RankedClasses
-from models.prediction.answers.answer import Answer, Arrays, Classes, ListsOfClasses, Question
-from models.prediction.options import DEFAULT_KINDS, BatchOptions, IntervalKind, ResolvedOptions
+from models.prediction.answers.question import Question
+from models.prediction.options import BatchOptions, IntervalKind, ResolvedOptions
+from models.prediction.outputs import CLASSES, SET_LEVEL, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
-
-Sizes = Int[np.ndarray, "rows"]
-
-
-@dataclass(frozen=True)
-class ClassSets(Answer):
-    """The sets of each row: its most probable classes.
-
-    Args:
-        classes: all of them.
-        order: numbers of the classes, the most probable first.
-        credible: sizes of the smallest sets with a predicted probability of `level` or more.
-        conformal: sizes of sets that contain the truth with the probability `level` for rows like
-            the calibration rows.
-    """
-
-    level: float
-    classes: tuple[str | float | bool, ...]
-    order: Int[np.ndarray, "rows classes"]
-    credible: Sizes | None
-    conformal: Sizes | None
-
-    def document(self) -> list[dict[str, Any]]:
-        names = np.array(self.classes, dtype=object)[self.order].tolist()
-        return [
-            {
-                "level": self.level,
-                "kind": kind,
-                "classes": [row[:size] for row, size in zip(names, sizes.tolist(), strict=True)],
-            }
-            for kind, sizes in self._kinds()
-        ]
-
-    def columns(self) -> dict[str, ListsOfClasses]:
-        return {
-            f"{_prefix(kind)}set_{self.level}": ListsOfClasses(
-                self.order[self._in_set(sizes)], sizes, self.classes
-            )
-            for kind, sizes in self._kinds()
-        }
-
-    def tensors(self) -> dict[str, Bool[np.ndarray, "rows classes"]]:
-        found = {}
-        for kind, sizes in self._kinds():
-            members = np.zeros(self.order.shape, dtype=bool)
-            np.put_along_axis(members, self.order, self._in_set(sizes), axis=1)
-            found[f"{_prefix(kind)}set"] = members
-        return found
-
-    def _kinds(self) -> Iterator[tuple[IntervalKind, Sizes]]:
-        for kind in DEFAULT_KINDS:
-            sizes = self.credible if kind == "credible" else self.conformal
-            if sizes is not None:
-                yield kind, sizes
-
-    def _in_set(self, sizes: Sizes) -> Bool[np.ndarray, "rows classes"]:
-        """Whether each class, in the order of `order`, is in the set."""
-        return np.arange(self.order.shape[1]) < sizes[:, None]
+from models.prediction.summary import Summary
 
 
-def _prefix(kind: IntervalKind) -> str:
-    return "" if kind == "credible" else f"{kind}_"
+def _output(name: str, kind: IntervalKind) -> Output:
+    place: dict[str, Any] = {"along": SET_LEVEL, "records": "sets"}
+    unit = "set of classes"
+    return Output(name, unit, CLASSES, "classes", kind=kind, option="set_level", **place)
+
+
+OUTPUTS = (_output("set", "credible"), _output("conformal_set", "conformal"))
 
 
 def of_mixture(
@@ -87,30 +37,31 @@ def of_mixture(
     assert isinstance(mixture, CategoricalMixture)
     assert options.set_level is not None
     ranked = RankedClasses.of(mixture.mean())
-    found = {"order": ranked.order.int()}
+    found = {"set_order": ranked.order.int()}
     if "credible" in options.interval_kinds:
-        found["credible"] = ranked.credible_sizes(options.set_level).int()
+        found["set"] = ranked.credible_sizes(options.set_level).int()
     sets = calibration.sets if isinstance(calibration, ClassCalibration) else None
     if sets is not None and "conformal" in options.interval_kinds:
-        found["conformal"] = sets.sizes(ranked, options.set_level).int()
+        found["conformal_set"] = sets.sizes(ranked, options.set_level).int()
     return found
 
 
-def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> ClassSets:
-    assert options.set_level is not None
-    return ClassSets(
-        options.set_level,
-        classes or (),
-        arrays["order"],
-        arrays.get("credible"),
-        arrays.get("conformal"),
-    )
+def _finish(found: Summary, options: ResolvedOptions) -> Summary:
+    """The names of the classes in each set, the most probable first."""
+    ordered = np.array(found.get("classes"), dtype=object)[found["set_order"]].tolist()
+    sets = {
+        one.name: [row[:size] for row, size in zip(ordered, found[one.name].tolist(), strict=True)]
+        for one in OUTPUTS
+        if one.name in found.values
+    }
+    return found.without("set_order").with_values(**sets)
 
 
-TENSORS = {"set": (-1, -1), "conformal_set": (-1, -1)}
 QUESTION = Question(
-    *("set_level", of_mixture, answer, ("classification",), TENSORS),
-    flags=tuple(TENSORS),
-    member="sets",
+    "set_level",
+    CLASSES,
+    OUTPUTS,
+    of_mixture,
+    finish=_finish,
     instead=dict.fromkeys(("regression", "forecasting"), "for numbers there are `intervals`"),
 )

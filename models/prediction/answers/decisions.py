@@ -5,78 +5,42 @@ information: Raiffa and Schlaifer 1961, Applied Statistical Decision Theory, §4
 weights alone, the expected value of perfect parameter information.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.exceptions import InvalidInput
-from models.prediction.answers import class_costs, number_costs
-from models.prediction.answers.answer import (
-    Answer,
-    Arrays,
-    Classes,
-    ErrorOf,
-    Names,
-    Question,
-    TensorsByName,
-)
-from models.prediction.influence import shift
-from models.prediction.number_mixture import NumberMixture
+from models.prediction.answers.question import Classes, Question, TensorsByName
+from models.prediction.influence import ErrorOf, shift
 from models.prediction.options import BatchOptions, Costs, ResolvedOptions
+from models.prediction.outputs import CLASSES, NUMBERS, ROWS, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
+from models.prediction.summary import Summary
 
 Name = str | float | bool
+Matrix = Float[Tensor, "actions classes"]
+PerSample = Float[Tensor, "samples rows"]
 
 
-@dataclass(frozen=True)
-class Decisions(Answer):
-    """What to do in each row, in the unit of the costs.
+def _output(name: str, unit: str, tasks: Sequence[str] = ROWS, member: str = "") -> Output:
+    return Output(name, unit, tasks, f"decisions.{member or name}", option="costs")
 
-    Args:
-        action: a number in the target's unit, or the name of an action.
-        actions: the names of all actions; None of numbers.
-        expected_cost: of the action.
-        value_of_information: how much the expected cost falls if the truth is known first.
-        value_of_model_information: how much it falls if the weights are known first, which is the
-            limit of more training data; None if it is not known.
-        ask: whether asking a person costs less; None without that cost.
-    """
 
-    action: np.ndarray | list[Name]
-    actions: tuple[Name, ...] | None
-    expected_cost: Float[np.ndarray, "rows"]
-    value_of_information: Float[np.ndarray, "rows"]
-    value_of_model_information: Float[np.ndarray, "rows"] | None
-    ask: Bool[np.ndarray, "rows"] | None
-
-    def document(self) -> dict[str, Any]:
-        ask = {} if self.ask is None else {"abstain": self.ask}
-        return {"action": self.action} | ask | self._costs()
-
-    def columns(self) -> dict[str, Any]:
-        named = isinstance(self.action, list)
-        action = Names(list(self.action), self.actions or ()) if named else self.action
-        return {"action": action} | self._asks() | self._costs()
-
-    def tensors(self) -> dict[str, np.ndarray]:
-        return {"action": np.asarray(self.action)} | self._asks() | self._costs()
-
-    def _asks(self) -> dict[str, np.ndarray]:
-        return {} if self.ask is None else {"ask": self.ask}
-
-    def _costs(self) -> dict[str, np.ndarray]:
-        found = {
-            "expected_cost": self.expected_cost,
-            "value_of_information": self.value_of_information,
-        }
-        if self.value_of_model_information is not None:
-            found["value_of_model_information"] = self.value_of_model_information
-        return found
+OUTPUTS = (
+    _output("action", "target", NUMBERS),
+    _output("action", "action", CLASSES),
+    _output("ask", "true or false", member="abstain"),
+    _output("expected_cost", "costs"),
+    _output("value_of_information", "costs"),
+    _output("value_of_model_information", "costs"),
+)
+"""The best action; whether asking a person costs less, if that has a cost; the expected cost; how
+much it falls if the truth is known first; and if the weights are, which is the limit of more
+training data: not of forecasts.
+"""
 
 
 def of_mixture(
@@ -85,40 +49,46 @@ def of_mixture(
     """The action and its expected costs under the calibrated mixture."""
     costs = _costs(options)
     if isinstance(mixture, CategoricalMixture):
-        return class_costs.decide(mixture, _matrix(costs, mixture.mean()))
-    return number_costs.decide(mixture, *per_unit(costs))
+        return decide_class(mixture, _matrix(costs, mixture.mean()))
+    over, under = per_unit(costs)
+    action = mixture.quantile(best_level(over, under))
+    cost = mixture.pinball(action, over, under)
+    return decision(action, cost, mixture.least_pinball(over, under))
 
 
 def errors(
-    mixture: Mixture, raw: Mixture, arrays: TensorsByName, options: BatchOptions, error: ErrorOf
+    mixture: Mixture, raw: Mixture, values: TensorsByName, options: BatchOptions, error: ErrorOf
 ) -> dict[str, Tensor]:
     """Of the costs with the same actions, and of a number to act on.
 
     The choice of the action adds nothing to the first order: the expected cost has a minimum there
     (the envelope theorem). Nor does calibration, which moves an action with its distribution.
     """
-    costs, action = _costs(options), arrays["action"]
+    costs, action = _costs(options), values["action"]
     if isinstance(mixture, CategoricalMixture):
-        parts = class_costs.influence(mixture, _matrix(costs, mixture.mean()), action)
+        parts = _influence_of_classes(mixture, _matrix(costs, mixture.mean()), action)
     else:
-        assert isinstance(raw, NumberMixture)
-        parts = number_costs.influence(mixture, *per_unit(costs), action)
-        parts["action"] = mixture.quantile_parts(action) + shift(mixture, raw)
-    return {name: error(values) for name, values in parts.items()}
+        cost = _without_limit(action, mixture.pinball(action, *per_unit(costs)))
+        least = mixture.least_pinball(*per_unit(costs))
+        parts = {
+            "expected_cost": cost,
+            "value_of_information": cost,
+            "value_of_model_information": cost - least,
+        }
+        own, moved = mixture.quantile_parts(action), shift(mixture, raw)
+        parts["action"] = own if moved is None else own + moved
+    return {name: error(each) for name, each in parts.items()}
 
 
-def answer(arrays: Arrays, options: ResolvedOptions, classes: Classes) -> Decisions:
-    costs, action = _costs(options), arrays["action"]
-    actions = None if classes is None else _names(costs, classes)
-    expected = arrays["expected_cost"]
-    return Decisions(
-        action=action if actions is None else [actions[i] for i in action.astype(int).tolist()],
-        actions=actions,
-        expected_cost=expected,
-        value_of_information=arrays["value_of_information"],
-        value_of_model_information=arrays.get("value_of_model_information"),
-        ask=None if costs.abstain is None else ~(expected <= costs.abstain),
-    )
+def _finish(found: Summary, options: ResolvedOptions) -> Summary:
+    costs, classes = _costs(options), found.get("classes")
+    if costs.abstain is not None:
+        found = found.with_values(ask=~(found["expected_cost"] <= costs.abstain))
+    if classes is None:
+        return found
+    actions = _names(costs, classes)
+    named = [actions[i] for i in found["action"].astype(int).tolist()]
+    return found.with_values(action=named).with_constants(actions=actions)
 
 
 def check(options: BatchOptions, classes: Classes) -> None:
@@ -177,23 +147,88 @@ def per_unit(costs: Costs) -> tuple[float, float]:
     return costs.over, costs.under
 
 
-_SHAPE = (-1,)
+QUESTION = Question("costs", ROWS, OUTPUTS, of_mixture, errors, _finish, check=check)
 
-QUESTION = Question(
-    "costs",
-    of_mixture,
-    answer,
-    ("regression", "classification", "forecasting"),
-    {
-        "action": _SHAPE,
-        "ask": _SHAPE,
-        "expected_cost": _SHAPE,
-        "value_of_information": _SHAPE,
-        "value_of_model_information": _SHAPE,
-    },
-    texts={"classification": ("action",)},
-    flags=("ask",),
-    member="decisions",
-    check=check,
-    errors=errors,
-)
+
+# Costs of classes. An action a costs M[a, k] if the class is k. With probabilities p_s of sample s,
+# and their mean p, the best action has the cost min_a Σ_k M[a, k] p[k]; known classes would make it
+# Σ_k p[k] min_a M[a, k], and known weights the mean over s of min_a Σ_k M[a, k] p_s[k].
+
+
+def decide_class(mixture: CategoricalMixture, matrix: Matrix) -> dict[str, Tensor]:
+    """Index of the best action, the first of equal ones, and its costs."""
+    probabilities = mixture.mean()
+    expected, action = _first_least(probabilities @ matrix.T)
+    informed = probabilities @ matrix.amin(0)
+    known = _least(mixture, matrix).mean(0)
+    return {
+        "action": action,
+        "expected_cost": expected,
+        "value_of_information": (expected - informed).clamp_min(0),
+        "value_of_model_information": (expected - known).clamp_min(0),
+    }
+
+
+def _influence_of_classes(
+    mixture: CategoricalMixture, matrix: Matrix, action: Int[Tensor, "rows"]
+) -> dict[str, Tensor]:
+    """What each sample adds to the costs of these actions."""
+    cost = (mixture.probs * matrix[action]).sum(-1)
+    return {
+        "expected_cost": cost,
+        "value_of_information": cost - mixture.probs @ matrix.amin(0),
+        "value_of_model_information": cost - _least(mixture, matrix),
+    }
+
+
+# Of equal costs that differ by rounding the first action counts as the best.
+_ROUNDING = 1e-12
+
+
+def _first_least(
+    costs: Float[Tensor, "rows actions"],
+) -> tuple[Float[Tensor, "rows"], Int[Tensor, "rows"]]:
+    least = costs.amin(-1, keepdim=True)
+    tolerance = _ROUNDING * costs.abs().amax(-1, keepdim=True)
+    action = (costs <= least + tolerance).int().argmax(-1)
+    return costs.gather(-1, action.unsqueeze(-1)).squeeze(-1), action
+
+
+def _least(mixture: CategoricalMixture, matrix: Matrix) -> PerSample:
+    """The cost of each sample's best action; one action at a time, to save memory."""
+    least = mixture.probs @ matrix[0]
+    for costs in matrix[1:]:
+        least = torch.minimum(least, mixture.probs @ costs)
+    return least
+
+
+# Costs of numbers. The cost over·(a − y)⁺ + under·(y − a)⁺ is the pinball loss, whose expectation
+# is least at the quantile of level under/(over + under) (Koenker and Bassett 1978; the newsvendor's
+# critical ratio). A known truth costs nothing: its value is the whole expected cost.
+
+
+def best_level(over: float, under: float) -> float:
+    """The level of the quantile that costs least."""
+    return under / (over + under)
+
+
+def decision(
+    action: Float[Tensor, "rows"], cost: PerSample, least: PerSample | None
+) -> dict[str, Tensor]:
+    """The values of a decision about a number.
+
+    Args:
+        cost: of the action, under each sample.
+        least: of each sample's best action; None if it is not known.
+    """
+    cost = _without_limit(action, cost)
+    expected = cost.mean(0)
+    found = {"action": action, "expected_cost": expected, "value_of_information": expected}
+    if least is not None:
+        found["value_of_model_information"] = (expected - least.mean(0)).clamp_min(0)
+    return found
+
+
+def _without_limit(action: Float[Tensor, "rows"], cost: PerSample) -> PerSample:
+    """0 where the action is infinite: what lies on that side of it costs nothing."""
+    return torch.where(action.isinf(), 0.0, cost)

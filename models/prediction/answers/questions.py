@@ -1,54 +1,78 @@
-"""All questions that predictive mixtures answer, in the order of a response."""
+"""All questions that predictive mixtures answer, in the order of a response, and all outputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
-import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers import (
-    anomalies,
     class_sets,
+    contributions,
     decisions,
-    density,
-    exceeds,
-    quantiles,
-    totals,
+    forecasts,
+    numbers,
+    reasons,
 )
-from models.prediction.answers.answer import (
-    Answer,
-    Arrays,
-    Classes,
-    ErrorOf,
-    Question,
-    TensorsByName,
-)
+from models.prediction.answers.question import Classes, Question, TensorsByName
+from models.prediction.influence import ErrorOf
 from models.prediction.options import BatchOptions, ResolvedOptions
+from models.prediction.outputs import (
+    CLASS,
+    LEVEL,
+    ROW_OUTPUTS,
+    SET_LEVEL,
+    THRESHOLD,
+    Coordinates,
+    Declared,
+    P,
+    Part,
+)
 from models.prediction.predictive import Mixture
+from models.prediction.summary import Summary
 
-V = TypeVar("V", Tensor, np.ndarray)
+S = TypeVar("S", bound=Summary)
 
 QUESTIONS: tuple[Question, ...] = (
-    exceeds.QUESTION,
-    quantiles.QUESTION,
-    density.QUESTION,
+    *numbers.QUESTIONS,
     decisions.QUESTION,
     class_sets.QUESTION,
-    totals.QUESTION,
-    anomalies.QUESTION,
+    *forecasts.QUESTIONS,
 )
+PARTS = tuple(one for each in QUESTIONS for one in each.outputs if isinstance(one, Part))
+
+
+def outputs() -> Declared:
+    """The outputs of all predictions of rows, in the order of JSON and of tables."""
+    return _outputs(QUESTIONS)
+
+
+@cache
+def _outputs(asked: Sequence[Question]) -> Declared:
+    of_questions = (one for question in asked for one in question.outputs)
+    return (*ROW_OUTPUTS, *of_questions, *contributions.OUTPUTS, reasons.REASONS)
+
+
+def coordinates(options: BatchOptions, classes: Classes) -> Coordinates:
+    """The coordinates that follow from the options and the model."""
+    return {
+        LEVEL: options.intervals,
+        SET_LEVEL: () if options.set_level is None else (options.set_level,),
+        THRESHOLD: options.exceeds,
+        P: options.quantiles,
+        CLASS: classes or (),
+    }
 
 
 def of_mixture(
     mixture: Mixture, options: BatchOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
-    """The arrays of all questions that are asked, for the summary of a prediction."""
+    """The values of all questions that are asked."""
     return {
-        question.key(name): values
+        name: values
         for question in QUESTIONS
-        if question.is_asked(options)
+        if question.of_mixture is not None and question.is_asked(options)
         for name, values in question.of_mixture(mixture, options, calibration).items()
     }
 
@@ -59,33 +83,28 @@ def are_asked(options: BatchOptions) -> bool:
 
 
 def errors_of(
-    mixture: Mixture, raw: Mixture, summary: TensorsByName, options: BatchOptions, error: ErrorOf
+    mixture: Mixture, raw: Mixture, values: TensorsByName, options: BatchOptions, error: ErrorOf
 ) -> dict[str, Tensor]:
-    """The standard errors of all questions that are asked, by name.
+    """The standard errors of all questions that are asked, by output.
 
     Args:
         mixture, raw: after and before calibration.
         error: the standard error of a mean over samples, given what each of them adds.
     """
     return {
-        name: values
+        name: found
         for question in QUESTIONS
         if question.errors is not None and question.is_asked(options)
-        for name, values in question.errors(
-            mixture, raw, _of_question(question, summary), options, error
-        ).items()
+        for name, found in question.errors(mixture, raw, values, options, error).items()
     }
 
 
-def answers(summary: Arrays, options: ResolvedOptions, classes: Classes) -> dict[str, Answer]:
-    """The answers by their names in JSON, from the summary of a prediction."""
-    return {
-        question.member or question.name: question.answer(
-            _of_question(question, summary), options, classes
-        )
-        for question in QUESTIONS
-        if question.is_asked(options)
-    }
+def finished(found: S, options: ResolvedOptions) -> S:
+    """The prediction with the outputs of all questions that are asked."""
+    for question in QUESTIONS:
+        if question.finish is not None and question.is_asked(options):
+            found = cast(S, question.finish(found, options))
+    return found
 
 
 def check(options: BatchOptions, classes: Classes) -> None:
@@ -95,15 +114,10 @@ def check(options: BatchOptions, classes: Classes) -> None:
             question.check(options, classes)
 
 
-def _of_question(question: Question, summary: Mapping[str, V]) -> dict[str, V]:
-    prefix = question.key("")
-    return {k.removeprefix(prefix): v for k, v in summary.items() if k.startswith(prefix)}
-
-
 @cache
 def not_answered(task: str) -> Mapping[str, str]:
     """Options that models of a task do not have, each with its error message."""
-    return {one.name: _refusal(one, task) for one in QUESTIONS if task not in one.tasks}
+    return {one.option: _refusal(one, task) for one in QUESTIONS if task not in one.tasks}
 
 
 def _refusal(question: Question, task: str) -> str:

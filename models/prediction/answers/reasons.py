@@ -1,16 +1,12 @@
-"""The answer that says why rows are unlike those of training."""
+"""Why rows are unlike those of training."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
+from models.prediction.outputs import ROWS, Output
 
-from models.prediction.answers.answer import Answer
-
-REASONS = "reasons"
-"""The name of the answer."""
+REASONS = Output("reasons", "reason", ROWS, on_request=True)
+"""The reasons of each row, the strongest first; none of rows like those of training."""
 
 Code = Literal["out_of_range", "gap", "unseen_level", "missing_unseen", "unusual_combination"]
 Level = str | bool
@@ -106,20 +102,3 @@ def shown(value: Value) -> str:
         case str() if len(value) > _SHOWN_TEXT:
             return f"{value[:_SHOWN_TEXT]}…"
     return str(value)
-
-
-@dataclass(frozen=True)
-class Reasons(Answer):
-    """The reasons of each row, the strongest first; none of rows like those of training."""
-
-    rows: list[Sequence[Reason]]
-
-    def document(self) -> list[list[dict[str, Any]]]:
-        return [[reason.document() for reason in row] for row in self.rows]
-
-    def columns(self) -> dict[str, Any]:
-        return {REASONS: self.rows}
-
-    def tensors(self) -> dict[str, np.ndarray]:
-        texts = [json.dumps(row, ensure_ascii=False) for row in self.document()]
-        return {REASONS: np.array(texts, dtype=object)}

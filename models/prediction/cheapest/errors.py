@@ -12,8 +12,19 @@ from statistics import NormalDist
 
 import numpy as np
 
-from models.prediction.influence import ERROR
-from models.prediction.prediction import Arrays
+from models.prediction.answers.questions import outputs
+from models.prediction.influence import VARIANCES
+from models.prediction.outputs import (
+    CLASSIFICATION,
+    ENTROPIES,
+    LEVEL,
+    REGRESSION,
+    by_error_name,
+    first_by_name,
+)
+from models.prediction.summary import Summary
+
+Arrays = Mapping[str, np.ndarray]
 
 INDEPENDENT = 100  # samples: what an answer without `samples` had before, and its promise
 SAMPLES_OF_RUN = 1_000  # so that a run fits the memory
@@ -22,21 +33,12 @@ HIGH = 0.95  # the share of rows for a high quantile of the errors
 _NORMAL_HIGH = 1.96  # of |z|, z ~ N(0, 1), at HIGH
 _ROUNDING = 1e-6  # errors below this are rounding: nothing was uncertain
 
-# An output's name in the errors of a summary, and its name among the values.
-QUANTILES = {
-    f"{end}_{level}": f"credible {end} {level}" for level in LEVELS for end in ("lower", "upper")
+NUMBERS = ("mean", "median", "lower", "upper", "aleatoric_variance", "epistemic_variance")
+CLASSES = ("mean", "aleatoric_variance", "epistemic_variance", *ENTROPIES[1:])
+TOTALS = {
+    "total_variance": ("aleatoric_variance", "epistemic_variance"),
+    ENTROPIES[0]: ENTROPIES[1:],
 }
-NUMBERS = {"mean": "mean", "median": "median", **QUANTILES}
-VARIANCES = {"aleatoric_variance": "aleatoric", "epistemic_variance": "epistemic"}
-ENTROPIES = {"expected_entropy": "expected_entropy", "mutual_information": "mutual_information"}
-SUMS = {
-    "total_variance": tuple(VARIANCES),
-    "predictive_entropy": tuple(ENTROPIES),
-}
-CLASSES = {"probabilities": "mean", **VARIANCES, **ENTROPIES}
-
-_VARIANCE_NAMES = (*VARIANCES, "total_variance")
-_ENTROPY_NAMES = (*ENTROPIES, "predictive_entropy")
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Truth:
     scales: Arrays
     promised: Mapping[str, "Spread"]
 
-    def errors(self, summaries: Iterable[Arrays]) -> Arrays:
+    def errors(self, summaries: Iterable[Summary]) -> Arrays:
         """Signed errors by output in the output's scale, [seeds, rows, …]."""
-        found = [outputs_of(summary) for summary in summaries]
+        found = [outputs_of(summary)[0] for summary in summaries]
         return {
             name: (np.stack([one[name] for one in found]) - true) / self.scales[name]
             for name, true in self.values.items()
@@ -97,7 +99,7 @@ class Spread:
         return 0.0 if self.rms <= _ROUNDING else self.rms / max(limit.rms, _ROUNDING)
 
 
-def truth_of(runs: Sequence[Arrays], shown: Sequence[Arrays]) -> Truth:
+def truth_of(runs: Sequence[Summary], shown: Sequence[Summary]) -> Truth:
     """The truth that runs of `SAMPLES_OF_RUN` independent samples tell together.
 
     What is promised is the larger of two estimates of the errors of `INDEPENDENT` samples: what the
@@ -108,7 +110,8 @@ def truth_of(runs: Sequence[Arrays], shown: Sequence[Arrays]) -> Truth:
         runs: summaries, some of them with every output's error.
         shown: summaries of `INDEPENDENT` independent samples with other seeds.
     """
-    each = [outputs_of(run) for run in runs]
+    each = [outputs_of(run)[0] for run in runs]
+    known = [stated for run in runs if (stated := outputs_of(run)[1])]
     # The median over the runs: a quantile of whole numbers is one of them.
     values = {name: _middle(name, [one[name] for one in each]) for name in each[0]}
     between = np.var([run["mean"] for run in runs], axis=0)
@@ -119,33 +122,42 @@ def truth_of(runs: Sequence[Arrays], shown: Sequence[Arrays]) -> Truth:
     factor = math.sqrt(SAMPLES_OF_RUN / INDEPENDENT)
     promised = {}
     for name, scale in alone.scales.items():
-        key = f"{ERROR}{name}"
-        stated = np.mean([run[key] for run in runs if key in run], axis=0)
+        stated = np.mean([errors[name] for errors in known], axis=0)
         promised[name] = Spread.of_normals(factor * stated / scale).or_more(Spread.of(errors[name]))
     return replace(alone, promised=promised)
 
 
 def _middle(name: str, runs: Sequence[np.ndarray]) -> np.ndarray:
-    quantile = name == "median" or name in QUANTILES
-    return np.median(runs, axis=0) if quantile else np.mean(runs, axis=0)
+    is_mean = name in {"mean", "probabilities"} or power_of(name) != 1
+    return np.mean(runs, axis=0) if is_mean else np.median(runs, axis=0)
 
 
-def outputs_of(summary: Arrays) -> Arrays:
-    """The compared outputs that a summary has, by name."""
-    names = NUMBERS | VARIANCES if "median" in summary else CLASSES
-    found = {name: summary[key] for name, key in names.items()}
-    sums = {name: parts for name, parts in SUMS.items() if parts[0] in found}
-    return found | {name: found[a] + found[b] for name, (a, b) in sums.items()}
+def outputs_of(summary: Summary) -> tuple[Arrays, Arrays]:
+    """The compared outputs that a summary has, and their stated errors, by the errors' names."""
+    values = {k: summary[k] for k in (NUMBERS if "median" in summary.values else CLASSES)}
+    for name, (a, b) in TOTALS.items():
+        if a in values and b in values:
+            values[name] = values[a] + values[b]
+    errors = {k: summary.errors[k] for k in values if len(summary.errors) > 1}
+    return _by_name(values, summary, LEVELS), _by_name(errors, summary, LEVELS)
+
+
+def _by_name(values: Arrays, of: Summary, levels: Sequence[float]) -> Arrays:
+    return by_error_name(values, outputs(), _task(of), {LEVEL: levels})
+
+
+def _task(summary: Summary) -> str:
+    return REGRESSION if "median" in summary.values else CLASSIFICATION
 
 
 def power_of(name: str) -> int:
     """The power of the predictive standard deviation that an output is in; 0 of entropies."""
-    return 0 if name in _ENTROPY_NAMES else 2 if name in _VARIANCE_NAMES else 1
+    return 0 if name in ENTROPIES else 2 if name in VARIANCES else 1
 
 
-def total_deviation(summary: Arrays) -> np.ndarray:
+def total_deviation(summary: Summary) -> np.ndarray:
     """The predictive standard deviation per row (and class)."""
-    return np.sqrt(summary["aleatoric"] + summary["epistemic"])
+    return np.sqrt(summary["aleatoric_variance"] + summary["epistemic_variance"])
 
 
 def _scales(values: Arrays) -> Arrays:
@@ -155,18 +167,30 @@ def _scales(values: Arrays) -> Arrays:
     return {name: deviation ** power_of(name) for name in values}
 
 
-def with_bias(summary: Arrays, bias: Mapping[str, float]) -> Arrays:
+def with_bias(summary: Summary, bias: Mapping[str, float], levels: Sequence[float]) -> Summary:
     """The summary whose errors are √(noise² + bias²); one of the mean alone if nothing was drawn.
 
     Args:
         bias: as `models.prediction.cheapest.record.MeasuredSampler`.
+        levels: of the intervals.
     """
-    deviation, found = total_deviation(summary), dict(summary)
-    for name, share in bias.items():
-        of_mean = ("mc_error",) if name in {"mean", "probabilities"} else ()
-        for key in (*of_mean, f"{ERROR}{name}"):
-            if key in summary or key == "mc_error":
-                power = power_of(name)  # entropies are one for all classes
-                error = share * deviation**power if power else share
-                found[key] = np.hypot(summary.get(key, 0.0), error)
-    return found
+    if not bias:
+        return summary
+    deviation, declared = total_deviation(summary), first_by_name(outputs(), _task(summary))
+    errors = {"mean": np.zeros_like(summary["mean"]), **summary.errors}
+
+    def moved(name: str, error: np.ndarray) -> np.ndarray:
+        if name not in bias:
+            return error
+        power = power_of(name)  # entropies are one for all classes
+        return np.hypot(error, bias[name] * deviation**power if power else bias[name])
+
+    for name, error in errors.items():
+        output = declared[name]
+        if output.along is LEVEL:
+            names = [f"{output.error}_{LEVEL.text(level)}" for level in levels]
+            each = zip(names, error.T, strict=True)
+            errors[name] = np.stack([moved(*one) for one in each], axis=-1) if names else error
+        else:
+            errors[name] = moved(output.error, error)
+    return replace(summary, errors=errors)

@@ -1,7 +1,14 @@
-"""Measure which sampler is as exact as 100 independent samples at the least cost."""
+"""Measure which sampler is as exact as 100 independent samples at the least cost.
+
+Costs are counted operations, not times: a training that is repeated makes the same model. The
+weights of what is no product come from `benchmarks/cheapest.py`: the time of a ReLU, of a draw and
+of a summary beside that of a product. They decide only between candidates that are exact, and
+rarely: evenly spread samples cost more the more there are, and moments less than the samples that
+they replace.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Protocol, runtime_checkable
 
@@ -17,8 +24,10 @@ from models.prediction.cheapest.errors import (
     truth_of,
 )
 from models.prediction.cheapest.record import Candidate, MeasuredSampler, MeasuredSamplers
+from models.prediction.engine import Engine, Ready
 from models.prediction.options import Sampler
-from models.prediction.prediction import Arrays
+from models.prediction.summary import Summary
+from models.prediction.weight_draws import FittedDraws
 
 MOST_ROWS, _LEAST_ROWS, _PRUNED_ROWS = 200, 20, 10
 _OPERATIONS = 1.5e9  # of the truth, if so few rows are enough: a tenth of a second
@@ -40,7 +49,7 @@ class Summarise(Protocol):
 
     def __call__(
         self, candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
-    ) -> list[Arrays]: ...
+    ) -> list[Summary]: ...
 
 
 def num_rows(operations_of_sample: float, prune: float) -> int:
@@ -87,13 +96,13 @@ def measure_samplers(
 
 def _drawn(
     summarise: Summarise, candidates: Sequence[Candidate], truth: Truth
-) -> list[tuple[Candidate, list[Arrays]]]:
+) -> list[tuple[Candidate, list[Summary]]]:
     """The closed candidates and some of those that draw samples, up to the cheapest exact of these.
 
     More samples are more exact. So it is found by bisection.
     """
     drawing = [one for one in candidates if one.samples]
-    known: dict[Candidate, list[Arrays]] = {}
+    known: dict[Candidate, list[Summary]] = {}
     low, high = 0, len(drawing)
     while low < high:
         middle = (low + high) // 2
@@ -110,13 +119,13 @@ def _samples(sampler: Sampler, samples: int) -> Candidate:
     return Candidate(sampler, samples, 0, 0.0)
 
 
-def _is_exact(truth: Truth, summaries: Sequence[Arrays], factor: float = 1.0) -> bool:
+def _is_exact(truth: Truth, summaries: Sequence[Summary], factor: float = 1.0) -> bool:
     """Whether all errors of all outputs are at most this factor times the promised ones."""
     errors = truth.errors(summaries)
     return all(Spread.of(e).within(truth.promised[n], factor) for n, e in errors.items())
 
 
-def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Arrays]) -> MeasuredSampler:
+def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Summary]) -> MeasuredSampler:
     """The errors of a candidate over rows and seeds, beside those of 100 independent samples."""
     errors = truth.errors(summaries)
     found = {name: Spread.of(values) for name, values in errors.items()}
@@ -128,9 +137,9 @@ def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Arrays]) -
     )
 
 
-def _biases(errors: Arrays, summary: Arrays) -> dict[str, float]:
+def _biases(errors: Mapping[str, np.ndarray], summary: Summary) -> dict[str, float]:
     """Each output's bias in predictive standard deviations, or in its power of them."""
-    deviation, is_number = total_deviation(summary), "median" in summary
+    deviation, is_number = total_deviation(summary), "median" in summary.values
     unit = 1.0 if is_number else math.sqrt(np.square(deviation).mean())
     return {name: _bias(values) / unit ** power_of(name) for name, values in errors.items()}
 
@@ -145,3 +154,65 @@ def _bias(errors: np.ndarray) -> float:
         return bound
     noise = errors.var(0, ddof=1).mean() / len(errors)
     return math.sqrt(max(0.0, bound**2 - float(noise)))
+
+
+# The candidates and their costs.
+
+_WORTH = 0.75  # of the default's operations: less of a gain is not worth the measurement
+# Numbers for each member of a network, two or more: fewer do not show their own error.
+_SAMPLES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+_NODES = (2, 4, 8, 16, 32, 64, 128)
+_FEWEST, _FEWEST_NODES = 8, 16  # in all
+_UNIT = 60  # operations of a draw and an activation: memory and square roots, no products
+_OUTPUT = 8_000  # of the summaries of a sample's output: its quantiles, entropies and moments
+_MOMENTS = 4  # the propagation of moments relative to a sample
+
+
+def candidates(engine: Engine, fitted: Ready) -> list[Candidate]:
+    """Those that cost clearly less than `default_operations`, the cheapest first."""
+    if isinstance(fitted, FittedDraws):
+        return []
+    most = _WORTH * default_operations(engine, fitted)
+    found = [*_moments(engine, fitted), *_sobol(engine, fitted)]
+    return sorted((one for one in found if one.operations < most), key=lambda one: one.operations)
+
+
+def default_operations(engine: Engine, fitted: Ready, samples: int = 100) -> float:
+    """Of so many samples of a row, with their summary."""
+    return samples * (pass_operations(fitted) + summary_operations(engine))
+
+
+def pass_operations(fitted: Ready) -> float:
+    """Of one sample of a row through one network."""
+    if isinstance(fitted, FittedDraws):
+        return fitted.operations
+    units = [sum(member.local.widths[:-1]) for member in fitted.members]
+    return fitted.operations + _UNIT * sum(units) / len(units)
+
+
+def summary_operations(engine: Engine) -> float:
+    """Of one sample of a row in the summary."""
+    return _OUTPUT * engine.likelihood.num_outputs
+
+
+def _moments(engine: Engine, fitted: Ready) -> Iterator[Candidate]:
+    if "moments" not in engine.samplers:
+        return
+    members = engine.network.layout.members
+    propagation = _MOMENTS * members * pass_operations(fitted)
+    for nodes in _numbers(_NODES, members, _FEWEST_NODES, len(engine.nodes)):
+        yield Candidate("moments", 0, nodes, propagation + nodes * summary_operations(engine))
+
+
+def _sobol(engine: Engine, fitted: Ready) -> Iterator[Candidate]:
+    if "sobol" not in engine.samplers:
+        return
+    each = pass_operations(fitted) + summary_operations(engine)
+    members = engine.network.layout.members
+    for samples in _numbers(_SAMPLES, members, _FEWEST, 100):
+        yield Candidate("sobol", samples, 0, samples * each)
+
+
+def _numbers(each: Sequence[int], members: int, fewest: int, most: int) -> Iterator[int]:
+    """Numbers for all members together, from `fewest` to `most`."""
+    yield from (n * members for n in each if fewest <= n * members <= most)

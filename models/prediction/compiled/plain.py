@@ -1,6 +1,6 @@
 """The plain summaries of a request: means, variances, intervals and errors by compiled kernels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from models.evaluation.calibration import (
     NumberCalibration,
     ScalesVariance,
     ShapeCalibration,
+    about,
+    central_tails,
 )
 from models.features.targets import NumberTarget, Target
 from models.likelihoods import (
@@ -29,10 +31,13 @@ from models.prediction.compiled import summaries
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.shapes import Components, Shape
 from models.prediction.options import IntervalKind, ResolvedOptions
-from models.prediction.prediction import CALIBRATED, Arrays, adapted_to, bounds, wants_errors
+from models.prediction.outputs import bound_names
+from models.prediction.prediction import CALIBRATED, adapted_to, bounds, wants_errors
 from models.prediction.samplers import points
+from models.prediction.summary import Summary
 
-_NONE = np.zeros(0)
+Arrays = dict[str, np.ndarray]
+
 _SCORES = (None, "epistemic_variance", "total_entropy")  # that the summaries have
 
 
@@ -75,13 +80,18 @@ class Plain:
         levels = options.intervals if "credible" in options.interval_kinds else ()
         return cls(likelihood, options, score, calibration, units, levels, shape)
 
-    def summarise(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
+    def summarise(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Summary | None:
         """As `summarise` of the mixture; None where the kernels leave it to torch."""
         if isinstance(self.likelihood, Bernoulli | Categorical):
-            return self._classes(outputs)
-        if self.shape is not None:
-            return self._shaped(outputs, self.shape, groups)
-        return self._numbers(outputs, groups)
+            found = self._classes(outputs)
+        elif self.shape is not None:
+            found = self._shaped(outputs, self.shape, groups)
+        else:
+            found = self._numbers(outputs, groups)
+        if found is None:
+            return None
+        error = found.pop("mc_error")  # a single sample has none
+        return Summary(values=found, errors={} if self.options.samples == 1 else {"mean": error})
 
     @property
     def _even(self) -> bool:
@@ -100,7 +110,7 @@ class Plain:
         )
         if found is not None and self.score is not None:
             found["ood_score"] = found["expected_entropy"] + found["mutual_information"]
-        return self._with_error(found)
+        return found
 
     def _numbers(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
         levels = self.levels
@@ -116,14 +126,16 @@ class Plain:
         )
         if found is None:
             return None
-        mean, aleatoric, epistemic, error, median, *quantiles = found
-        summary = {"mean": mean, "median": median, "aleatoric": aleatoric, "epistemic": epistemic}
-        for level, low, high in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
-            summary |= bounds("credible", level, low, high)
-        summary |= self._conformal(mean, aleatoric + epistemic, groups)
-        if self.score is not None:
-            summary["ood_score"] = epistemic
-        return self._with_error(summary | {"mc_error": error})
+        mean, aleatoric, epistemic, error, median, *_ = found
+        summary = self._moments((mean, aleatoric, epistemic, error))
+        summary |= {"median": median} | _ends("credible", found[5:])
+        return summary | self._conformal(mean, aleatoric + epistemic, groups)
+
+    def _moments(self, moments: Iterable[np.ndarray]) -> Arrays:
+        names = ("mean", "aleatoric_variance", "epistemic_variance", "mc_error")
+        summary = dict(zip(names, moments, strict=True))
+        score = {} if self.score is None else {"ood_score": summary["epistemic_variance"]}
+        return summary | score
 
     def _shaped(
         self, outputs: Outputs, shape: Shape, groups: Int[Tensor, "rows"] | None
@@ -131,26 +143,19 @@ class Plain:
         components = Components.of(outputs, shape, self._variance_scale, even=self._even)
         if components is None:
             return None
-        mean, aleatoric, epistemic, error = components.moments
-        names = ["median", *self._ends("credible", self.levels)]
+        mean = components.moments[0]
         tails = [0.5 * (1 - level) for level in self.levels]
         alike = [0.5, *tails, *(1 - tail for tail in tails)]
-        parts = [_of_rows(alike, len(mean))]
-        for kind, own in self._calibrated(mean, groups):
-            names += self._ends(kind, self.options.intervals)
-            parts.append(own)
-        quantiles = components.quantiles(np.concatenate(parts))
-        summary = {"mean": mean, "aleatoric": aleatoric, "epistemic": epistemic}
-        summary |= dict(zip(names, quantiles, strict=True))
-        if self.score is not None:
-            summary["ood_score"] = epistemic
-        return self._with_error(summary | {"mc_error": error})
-
-    @staticmethod
-    def _ends(kind: IntervalKind, levels: Sequence[float]) -> list[str]:
-        """The names of all lower ends, then of all upper ends."""
-        names = [list(bounds(kind, level, _NONE, _NONE)) for level in levels]
-        return [pair[end] for end in range(2) for pair in names]
+        calibrated = dict(self._calibrated(mean, groups))
+        levels = [_of_rows(alike, len(mean)), *calibrated.values()]
+        quantiles = components.quantiles(np.concatenate(levels))
+        summary = self._moments(components.moments) | {"median": quantiles[0]}
+        start = len(alike)
+        summary |= _ends("credible", quantiles[1:start])
+        for kind, own in calibrated.items():
+            summary |= _ends(kind, quantiles[start : start + len(own)])
+            start += len(own)
+        return summary
 
     def _calibrated(
         self, mean: Float64[np.ndarray, "rows"], groups: Int[Tensor, "rows"] | None
@@ -160,12 +165,15 @@ class Plain:
         kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
         if not (levels and kinds and isinstance(calibration, ShapeCalibration)):
             return
-        conformal = calibration.tails_about(torch.from_numpy(mean), levels, groups).numpy()
+        means = torch.from_numpy(mean)
+        conformal = central_tails(calibration.bounds(means, levels, groups), means).numpy()
         for kind in kinds:
             adapted = adapted_to(self.options) if kind == "adaptive" else ()
-            scores = allowed_scores(levels, adapted, calibration.score) if adapted else ()
-            own = _of_rows(calibration.tails_within(scores), len(mean)) if adapted else conformal
-            yield kind, own
+            if not adapted:
+                yield kind, conformal
+                continue
+            scores = allowed_scores(levels, adapted, calibration.score)
+            yield kind, central_tails([min(score, 1.0) for score in scores], means).numpy()
 
     @property
     def _variance_scale(self) -> float:
@@ -189,24 +197,26 @@ class Plain:
         kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
         if not (levels and kinds and isinstance(calibration, NumberCalibration)):
             return {}
-        about = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
-        conformal = calibration.intervals_about(*about, levels, groups)
+        means, deviations = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
+        conformal = about(means, deviations, calibration.bounds(means, levels, groups))
         found = {"conformal": conformal, "adaptive": conformal}
         if adapted := adapted_to(self.options):
             scores = allowed_scores(levels, adapted, calibration.score)
-            found["adaptive"] = calibration.within_about(*about, scores)
+            found["adaptive"] = about(means, deviations, scores)
         return {
             name: values.numpy()
             for kind in kinds
-            for level, ends in zip(levels, found[kind], strict=True)
-            for name, values in bounds(kind, level, *ends).items()
+            for name, values in bounds(kind, found[kind]).items()
         }
 
-    def _with_error(self, summary: Arrays | None) -> Arrays | None:
-        """A single sample has no error."""
-        if summary is not None and self.options.samples == 1:
-            del summary["mc_error"]
-        return summary
+
+def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:
+    """The bounds of intervals, rows × levels, from all lower ends and then all upper ends."""
+    if not len(ends):
+        return {}
+    half = len(ends) // 2  # slices are many times faster than `np.split`
+    lower, upper = bound_names(kind)
+    return {lower: ends[:half].T, upper: ends[half:].T}
 
 
 def _of_rows(levels: Sequence[float], rows: int) -> Float64[np.ndarray, "levels rows"]:

@@ -79,7 +79,7 @@ def classes(
     )
     if not is_fine:
         return None
-    names = ("mean", "aleatoric", "epistemic", "mc_error")
+    names = ("mean", "aleatoric_variance", "epistemic_variance", "mc_error")
     return {
         **dict(zip(names, found, strict=True)),
         "expected_entropy": entropies[0],

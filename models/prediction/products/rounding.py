@@ -1,13 +1,12 @@
 """How far products in bfloat16 move a version's answers, measured when it is trained."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge
 
-from models.prediction.influence import ERROR
+from models.prediction.summary import Summary
 
 ROWS = 24
 OLD_WEIGHTS = 2**16  # what release 0.1 rounded
@@ -44,9 +43,7 @@ class Rounding:
         )
 
 
-def measure(
-    exact: Mapping[str, np.ndarray], rounded: Mapping[str, np.ndarray], weights: int
-) -> Rounding | None:
+def measure(exact: Summary, rounded: Summary, weights: int) -> Rounding | None:
     """Compare two summaries of the same rows and samples; None where no deviation is finite.
 
     Args:
@@ -54,8 +51,10 @@ def measure(
         rounded: by bfloat16.
         weights: as of `Rounding`.
     """
-    before, after = (np.sqrt(one["aleatoric"] + one["epistemic"]) for one in (exact, rounded))
-    error = exact[f"{ERROR}total_variance"] / 2  # of the deviation s it is that of s² ÷ 2s
+    before, after = (
+        np.sqrt(one["aleatoric_variance"] + one["epistemic_variance"]) for one in (exact, rounded)
+    )
+    error = exact.errors["total_variance"] / 2  # of the deviation s it is that of s² ÷ 2s
     known = np.isfinite(before + after + error) & (before > 0)
     if not known.any():
         return None
@@ -67,7 +66,7 @@ def measure(
         return Rounding(
             size(rounded["mean"] - exact["mean"]),
             size(after - before),
-            size(exact["mc_error"]),
+            size(exact.errors["mean"]),
             size(error / before),
             weights,
         )

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from models.features.targets import NumberTarget
-from models.likelihoods.families import Family, Student, TabulatedStudent
+from models.likelihoods.families import Family
 from models.likelihoods.shaped import FLOOR, Bounded, Parts, log_terms
 from models.prediction.density_grid import TAIL, following_grid, whole_grid
 from models.prediction.number_mixture import NumberMixture, PerRow, PerSample, Values
@@ -45,14 +45,8 @@ class ShapedMixture(NumberMixture):
     member: Int[Tensor, "samples"] | None = None
 
     @classmethod
-    def of(
-        cls, target: NumberTarget, parts: Parts, bounds: Bounded, *, tabulate: bool = True
-    ) -> "ShapedMixture":
-        """The mixture of predicted parts, whose components are the last axis.
-
-        Args:
-            tabulate: whether a distribution function may be interpolated, which is faster.
-        """
+    def of(cls, target: NumberTarget, parts: Parts, bounds: Bounded) -> "ShapedMixture":
+        """The mixture of predicted parts, whose components are the last axis."""
         locs, scales, weights, atoms = (
             part.double().transpose(-1, -2).contiguous()
             for part in (
@@ -62,10 +56,7 @@ class ShapedMixture(NumberMixture):
                 parts.log_atoms.exp(),
             )
         )
-        family = parts.family
-        if tabulate and isinstance(family, Student):
-            family = TabulatedStudent.of(family)
-        return cls(target, family, bounds, locs, scales, weights, atoms)
+        return cls(target, parts.family, bounds, locs, scales, weights, atoms)
 
     @property
     def num_samples(self) -> int:
@@ -97,9 +88,8 @@ class ShapedMixture(NumberMixture):
 
     def first(self, count: int) -> "ShapedMixture":
         parts = {name: getattr(self, name)[:count] for name in ("locs", "scales", "weights")}
-        family = self.family.of_samples(slice(count))
         member = None if self.member is None else self.member[:count]
-        return replace(self, family=family, **parts, atoms=self.atoms[:count], member=member)
+        return replace(self, **parts, atoms=self.atoms[:count], member=member)
 
     def of_members(self, member: Int[Tensor, "samples"] | None) -> "ShapedMixture":
         return replace(self, member=member)
@@ -107,7 +97,7 @@ class ShapedMixture(NumberMixture):
     def of_rows(self, rows: Int[Tensor, "some"]) -> "ShapedMixture":
         names = ("locs", "scales", "weights", "atoms")
         parts = {name: getattr(self, name)[..., rows] for name in names}
-        return replace(self, family=self.family.of_rows(rows), **parts)
+        return replace(self, **parts)
 
     @cached_property
     def continuous(self) -> Continuous:
@@ -252,7 +242,6 @@ class ShapedMixture(NumberMixture):
         """One sample, whose rows are those of the first sample, of the second, …"""
         return replace(
             self,
-            family=self.family.separated(len(self.locs), self.locs.shape[-1]),
             locs=_in_a_row(self.locs),
             scales=_in_a_row(self.scales),
             weights=_in_a_row(self.weights),

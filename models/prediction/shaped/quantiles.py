@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.likelihoods.families import Family, Index
+from models.likelihoods.families import Family
 
 PerComponent = Float[Tensor, "samples components rows"]
 PerRow = Float[Tensor, "rows"]
 Levels = Float[Tensor, "levels rows"]
+Index = Int[Tensor, "some"] | slice
 
 _PER_ROW = ("locs", "scales", "weights", "offset", "mass")
 _MAX_STEPS = 150  # half of which may have to halve the bracket
@@ -121,7 +122,7 @@ class Continuous:
     def of_rows(self, rows: Index) -> "Continuous":
         """The functions of some rows, by their numbers."""
         parts = {n: getattr(self, n)[..., rows].contiguous() for n in _PER_ROW}
-        return replace(self, family=self.family.of_rows(rows), **parts)
+        return replace(self, **parts)
 
     def merged(self) -> "Continuous":
         """About this function, with one sample for each block of successive ones.
@@ -136,7 +137,7 @@ class Continuous:
             part[each].unflatten(0, (_BLOCKS, size))
             for part in (self.weights, self.locs, self.scales)
         )
-        family = self.family.of_samples(slice(size // 2, size * _BLOCKS, size))
+        family = self.family
         total = weights.sum(1)
         shares = weights / total.clamp(min=1e-300).unsqueeze(1)
         loc = (shares * locs).sum(1)

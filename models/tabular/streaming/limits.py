@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from models.config import ChainConfig, MLPConfig, ModelConfig, SWAGConfig
+from models.config import MLPConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.categories import MAX_LEVELS
 from models.features.columns import ColumnProfile
 from models.features.texts import WIDTH as TEXT_WIDTH
+from models.inference.registry import method_of
 
 _FLOAT = 4  # bytes
 _OTHERS = 2  # columns of an encoded row beside the features: target and weight
@@ -81,7 +82,7 @@ def _not_streamed(configs: Sequence[ModelConfig], *, compared: bool) -> Iterator
         yield "/task", f"the task {config.task!r}"
     if any(feature.type == "tensor" for feature in config.features or ()):
         yield "/features", "a tensor feature"
-    if isinstance(config.method, ChainConfig | SWAGConfig):
+    if not method_of(config.method).reads_from_disk:
         yield "/method/kind", f"method {config.method.kind!r}"
     if config.training.refit:
         yield "/training/refit", "a refit"

@@ -36,7 +36,7 @@ from models.tabular.streaming.sets import Sets
 from models.tabular.streaming.shuffled import ShuffledRows, write_shuffled
 from models.tabular.streaming.summaries import MAX_COUNTED, ColumnTotals
 from models.tabular.streaming.survey import survey
-from models.training.row_profile import ColumnSummary, RowProfile, by_frequency
+from models.training.card import ColumnSummary, RowProfile, by_frequency
 from models.training.trainer import required
 
 _WEIGHED_ROWS = 2**20  # whose weights are added at once

@@ -18,7 +18,7 @@ from models.evaluation.calibration import LabelledMixture
 from models.features.folds import Folds
 from models.features.rows import Rows
 from models.inference.method import State
-from models.prediction.device.transfers import to_device
+from models.prediction.device import to_device
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.problem import RowProblem

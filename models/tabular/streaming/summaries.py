@@ -9,7 +9,7 @@ import numpy as np
 
 from models.features.columns import level_text
 from models.features.targets import present
-from models.training.row_profile import MAX_LEVELS, ColumnSummary, by_frequency
+from models.training.card import MAX_LEVELS, ColumnSummary, by_frequency
 
 MAX_COUNTED = 2**17  # levels of a column that are counted; later ones of more are not
 
@@ -50,7 +50,7 @@ class ColumnTotals:
 
     @property
     def summary(self) -> ColumnSummary:
-        """As `models.training.row_profile` makes it of all rows at once."""
+        """As `models.training.card` makes it of all rows at once."""
         common = ColumnSummary(name=self.name, role=self.role, type=self.type, missing=self.missing)
         if self.levels:
             levels = by_frequency(self.levels)

@@ -23,7 +23,8 @@ from app.serving.batching import (
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import SpeedKey, Throughput
 from models.prediction.options import KINDS, PredictOptions, ResolvedOptions, Totals
-from models.prediction.prediction import Interval, RowPrediction, requested_intervals
+from models.prediction.outputs import LEVEL
+from models.prediction.prediction import RowPrediction
 
 SPEED = speed_key("a", PredictOptions())
 
@@ -32,20 +33,26 @@ def truth(x: Tensor, options: PredictOptions) -> RowPrediction:
     """A prediction in closed form, which depends on all that a prediction depends on."""
     base = x.sum(1).double().numpy()
     mean = base * options.samples + (options.seed or 0) + 1000 * options.prune
+    values = {
+        "mean": mean,
+        **{f"{part}_variance": base**2 for part in ("aleatoric", "epistemic", "total")},
+        "epistemic_share": base,
+        "out_of_distribution": base > 0,
+        "ood_score": base,
+    }
+    for kind in options.interval_kinds:
+        before, levels = "" if kind == "credible" else f"{kind}_", np.array(options.intervals)
+        values[f"{before}lower"] = mean[:, None] - levels
+        values[f"{before}upper"] = mean[:, None] + levels
     return RowPrediction(
+        values=values,
+        coordinates={LEVEL: options.intervals},
+        constants={"adapted_level": options.intervals},
+        task="regression",
         samples=options.samples,
         seed=options.seed or 0,
         sampler=options.sampler or "monte_carlo",
         prune=options.prune,
-        mean=mean,
-        variance={"total": base**2},
-        epistemic_share=base,
-        out_of_distribution=base > 0,
-        ood_score=base,
-        intervals=tuple(
-            Interval(level=level, kind=kind, lower=mean - level, upper=mean + level)
-            for kind, level in requested_intervals(options)
-        ),
     ).abstaining(options.abstain_above)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.predictions.prediction_table import to_table
 from credence.client import Client
 from models.artifact.files import read_model
 from models.joint.model import JointModel
@@ -98,17 +99,16 @@ def test_json_has_the_models_own_numbers(bakery: Service) -> None:
         own = expected.targets[name]
         assert one["mean"] == close(own.mean.tolist())
         assert one["intervals"][1]["lower"] == close(own.intervals[1].lower.tolist())
-        quantiles = own.answers["quantiles"].values[:, 0]
+        quantiles = own["quantile"][:, 0]
         assert one["quantiles"][0]["values"] == close(quantiles.tolist())
-        assert len(one["reasons"][2]) == len(own.answers["reasons"].rows[2])
+        assert len(one["reasons"][2]) == len(own["reasons"][2])
     assert answer["mean"] == answer["targets"]["flour"]["mean"]
-    joint = expected.answers["joint"]
     assert [one["level"] for one in answer["joint"]] == [0.5, 0.9]
     found = answer["joint"][1]["intervals"]["butter"]
-    assert found["lower"] == close(joint.lower[:, 1, 1].tolist())
-    assert found["upper"] == close(joint.upper[:, 1, 1].tolist())
-    draws = expected.answers["joint_draws"].values
-    np.testing.assert_allclose(answer["joint_draws"]["butter"], draws[:, 1].T, rtol=1e-4, atol=1e-5)
+    assert found["lower"] == close(expected["joint.butter.lower"][:, 1].tolist())
+    assert found["upper"] == close(expected["joint.butter.upper"][:, 1].tolist())
+    draws = expected["joint.butter.draws"]
+    np.testing.assert_allclose(answer["joint_draws"]["butter"], draws.T, rtol=1e-4, atol=1e-5)
     assert np.shape(answer["joint_draws"]["flour"]) == (20, 3)
 
 
@@ -151,15 +151,13 @@ def test_arrow_and_csv_have_columns_of_each_target(bakery: Service) -> None:
     answer = table_of(send_arrow(bakery.http, ROWS, **options))
     expected = directly(bakery, return_draws=True, samples=20)
     assert json.loads(answer.schema.metadata[b"targets"]) == ["flour", "butter"]
-    for name, values in expected.columns().items():
+    own = to_table(expected)
+    for name in own.column_names:
         if name.endswith((".mean", "lower_0.9")):
-            np.testing.assert_allclose(
-                answer.column(name).to_pylist(), values, rtol=1e-4, atol=1e-5
-            )
+            values = own.column(name).to_pylist()
+            np.testing.assert_allclose(answer[name].to_pylist(), values, rtol=1e-4, atol=1e-5)
     draws = np.array(answer.column("joint.butter.draws").to_pylist())
-    np.testing.assert_allclose(
-        draws, expected.answers["joint_draws"].values[:, 1], rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(draws, expected["joint.butter.draws"], rtol=1e-4, atol=1e-5)
     response = send_arrow(bakery.http, ROWS, "text/csv", model="bakery")
     rows = list(csv.DictReader(io.StringIO(response.text)))
     mean = directly(bakery).targets["butter"].mean[1]
@@ -248,10 +246,10 @@ def test_the_client_reads_them(bakery: Service, tmp_path: Path) -> None:
     assert found.targets == ("flour", "butter")
     butter = found.target("butter")
     np.testing.assert_allclose(butter.mean, expected.targets["butter"].mean, rtol=1e-4)
-    joint = expected.answers["joint"]
-    np.testing.assert_allclose(found.joint(0.9)["butter"].upper, joint.upper[:, 0, 1], rtol=1e-4)
-    draws = expected.answers["joint_draws"].values
-    np.testing.assert_allclose(found.joint_draws["flour"], draws[:, 0].T, rtol=1e-4, atol=1e-5)
+    upper = expected["joint.butter.upper"][:, 0]
+    np.testing.assert_allclose(found.joint(0.9)["butter"].upper, upper, rtol=1e-4)
+    draws = expected["joint.flour.draws"]
+    np.testing.assert_allclose(found.joint_draws["flour"], draws.T, rtol=1e-4, atol=1e-5)
     assert butter.targets == ()
     with pytest.raises(ValueError, match="flour, butter"):
         found.target("sugar")

@@ -14,7 +14,7 @@ from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
-from models.prediction.device.memory import ran_out_of_memory
+from models.prediction.device import ran_out_of_memory
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import RowPrediction
 from tests.app.serving.test_batching import truth

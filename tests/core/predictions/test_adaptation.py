@@ -11,7 +11,8 @@ from core.database.database import Database
 from core.database.schema import FeedbackRow, ModelRow, PredictionRow
 from core.predictions.adaptation import describe, labels_of
 from core.predictions.feedback import Feedback
-from models.evaluation.adaptive import Reference, adapt
+from models.evaluation.adaptive import adapt
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, PerRowScores
 from tests.core.predictions.conftest import NAMES, version_row
 from tests.core.together import at_once

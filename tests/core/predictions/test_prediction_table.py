@@ -7,56 +7,47 @@ import pyarrow as pa
 import pytest
 
 from core.predictions.prediction_table import to_table
-from models.prediction.answers.reasons import (
-    COMBINATION,
-    REASONS,
-    Levels,
-    Range,
-    Reason,
-    Reasons,
-)
-from models.prediction.prediction import ClassName, Interval, RowPrediction
+from models.prediction.answers.reasons import COMBINATION, Levels, Range, Reason
+from models.prediction.outputs import CLASS, LEVEL
+from models.prediction.prediction import ClassName, RowPrediction
 
 NUMBERS = RowPrediction(
+    task="regression",
     samples=100,
     seed=7,
     sampler="monte_carlo",
     prune=0.5,
-    mean=np.array([1.0, 2.0]),
-    variance={
-        "aleatoric": np.array([0.1, 0.2]),
-        "epistemic": np.array([0.3, 0.4]),
-        "total": np.array([0.4, 0.6]),
+    coordinates={LEVEL: (0.5, 0.9)},
+    values={
+        "mean": np.array([1.0, 2.0]),
+        "aleatoric_variance": np.array([0.1, 0.2]),
+        "epistemic_variance": np.array([0.3, 0.4]),
+        "total_variance": np.array([0.4, 0.6]),
+        "out_of_distribution": np.array([False, True]),
+        "ood_score": np.array([0.3, np.inf]),
+        "lower": np.array([[0.5, 0.0], [1.5, 1.0]]),
+        "upper": np.array([[1.5, 2.0], [np.inf, 3.0]]),
+        "conformal_lower": np.array([[0.4, -1.0], [1.4, -np.inf]]),
+        "conformal_upper": np.array([[1.6, 3.0], [2.6, np.inf]]),
+        "mc_error": np.array([0.01, np.nan]),
     },
-    epistemic_share=np.array([0.75, 0.67]),
-    out_of_distribution=np.array([False, True]),
-    ood_score=np.array([0.3, np.inf]),
-    intervals=(
-        Interval(level=0.5, lower=np.array([0.5, 1.5]), upper=np.array([1.5, np.inf])),
-        Interval(level=0.9, lower=np.array([0.0, 1.0]), upper=np.array([2.0, 3.0])),
-        Interval(
-            level=0.9,
-            kind="conformal",
-            lower=np.array([-1.0, -np.inf]),
-            upper=np.array([3, np.inf]),
-        ),
-    ),
-    mc_error=np.array([0.01, np.nan]),
 )
 
 
 def classes(*names: ClassName) -> RowPrediction:
     probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
     entropy = np.array([0.5, 0.6])
-    return replace(
-        NUMBERS,
+    intervals = ("lower", "upper", "conformal_lower", "conformal_upper")
+    found = replace(
+        NUMBERS, task="classification", coordinates={CLASS: names}, constants={"classes": names}
+    )
+    return found.without(*intervals).with_values(
         mean=probabilities,
-        variance=dict.fromkeys(("aleatoric", "epistemic", "total"), probabilities),
-        intervals=(),
         mc_error=probabilities / 100,
-        classes=names,
-        labels=[names[1], names[0]],
-        entropy={"total": entropy, "aleatoric": entropy / 2, "epistemic": entropy / 3},
+        label=[names[1], names[0]],
+        predictive_entropy=entropy,
+        expected_entropy=entropy / 2,
+        mutual_information=entropy / 3,
     )
 
 
@@ -71,6 +62,8 @@ def test_numbers_have_a_column_for_each_kind_and_bound() -> None:
         "upper_0.5": [1.5, None],
         "lower_0.9": [0.0, 1.0],
         "upper_0.9": [2.0, 3.0],
+        "conformal_lower_0.5": [0.4, 1.4],
+        "conformal_upper_0.5": [1.6, 2.6],
         "conformal_lower_0.9": [-1.0, None],
         "conformal_upper_0.9": [3.0, None],
         "out_of_distribution": [False, True],
@@ -116,7 +109,7 @@ def test_reasons_have_one_type_whatever_the_columns() -> None:
     job = Reason("job", "unseen_level", "pilot", Levels(("baker", "nurse"), 2))
     paid = Reason("paid", "missing_unseen", None, Levels((False,), 1))
     tables = [
-        to_table(replace(NUMBERS, answers={REASONS: Reasons(rows)}))
+        to_table(NUMBERS.with_values(reasons=rows))
         for rows in ([(), (age, job)], [(COMBINATION,), (paid,)], [(), ()])
     ]
     assert len({table.schema for table in tables}) == 1
@@ -133,15 +126,15 @@ def test_reasons_have_one_type_whatever_the_columns() -> None:
 
 def test_the_columns_do_not_depend_on_what_could_be_estimated() -> None:
     for prediction in (NUMBERS, classes("alder", "oak")):
-        without = to_table(replace(prediction, mc_error=None))
+        without = to_table(prediction.without("mc_error"))
         assert without.schema == to_table(prediction).schema
         name = next(name for name in without.column_names if name.startswith("mc_error"))
         assert without.column(name).null_count == 2
 
 
 def test_draws_are_lists_over_the_samples() -> None:
-    numbers = replace(NUMBERS, draws=np.arange(6.0).reshape(3, 2))
+    numbers = NUMBERS.with_draws(np.arange(6.0).reshape(3, 2))
     assert to_table(numbers).column("draws").to_pylist() == [[0, 2, 4], [1, 3, 5]]
     draws = np.arange(12.0).reshape(3, 2, 2)
-    table = to_table(replace(classes("alder", "oak"), draws=draws))
+    table = to_table(classes("alder", "oak").with_draws(draws))
     assert np.array_equal(np.array(table.column("draws").to_pylist()), draws.swapaxes(0, 1))

@@ -42,15 +42,12 @@ def test_rows_of_equal_uncertainty_are_answered_together() -> None:
 def test_rows_above_the_bound_are_marked_and_stay() -> None:
     total = np.array([4.0, 9.0, np.inf, np.nan])
     answer = RowPrediction(
+        task="regression",
         samples=1,
         seed=0,
         sampler="sobol",
         prune=0.0,
-        mean=np.arange(4.0),
-        variance={"total": total},
-        epistemic_share=total,
-        out_of_distribution=np.zeros(4, bool),
-        ood_score=total,
+        values={"mean": np.arange(4.0), "total_variance": total},
     )
     marked = answer.abstaining(2.0)
     assert marked.abstained.tolist() == [False, True, True, True]

@@ -7,7 +7,6 @@ import pytest
 
 from models.evaluation.adaptive import (
     Labels,
-    Reference,
     allowed_score,
     allowed_scores,
     covered,
@@ -15,6 +14,7 @@ from models.evaluation.adaptive import (
     track,
 )
 from models.evaluation.calibration import NumberCalibration, ShapeCalibration
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.path_calibration import PathCalibration
 
 LEVEL, LABELS, HALF = 0.9, 1000, 500
@@ -54,7 +54,7 @@ def test_coverage_is_restored_when_the_noise_doubles() -> None:
         assert abs(inside.mean() - LEVEL) < 0.03
         local.append(np.convolve(inside, np.ones(WINDOW) / WINDOW, "valid"))
         after.append(inside[HALF + WINDOW // 2 :].mean())
-        of_conformal.append((scores <= plain.half_width(LEVEL))[HALF:].mean())
+        of_conformal.append((scores <= plain.score(LEVEL))[HALF:].mean())
     assert np.abs(np.mean(local, 0) - LEVEL).max() < 0.08
     assert np.mean(after) == pytest.approx(LEVEL, abs=0.02)
     assert np.mean(of_conformal) < 0.65
@@ -69,12 +69,16 @@ def test_coverage_is_restored_when_the_noise_doubles() -> None:
         PathCalibration(1.0, 0.0, 2, tuple(np.sort(gaussian(60, 8)).tolist()), 30, 60.0),
     ],
 )
-def test_without_labels_they_are_the_conformal_ones(calibration: object) -> None:
-    score = getattr(calibration, "half_width", None) or calibration.probability  # type: ignore[attr-defined]
-    levels = [0.1, 0.5, 0.9, 0.99]
-    assert allowed_scores(levels, (), score) == [score(level) for level in levels]
-    found = calibration.reference()  # type: ignore[attr-defined]
-    for level in levels:  # the rank among weighted rows is that of the calibration
-        expected = score(level)
+def test_without_labels_they_are_the_conformal_ones(
+    calibration: NumberCalibration | ShapeCalibration | PathCalibration,
+) -> None:
+    levels, found = [0.1, 0.5, 0.9, 0.99], calibration.reference()
+    if isinstance(calibration, PathCalibration):
+        wanted = [float(calibration.half_widths(level, 1)) for level in levels]
+    else:
+        wanted = [calibration.score(level) for level in levels]
+        assert allowed_scores(levels, (), calibration.score) == wanted
+    for level, expected in zip(levels, wanted, strict=True):
+        # the rank among weighted rows is that of the calibration
         ours = allowed_score(found, np.empty(0), level)
         assert ours == expected or (math.isinf(ours) and expected >= 1.0)

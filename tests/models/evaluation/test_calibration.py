@@ -30,7 +30,6 @@ from models.evaluation.conformal_rank import order_statistics
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
-from models.prediction.answers.class_sets import ClassSets
 from models.prediction.options import PredictOptions
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
@@ -130,7 +129,7 @@ def test_conformal_intervals_cover_as_promised_whatever_the_model(rows: int, lev
     wrong = GaussianMixture(torch.zeros(1, y.numel()).double(), 1e-4 * x.exp().reshape(1, -1))
     found = residuals(wrong, y.flatten()).view_as(y)
     covered = [
-        one[-1] <= NumberCalibration(1.0, order_statistics(one[:-1])[0], rows).half_width(level)
+        one[-1] <= NumberCalibration(1.0, order_statistics(one[:-1])[0], rows).score(level)
         for one in found
     ]
     error = math.sqrt(level * (1 - level) / sets)
@@ -139,9 +138,9 @@ def test_conformal_intervals_cover_as_promised_whatever_the_model(rows: int, lev
 
 def test_the_half_width_is_an_order_statistic_or_unbounded() -> None:
     nine = NumberCalibration(1.0, tuple(float(k) for k in range(1, 10)), 9)
-    found = [nine.half_width(level) for level in (1e-12, 0.1, 0.5, 0.51, 0.9, 0.91)]
+    found = [nine.score(level) for level in (1e-12, 0.1, 0.5, 0.51, 0.9, 0.91)]
     assert found == [1.0, 1.0, 5.0, 6.0, 9.0, math.inf]
-    assert NumberCalibration(1.0, (), 0).half_width(0.5) == math.inf
+    assert NumberCalibration(1.0, (), 0).score(0.5) == math.inf
 
 
 def test_calibration_rows_are_one_less_than_a_multiple_of_twenty() -> None:
@@ -279,7 +278,7 @@ def test_classes_have_a_temperature_and_sets_for_intervals() -> None:
         np.testing.assert_allclose(answer.mean.sum(1), 1)
         assert answer.intervals == ()
     only = PredictOptions(interval_kinds=("conformal",), set_level=0.9)
-    assert isinstance(model.predict(X, only).answers["sets"], ClassSets)
+    assert "conformal_set" in model.predict(X, only).values
     for one, options in ((model, replace(only, set_level=None)), (certain, only)):
         with pytest.raises(InvalidInput) as caught:
             one.resolve(options)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from models.evaluation.calibration_error import (
+from models.evaluation.reliability import (
     Bin,
+    Chance,
     equal_counts,
     equal_widths,
     expected_calibration_error,
 )
-from models.evaluation.chance import Chance
 
 REPETITIONS = 200
 

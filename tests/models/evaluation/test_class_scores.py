@@ -8,13 +8,13 @@ import torch
 from sklearn import metrics as sk
 
 from models.evaluation.class_scores import (
+    auroc,
     auroc_error,
     auroc_of,
     class_metrics,
     class_row_scores,
     thresholds,
 )
-from models.evaluation.metrics import auroc
 from models.evaluation.weighting import WEIGHT
 
 NAMES = ("a", "b", "c")

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.evaluation.class_scores import set_coverage_by_class, set_metrics, set_row_scores
 from models.evaluation.class_sets import (
-    LabelledClasses,
     Penalty,
     RankedClasses,
     SetCalibration,
@@ -16,7 +16,6 @@ from models.evaluation.class_sets import (
     fit_sets,
 )
 from models.evaluation.metrics import COVERAGE_LEVELS
-from models.evaluation.set_scores import set_coverage_by_class, set_metrics, set_row_scores
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
@@ -71,7 +70,7 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     told = (told / told.sum(-1, keepdim=True)).view(pairs, rows + new, 6)
     covered = []
     for p, y in zip(told, targets, strict=True):
-        sets = fit_sets([LabelledClasses(p[:rows], y[:rows])])
+        sets = fit_sets(p[:rows], y[:rows])
         covered.append(float(_covered(sets, p[rows:], y[rows:], level).double().mean()))
     ranked = 79  # of the 99 rows, as 20 choose the penalty
     exact = math.ceil((ranked + 1) * level - 1e-9) / (ranked + 1)
@@ -82,11 +81,11 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
 def test_no_set_is_empty_and_few_rows_leave_all_classes() -> None:
     probabilities = _probabilities(60, 4, 5, sharpness=6.0)
     targets = probabilities.argmax(-1)
-    sets = fit_sets([LabelledClasses(probabilities[:18], targets[:18])])
+    sets = fit_sets(probabilities[:18], targets[:18])
     ranked = RankedClasses.of(probabilities)
     assert set(sets.sizes(ranked, 0.9).tolist()) == {1}  # always right: one class is enough
     assert set(sets.sizes(ranked, 0.95).tolist()) == {4}  # 19 rows are the fewest
-    wrong = fit_sets([LabelledClasses(probabilities[:18], 0 * targets[:18])])
+    wrong = fit_sets(probabilities[:18], 0 * targets[:18])
     sizes = torch.stack([wrong.sizes(ranked, level) for level in (0.01, 0.3, 0.6, 0.9)])
     assert int(sizes.min()) == 1
     assert bool((sizes.diff(dim=0) >= 0).all())  # sets of higher levels contain those of lower
@@ -123,11 +122,12 @@ def test_a_tail_that_says_nothing_is_penalised() -> None:
     is_sure = torch.arange(rows) // 2 % 2 == 0
     told = torch.where(is_sure.unsqueeze(-1), sure, plain)
     targets = torch.where(is_sure, 0, _labels(plain, 9))
-    penalty = choose_penalty(LabelledClasses(told[:1_000], targets[:1_000]))
+    penalty = choose_penalty(told[:1_000], targets[:1_000])
     assert penalty.weight > 0
-    new, ranked = LabelledClasses(told[1_000:], targets[1_000:]), RankedClasses.of(told[1_000:])
-    without = Penalty().calibrated(ranked, new).sizes(ranked, 0.9).double().mean()
-    regular = penalty.calibrated(ranked, new)
+    told, targets = told[1_000:], targets[1_000:]
+    ranked = RankedClasses.of(told)
+    without = Penalty().calibrated(ranked, targets).sizes(ranked, 0.9).double().mean()
+    regular = penalty.calibrated(ranked, targets)
     assert regular.sizes(ranked, 0.9).double().mean() < 0.6 * without
-    share = _covered(regular, new.probabilities, new.targets, 0.9).double().mean()
+    share = _covered(regular, told, targets, 0.9).double().mean()
     assert 0.9 <= float(share) < 0.93

@@ -11,8 +11,8 @@ from models.evaluation.path_calibration import (
     PathCalibration,
     Worth,
     fit_scales,
-    independent_errors,
     progress,
+    worth_of,
 )
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import PLAIN
@@ -37,7 +37,7 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
 def test_errors_that_share_steps_count_less(
     series: list[int], firsts: list[int], horizon: int, expected: float
 ) -> None:
-    found = independent_errors(np.array(series), np.array(firsts), horizon)
+    found = worth_of(np.array(series), np.array(firsts), horizon).together
     assert found == pytest.approx(expected)
 
 
@@ -57,10 +57,8 @@ def test_scales_that_grow_with_the_step_are_found() -> None:
 def test_a_width_is_a_rank_of_as_many_rows_as_the_errors_are_worth() -> None:
     residuals = tuple(float(i) for i in range(1, 101))
     one = PathCalibration(1.0, 0.0, 5, residuals, 20, 19.7)
-    assert one.half_width(0.5) == 51.0  # the 10th of 19 rows: ⌈10 · 101 ÷ 20⌉
-    assert one.half_width(0.9) == 91.0
-    assert one.half_width(0.95) == 96.0
-    assert one.half_width(0.96) == math.inf
+    found = [float(one.half_widths(level, 1)) for level in (0.5, 0.9, 0.95, 0.96)]
+    assert found == [51.0, 91.0, 96.0, math.inf]  # 51: the 10th of 19 rows, ⌈10 · 101 ÷ 20⌉
 
 
 def _forecast(origins: int, seed: int) -> tuple[Forecast, Tensor]:
@@ -112,6 +110,6 @@ def test_a_step_with_errors_of_its_own_shape_is_covered_if_it_has_enough_of_them
     assert covered(pooled)[2] < 0.75
     assert covered(own) == pytest.approx([0.9] * HORIZON, abs=0.06)
     assert covered(some)[:2] == covered(own)[:2]
-    assert some.half_widths(0.9, HORIZON)[3:].tolist() == [pooled.half_width(0.9)] * 3
+    assert some.half_widths(0.9, HORIZON)[3:].tolist() == [float(pooled.half_widths(0.9, 1))] * 3
     beyond = own.half_widths(0.9, 8)
     assert beyond[6:].tolist() == [beyond[5]] * 2

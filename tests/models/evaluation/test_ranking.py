@@ -6,8 +6,8 @@ import torch
 from scipy.stats import studentized_range, t, ttest_rel
 from torch import Tensor
 
-from models.evaluation.paired import paired
 from models.evaluation.ranking import better_than, rank, recommend_variant
+from models.evaluation.weighting import paired
 
 REPETITIONS = 200
 LIMIT = 0.05 + 4 * (0.05 * 0.95 / REPETITIONS) ** 0.5  # 1 in 30,000 by chance

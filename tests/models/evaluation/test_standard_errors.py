@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.evaluation.metrics import classification_scores, regression_scores, summarise
-from models.evaluation.standard_errors import of_share
+from models.evaluation.weighting import of_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 
 ROWS, REPETITIONS = 60, 300

@@ -80,11 +80,11 @@ def test_metrics_ignore_rows_of_weight_0() -> None:
 def test_conformal_quantiles_are_those_of_repeated_rows() -> None:
     found, wanted = map(_calibrate, _both(_numbers))
     for level in (0.05, 0.5, 0.9, 0.995):
-        assert found.half_width(level) == pytest.approx(wanted.half_width(level), rel=1e-6)
+        assert found.score(level) == pytest.approx(wanted.score(level), rel=1e-6)
 
 
 def test_a_conformal_quantile_by_hand() -> None:
     """Σ w + 1 = 5: the weights up to a residual reach 4 of 5 at the last, 2 of 5 at the second."""
     calibration = NumberCalibration(1.0, (1.0, 2.0, 3.0), 3, (0.5, 1.5, 2.0))
-    assert [calibration.half_width(level) for level in (0.1, 0.4, 0.41, 0.8)] == [1, 2, 3, 3]
-    assert calibration.half_width(0.81) == math.inf
+    assert [calibration.score(level) for level in (0.1, 0.4, 0.41, 0.8)] == [1, 2, 3, 3]
+    assert calibration.score(0.81) == math.inf

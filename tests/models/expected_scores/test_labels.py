@@ -33,7 +33,7 @@ def test_labels_of_a_gaussian_mixture_are_those_of_its_samples() -> None:
     "case",
     [
         Case("log", "logistic", 3),
-        Case("identity", "student", 2),
+        Case("identity", "normal", 2),
         Case("logit", "normal", 2, atoms=(0.0,)),
         Case("power", "logistic", 2, atoms=(0.0,), integer=True),
     ],

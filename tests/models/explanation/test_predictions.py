@@ -11,7 +11,6 @@ from models.artifact.files import BACKGROUND, examine_artifact, write_model
 from models.exceptions import InvalidInput
 from models.explanation.background import choose_background
 from models.features.rows import Rows
-from models.prediction.answers.contributions import CONTRIBUTIONS, Contributions
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -26,35 +25,34 @@ def explained(model: TabularModel, columns: Columns, **options: Any) -> RowPredi
     return model.predict(columns, PredictOptions(explain=True, samples=32, **options))
 
 
-def contributions(prediction: RowPrediction) -> Contributions:
-    found = prediction.answers[CONTRIBUTIONS]
-    assert isinstance(found, Contributions)
+def of_mean(prediction: RowPrediction) -> np.ndarray:
+    found: np.ndarray = prediction["mean_contribution"]
     return found
 
 
 def test_base_and_contributions_add_up_to_mean_and_variances(regression: TabularModel) -> None:
     for options in ({}, {"prune": 0.5}, {"sampler": "moments"}, {"sampler": "monte_carlo"}):
         prediction = explained(regression, some(), **options)
-        found = contributions(prediction)
-        assert found.features == ("a", "b", "level", "day", "constant")
+        assert prediction.constants["features"] == ("a", "b", "level", "day", "constant")
         for part, value in (
             ("mean", prediction.mean),
             ("aleatoric", prediction.variance["aleatoric"]),
             ("epistemic", prediction.variance["epistemic"]),
         ):
-            total = found.base[part] + getattr(found, part).sum(1)
+            contributions = prediction[f"{part}_contribution"]
+            total = prediction.constants["base"][part] + contributions.sum(1)
             np.testing.assert_allclose(total, value, rtol=1e-9, atol=1e-9)
 
 
 def test_those_of_classes_add_up_to_probabilities_and_entropies(classifier: TabularModel) -> None:
     prediction = explained(classifier, some())
-    found, entropy = contributions(prediction), prediction.entropy
+    mean, entropy, base = of_mean(prediction), prediction.entropy, prediction.constants["base"]
     assert entropy is not None
-    assert found.mean.shape == (5, 5, 2)
-    np.testing.assert_allclose(found.base["mean"] + found.mean.sum(1), prediction.mean, atol=1e-9)
-    np.testing.assert_allclose(found.mean.sum(2), 0, atol=1e-9)  # what one class gains others lose
+    assert mean.shape == (5, 5, 2)
+    np.testing.assert_allclose(base["mean"] + mean.sum(1), prediction.mean, atol=1e-9)
+    np.testing.assert_allclose(mean.sum(2), 0, atol=1e-9)  # what one class gains others lose
     for part in ("aleatoric", "epistemic"):
-        total = found.base[part] + getattr(found, part).sum(1)
+        total = base[part] + prediction[f"{part}_contribution"].sum(1)
         np.testing.assert_allclose(total, entropy[part], atol=1e-9)
 
 
@@ -66,11 +64,9 @@ def test_explaining_changes_no_other_answer_and_rows_are_explained_apart(
     whole = explained(regression, columns)
     np.testing.assert_allclose(plain.mean, whole.mean, rtol=1e-12)
     one = explained(regression, {name: values[2:3] for name, values in columns.items()})
-    np.testing.assert_allclose(
-        contributions(one).mean[0], contributions(whole).mean[2], rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(of_mean(one)[0], of_mean(whole)[2], rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(
-        contributions(whole.select(2, 3, PredictOptions())).mean, contributions(whole).mean[2:3]
+        of_mean(whole.select(2, 3, PredictOptions())), of_mean(whole)[2:3]
     )
 
 
@@ -83,11 +79,9 @@ def test_background_rows_are_stored_and_read_back(regression: TabularModel, tmp_
     assert again.background is not None
     torch.testing.assert_close(again.background, regression.background, rtol=0, atol=0)
     columns = some()
-    expected = contributions(explained(regression, columns))
+    expected = of_mean(explained(regression, columns))
     assert isinstance(again, TabularModel)
-    np.testing.assert_allclose(
-        contributions(explained(again, columns)).mean, expected.mean, rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(of_mean(explained(again, columns)), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_model_without_background_rows_says_what_to_do() -> None:

@@ -48,9 +48,17 @@ def test_a_rows_own_fold_is_left_out_of_its_effect() -> None:
     outputs, folds = standardised(targets), np.arange(2_000) % 4
     levels = sorted(set(values))
     fitted = LevelEffects.fit(levels, values, outputs)
-    found = fitted.encode_learned(codes_of(places_of(levels), values), outputs, folds)
+    codes = codes_of(places_of(levels), values)
+
+    def inputs(outputs: np.ndarray) -> np.ndarray:
+        tables = {
+            k: np.array(one.columns) for k, one in fitted.by_fold(codes, outputs, folds).items()
+        }
+        return np.array([tables[k][:, code] for k, code in zip(folds, codes, strict=True)])
+
+    found = inputs(outputs)
     changed = outputs + 100.0 * (folds == 1)[:, None]
-    again = fitted.encode_learned(codes_of(places_of(levels), values), changed, folds)
+    again = inputs(changed)
     same = np.isclose(found, again).all(1)
     assert same[folds == 1].all()
     assert same[(folds != 1) & (found[:, -1] > 0)].mean() < 0.05  # the others moved with the mean

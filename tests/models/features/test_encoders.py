@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.artifact.torch_encoders import encode_column
 from models.config import FeatureConfig
 from models.features import feature_encoder
 from models.features.categories import CategoryEncoder
@@ -114,8 +113,8 @@ def test_no_input_is_beyond_the_bound(seed: int, new: list[float]) -> None:
     assert found.abs().max() <= BOUND
 
 
-def test_few_rows_are_encoded_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of numbers together are those of each encoder, to the last bit."""
+def test_rows_in_blocks_are_encoded_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit: a row's inputs do not depend on other rows."""
     random = np.random.default_rng(0)
     zeros = np.where(random.random(ROWS) < 0.7, 0.0, random.exponential(size=ROWS))
     columns = table() | {"constant": np.full(ROWS, 3.0), "zeros": zeros}
@@ -123,38 +122,8 @@ def test_few_rows_are_encoded_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     some = {name: values[:9].copy() for name, values in columns.items()}
     some["size"][0], some["price"][1], some["zeros"][2] = 1e300, -5.0, np.nan
     together = encoder.encode(some)
-    monkeypatch.setattr(feature_encoder, "MAX_ROWS", 0)
+    monkeypatch.setattr(feature_encoder, "_BLOCK_ROWS", 2)
     assert torch.equal(together, encoder.encode(some))
-
-
-def as_numbers(encoder: FeatureEncoder, columns: dict[str, np.ndarray]) -> list[torch.Tensor]:
-    """The columns as an exported graph takes them; an unknown level is −1, a missing one NaN."""
-    found = []
-    for feature, one in zip(encoder.features, encoder.encoders, strict=True):
-        values = columns[feature.name]
-        if isinstance(one, CategoryEncoder):
-            codes: dict[str | None, float] = {level: i for i, level in enumerate(one.levels)}
-            codes[None] = np.nan
-            values = np.array([codes.get(v, -1.0) for v in values.tolist()])
-        elif values.dtype.kind == "M":
-            known = values.astype("datetime64[us]").astype(np.int64).astype(float)
-            values = np.where(np.isnat(values), np.nan, known)
-        found.append(torch.from_numpy(values))
-    return found
-
-
-def test_they_give_the_same_compact_columns() -> None:
-    """All operations are in float64; positions and scores are of order 10."""
-    encoder, new = fit(table()), table(seed=1)
-    new["size"][:3] = [-1e30, 1e30, 0.0]
-    new["price"][:2] = [-1e6, 1e12]
-    new["city"][:2] = ["Paris", None]
-    blocks = [
-        encode_column(one, values)
-        for one, values in zip(encoder.encoders, as_numbers(encoder, new), strict=True)
-    ]
-    found = torch.cat(blocks, dim=1).numpy()
-    np.testing.assert_allclose(found, encoder.encode(new).numpy(), atol=2e-6)
 
 
 def test_a_rare_level_is_not_new_and_a_missing_one_is_none() -> None:
@@ -162,7 +131,8 @@ def test_a_rare_level_is_not_new_and_a_missing_one_is_none() -> None:
     values = objects(*["Oslo"] * 150, *["Rome"] * 100, "Bern", None)
     encoder = CategoryEncoder.fit(values, coded=True).marking(values, 0.01)
     assert encoder.marked
-    assert encoder.is_new(objects("Oslo", "Bern", None, "Paris")).tolist() == [False] * 3 + [True]
+    codes = encoder.read(objects("Oslo", "Bern", None, "Paris"))
+    assert (codes == encoder.new).tolist() == [False] * 3 + [True]
 
 
 @pytest.mark.parametrize(("alone", "marked"), [(2, True), (3, False)])

@@ -12,13 +12,14 @@ from scipy.stats import norm, rankdata
 
 from models.artifact.schema import parse_document
 from models.exceptions import CorruptArtifact
+from models.features.encodings import encode
 from models.features.expansion import Expansion, Form
 from models.features.quantiles import Distinct, NormalScore, Pieces
 from tests.fixtures import ARTIFACTS, RELEASES
 
 
 def expanded(pieces: Pieces, values: np.ndarray) -> np.ndarray:
-    compact = torch.from_numpy(pieces.positions(values).astype(np.float32)).unsqueeze(1)
+    compact = torch.from_numpy(encode(pieces.line, values)).float().unsqueeze(1)
     return Expansion.of([Form(pieces=(pieces,))])(compact).numpy()
 
 
@@ -63,7 +64,9 @@ def test_normal_scores_are_those_of_scipy() -> None:
     """Up to 256 distinct values every one is a knot; the ranks of equal values are averaged."""
     values = np.random.default_rng(3).integers(0, 200, 3_000) ** 2.0
     expected = norm.ppf((rankdata(values) - 0.5) / len(values))
-    np.testing.assert_allclose(NormalScore.fit(Distinct.of(values))(values), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        encode(NormalScore.fit(Distinct.of(values)).line, values), expected, atol=1e-12
+    )
 
 
 PIECES = {"edges": [0.0, 1.0, 2.0], "centres": [0.5, 0.2]}
@@ -109,8 +112,8 @@ def test_no_value_leaves_the_range_of_training(training: list[float], new: list[
     """Also for subnormal and for huge distances between edges."""
     distinct, values = Distinct.of(np.array([*training, 2e300])), np.array(new)
     score, pieces = NormalScore.fit(distinct), Pieces.fit(distinct)
-    assert (np.abs(score(values)) <= score.scores[-1] + 1e-9).all()
-    found = pieces.positions(values)
+    assert (np.abs(encode(score.line, values)) <= score.scores[-1] + 1e-9).all()
+    found = encode(pieces.line, values)
     assert ((found >= 0) & (found <= len(pieces))).all()
     assert (np.abs(expanded(pieces, values)) <= 1).all()
     order = np.argsort(values)

@@ -17,7 +17,7 @@ def test_a_text_is_the_signed_sum_of_its_known_features() -> None:
     encoder = TextEncoder.fit(column(*texts))
     assert len(encoder.hashes) == 5  # good, bad, house, "good house", "bad house": in 3 rows each
     good, bad, both = (
-        encoder.encode(column(t))[0].astype(float) for t in ("good", "bad", "good\nGOOD, bad! view")
+        encoder.read(column(t))[0].astype(float) for t in ("good", "bad", "good\nGOOD, bad! view")
     )
     for one in (good, bad):
         assert np.count_nonzero(one) == 1
@@ -32,7 +32,7 @@ def test_a_text_is_the_signed_sum_of_its_known_features() -> None:
 
 def test_the_hash_never_changes() -> None:
     encoder = TextEncoder.fit(column(*["good", "bad", "schön"] * 3))
-    encoded = [encoder.encode(column(word))[0] for word in ("good", "bad", "schön")]
+    encoded = [encoder.read(column(word))[0] for word in ("good", "bad", "schön")]
     assert [int(abs(one).argmax()) for one in encoded] == PLACES
     assert [float(np.sign(one.sum())) for one in encoded] == SIGNS
 
@@ -43,13 +43,13 @@ SIGNS = [1, 1, 1]
 
 def test_missing_empty_and_unknown_texts_are_zero_and_case_does_not_count() -> None:
     encoder = TextEncoder.fit(column(*["a b", "b c"] * 3))
-    none, empty, unknown, first, second = encoder.encode(column(None, "", "z", "A  b", "a, B!"))
+    none, empty, unknown, first, second = encoder.read(column(None, "", "z", "A  b", "a, B!"))
     assert not none.any()
     assert not empty.any()
     assert not unknown.any()
     assert (first == second).all()
     assert first.any()
-    assert not encoder.encode(column("")).any()
+    assert not encoder.read(column("")).any()
 
 
 def test_weights_count_as_rows() -> None:

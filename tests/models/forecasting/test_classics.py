@@ -7,9 +7,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from models.forecasting.classics.autoregression import Autoregression
-from models.forecasting.classics.classics import Classics
+from models.forecasting.classics.classics import Classics, stack
 from models.forecasting.classics.member import Asked
-from models.forecasting.classics.stacking import stack
 
 
 def simulated(coefficients: list[float], steps: int, seed: int, rows: int = 1) -> np.ndarray:

@@ -11,8 +11,8 @@ from models.config import FeatureConfig, RecurrentConfig
 from models.config import TrainingConfig as Training
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.panels.observed import held
-from models.forecasting.preparation import prepare_series
+from models.forecasting.panel import held
+from models.forecasting.problem import prepare_series
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
 

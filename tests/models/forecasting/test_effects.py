@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.forecasting.classics.effects import Effect, Effects
-from models.forecasting.classics.errors import Errors
+from models.forecasting.classics.effects import Effect, Effects, Errors
 
 STEPS, RUNS = 150, 12
 

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 import torch
 
+from core.predictions.document import to_document
+from core.predictions.prediction_table import to_table
+from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration, Residuals, SumCalibration
 from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.rollout import Paths
-from models.forecasting.totals.across import fit_rho, pair
-from models.forecasting.totals.groups import MOST_RECONCILED, Groups, read_groups
-from models.forecasting.totals.reconciliation import reconciled
-from models.prediction.answers import totals
-from models.prediction.answers.totals import TotalsAnswer
+from models.forecasting.totals.groups import MOST_RECONCILED, Groups, read_groups, reconciled
+from models.forecasting.totals.sums import fit_rho, pair
 from models.prediction.options import ResolvedOptions, Totals
+from models.prediction.prediction import RowPrediction, to_prediction
 from tests.models.functions import randn
 
 KEYS, STEPS = ("a", "b", "c"), 4
@@ -107,7 +108,7 @@ def test_rho_is_found_from_errors_at_the_same_times(rho: float) -> None:
     assert fit_rho(errors, times, 1.0) == pytest.approx(rho, abs=0.08)
 
 
-def answered(groups: Groups, asked: Totals, rho: float = 0.5) -> TotalsAnswer:
+def answered(groups: Groups, asked: Totals, rho: float = 0.5) -> RowPrediction:
     """Independent steps of deviation 1 around 10, 20 and 30, and series that go together by ρ."""
     noise = randn(400, 10, 3, STEPS, seed=4)
     means = 10.0 * torch.arange(1, 4, dtype=torch.float64).view(1, 1, 3, 1).expand_as(noise)
@@ -118,21 +119,22 @@ def answered(groups: Groups, asked: Totals, rho: float = 0.5) -> TotalsAnswer:
     options = ResolvedOptions(
         totals=asked, seed=0, sampler="monte_carlo", top=1, horizon=STEPS, return_mc_errors=True
     )
-    summary = {k: np.asarray(v) for k, v in forecast.summarise(options).items()}
-    names, members = np.array(groups.names, object), np.empty(len(groups.names), object)
-    members[:] = [tuple(KEYS[k] for k in some) for some in groups.members]
-    summary |= {"totals groups names": names, "totals groups members": members}
-    part = {k.removeprefix("totals "): v for k, v in summary.items() if k.startswith("totals ")}
-    return totals.answer(part, options, None)
+    members = [[KEYS[k] for k in some] for some in groups.members]
+    found = to_prediction(
+        forecast.summarise(options), options, Detector("epistemic_variance"), "forecasting", None
+    ).with_constants(groups=groups.names, members=members)
+    times = np.tile(np.arange(float(STEPS)), 3)
+    return found.with_values(series=np.repeat(KEYS, STEPS).tolist(), time=times)
 
 
 def test_a_group_is_as_uncertain_as_its_series_go_together() -> None:
     """n series and h steps of deviation 1: the variance h n (1 + (n − 1) ρ), from 4,000 paths."""
     asked = Totals((50.0,), series=True, groups={"ends": ("a", "c"), "b": ("b",)})
     found = answered(read(asked), asked)
-    np.testing.assert_allclose(found.series_sums.mean, [60, 120, 180, 240])
-    assert found.series_sums.deviation[-1] == pytest.approx((4 * 3 * 2) ** 0.5, rel=0.05)
-    ends, own = found.groups.document()
+    sums, document = found.parts["series_sums"], to_document(found)["totals"]
+    np.testing.assert_allclose(sums["mean"], [60, 120, 180, 240])
+    assert sums["deviation"][-1] == pytest.approx((4 * 3 * 2) ** 0.5, rel=0.05)
+    ends, own = document["groups"]
     assert (ends["group"], ends["series"]) == ("ends", ["a", "c"])
     np.testing.assert_allclose(ends["steps"]["mean"], 40)
     np.testing.assert_allclose(ends["sums"]["mean"], [40, 80, 120, 160])
@@ -141,10 +143,10 @@ def test_a_group_is_as_uncertain_as_its_series_go_together() -> None:
     assert interval["upper"][-1] == pytest.approx(160 + 1.645 * 12**0.5, abs=0.4)
     assert ends["sums"]["exceeds"][0]["probability"] == pytest.approx([0, 1, 1, 1])
     for name in ("mean", "median", "deviation", "mc_error"):  # a group of one is this one
-        values = found.document()[name]
-        np.testing.assert_allclose(own["sums"][name], values[STEPS : 2 * STEPS], err_msg=name)
-    below = found.rows_below()
-    assert below["group"] == ["ends"] * STEPS + ["b"] * STEPS
+        values = document[name][STEPS : 2 * STEPS]
+        np.testing.assert_allclose(own["sums"][name], values, err_msg=name)
+    below = to_table(found).slice(3 * STEPS)
+    assert below["group"].to_pylist() == ["ends"] * STEPS + ["b"] * STEPS
     np.testing.assert_array_equal(below["total_mean"][:STEPS], ends["sums"]["mean"])
 
 
@@ -179,13 +181,14 @@ def test_totals_of_a_hierarchy_agree() -> None:
     """
     asked = Totals(groups={"a": ("b", "c"), "only b": ("b",)}, reconcile=True)
     found = answered(read(asked), asked, rho=0.0)
-    mean = found.mean.reshape(3, STEPS)
+    names = ("totals", "group_sums", "series_sums")
+    totals, groups, of_series = (found.parts[name] for name in names)
+    mean = totals["mean"].reshape(3, STEPS)
     np.testing.assert_allclose(mean[:, 0], [10 + 40 / 3, 20 - 40 / 3, 30 - 40 / 3], atol=1.0)
     np.testing.assert_allclose(mean[0], mean[1] + mean[2])
     for name in ("mean", "median", "deviation", "lower", "upper"):
-        own = getattr(found, name)
-        grouped = getattr(found.groups.sums, name)
+        own, grouped = totals[name], groups[name]
         np.testing.assert_allclose(grouped[:STEPS], own[:STEPS], err_msg=name)
-        np.testing.assert_allclose(grouped[:STEPS], getattr(found.series_sums, name))
+        np.testing.assert_allclose(grouped[:STEPS], of_series[name])
         np.testing.assert_allclose(grouped[STEPS:], own[STEPS : 2 * STEPS])
-    assert found.conformal_lower is None
+    assert "conformal_lower" not in totals.values

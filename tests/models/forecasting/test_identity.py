@@ -13,17 +13,15 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.forecasting.identity import WIDTH, key_helps, usual_identity, with_unseen
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import LOGARITHM
-from models.forecasting.panels.identity import WIDTH, usual_identity, with_unseen
-from models.forecasting.panels.usefulness import key_helps
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState
 from models.layers.key_table import KeyTable
 from models.networks import Inputs, KeyedNetwork, TensorSlot, build_network, keyed_inputs
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
-from models.prediction.answers.reasons import REASONS
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import PLAIN, SMALL, configure, fit, in_panel
 
@@ -108,7 +106,7 @@ def test_learned_rows_tell_series_apart_that_windows_do_not(forecaster: Forecast
         forecaster.predict(history(f"shop {i}", columns), PredictOptions()) for i in (0, 1)
     )
     assert rises.mean[1] - falls.mean[1] > 2
-    assert not rises.answers[REASONS].rows[0]
+    assert not rises.get("reasons")[0]
 
 
 @pytest.mark.parametrize("prune", [0.0, 0.5])
@@ -118,7 +116,7 @@ def test_an_unseen_key_is_flagged_and_less_certain(forecaster: Forecaster, prune
     seen = forecaster.predict(history("shop 0", columns), options)
     new = forecaster.predict(history("a new shop", columns), options)
     assert new.out_of_distribution.all()
-    (reason,) = new.answers[REASONS].rows[0]
+    (reason,) = new.get("reasons")[0]
     assert (reason.column, reason.code, reason.value) == ("shop", "unseen_level", "a new shop")
     assert new.variance["epistemic"][0] > 4 * seen.variance["epistemic"][0]
     assert 0.3 < new.variance["epistemic"][0] < 3

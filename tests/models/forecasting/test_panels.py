@@ -9,15 +9,12 @@ import torch
 
 from models.config import ForecastConfig, TrainingConfig
 from models.features.columns import Columns
+from models.forecasting import panel as panels
 from models.forecasting.backtest import MAX_ORIGINS, find_origins
-from models.forecasting.histories.filling import fill
-from models.forecasting.panels import cutting
-from models.forecasting.panels.cutting import CutRows, fit_frame
-from models.forecasting.panels.panel import Panel
-from models.forecasting.panels.stacked import Stacked
-from models.forecasting.preparation import prepare_series
+from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
+from models.forecasting.problem import prepare_series
 from models.forecasting.series import Series, split_series
-from models.forecasting.windows import Frame, windows
+from models.forecasting.windows import Frame, fill, windows
 from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
 from tests.models.nested import assert_close
 
@@ -84,7 +81,7 @@ def test_held_and_cut_windows_give_the_same_fit(monkeypatch: pytest.MonkeyPatch)
     types, config = types_of(columns), configure(columns, **options)
     held = fit(columns, **options)
     assert not isinstance(prepare_series(columns, types, config).rows, CutRows)
-    monkeypatch.setattr(cutting, "HELD_BYTES", 0)
+    monkeypatch.setattr(panels, "HELD_BYTES", 0)
     assert isinstance(prepare_series(columns, types, config).rows, CutRows)
     cut = fit(columns, **options)
     assert_close(cut.variant(0.0).metrics, held.variant(0.0).metrics)

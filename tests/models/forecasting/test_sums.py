@@ -16,8 +16,7 @@ from models.evaluation.path_calibration import (
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
-from models.forecasting.totals.coupling import Spread, couple, fit_theta
-from models.forecasting.totals.sums import Sums
+from models.forecasting.totals.sums import Spread, Sums, couple, fit_theta
 from models.prediction.options import PredictOptions, Totals
 from tests.models.functions import randn
 
@@ -77,11 +76,11 @@ def test_calibrated_sums_cover_what_they_promise(predicted: str, truth: str) -> 
     targets = errors_of(truth, 600, 1).flatten()
     calibration = forecast_of(predicted, 600).fit_calibration(targets, Worth(600.0), Worth(600.0))
     fresh = Forecast(forecast_of(predicted, 1, 7, paths=100).drawn, PLAIN, calibration)
-    found = fresh.summarise(PredictOptions(totals=Totals()))
+    found = fresh.summarise(PredictOptions(totals=Totals())).parts["totals"]
     sums = errors_of(truth, 20_000, 3).sum(1).numpy()
-    for kind in ("credible", "conformal"):
-        lower, upper = (found[f"totals {kind} {end}"][-1, 0] for end in ("lower", "upper"))
-        assert np.mean((lower <= sums) & (sums <= upper)) == pytest.approx(0.9, abs=0.03), kind
+    for before in ("", "conformal_"):
+        lower, upper = (found[f"{before}{end}"][-1, 0] for end in ("lower", "upper"))
+        assert np.mean((lower <= sums) & (sums <= upper)) == pytest.approx(0.9, abs=0.03), before
     assert abs(calibration.sums.theta) < 0.3 or predicted != truth
 
 
@@ -111,14 +110,15 @@ def test_totals_are_sums_of_whole_paths(is_log: bool) -> None:
     asked = PredictOptions(totals=Totals((2.0, 6.0)), quantiles=(0.25,), intervals=(0.8,))
     found = one.summarise(asked)
     sums = one.draws.numpy().cumsum(1)
-    np.testing.assert_allclose(found["totals mean"], found["mean"].cumsum())
+    totals = found.parts["totals"]
+    np.testing.assert_allclose(totals["mean"], found["mean"].cumsum())
     levels = [0.5, 0.1, 0.9, 0.25]
-    names = ["median", "credible lower", "credible upper", "quantiles"]
+    names = ["median", "lower", "upper", "quantile"]
     expected = np.quantile(sums, levels, axis=0, method="weibull")
     for name, values in zip(names, expected, strict=True):
-        np.testing.assert_allclose(found[f"totals {name}"].ravel(), values)
+        np.testing.assert_allclose(totals[name].ravel(), values)
     above = [(sums > threshold).mean(0) for threshold in (2.0, 6.0)]
-    np.testing.assert_allclose(found["totals exceeds"], np.stack(above, 1))
+    np.testing.assert_allclose(totals["exceeds"], np.stack(above, 1))
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.5])
@@ -133,13 +133,8 @@ def test_the_stated_errors_are_those_of_other_draws(theta: float) -> None:
         replace(walks(50, seed, is_log=False), calibration=calibration, seed=seed).summarise(asked)
         for seed in range(200)
     ]
-    for name, error in (
-        ("totals mean", "totals mc_error"),
-        ("totals mean", "error of total_mean"),
-        ("totals median", "error of total_median"),
-        ("totals quantiles", "error of total_quantile_0.9"),
-        ("totals exceeds", "error of total_exceeds_2.0"),
-    ):
-        actual = np.stack([run[name].ravel() for run in runs]).std(0)[2:]
-        stated = np.sqrt(np.mean([run[error][2:] ** 2 for run in runs], axis=0))
-        np.testing.assert_allclose(stated, actual, rtol=0.25, err_msg=error)
+    parts = [run.parts["totals"] for run in runs]
+    for name in ("mean", "median", "quantile", "exceeds"):
+        actual = np.stack([one[name].ravel() for one in parts]).std(0)[2:]
+        stated = np.sqrt(np.mean([one.errors[name].ravel()[2:] ** 2 for one in parts], axis=0))
+        np.testing.assert_allclose(stated, actual, rtol=0.25, err_msg=name)

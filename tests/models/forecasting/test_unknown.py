@@ -7,11 +7,10 @@ import pytest
 
 from models.config import ForecastConfig
 from models.exceptions import InvalidData
-from models.forecasting.backtest import origins
-from models.forecasting.histories.unknown import with_stand_ins, without
+from models.forecasting.backtest import origins, with_stand_ins, without
+from models.forecasting.problem import weighing_origins
 from models.forecasting.series import Series, split_series
 from models.forecasting.sets import SetBounds
-from models.forecasting.weighing import weighing_origins
 from models.training.train import train
 from tests.models.forecasting.series_cases import QUICK, configure, sales, types_of
 

@@ -36,7 +36,7 @@ def _trainer(
 ) -> Trainer:
     chosen = method or BBBConfig(prior=GaussianPriorConfig(sigma=problem.prior_sigma))
     rows = Rows(problem.rows.inputs.float(), problem.rows.targets.float())
-    bbb = BayesByBackprop.build(problem.network, problem.likelihood, chosen, len(rows))
+    bbb = BayesByBackprop(problem.network, problem.likelihood, chosen, len(rows))
     state = bbb.init(torch.Generator().manual_seed(config.seed))
     return Trainer(RowTask(rows), config, bbb, state, score)
 
@@ -162,7 +162,7 @@ def _method(problem: LinearRegression, estimator: str) -> BayesByBackprop:
         estimator=estimator,  # type: ignore[arg-type]
         prior=GaussianPriorConfig(sigma=problem.prior_sigma),
     )
-    return BayesByBackprop.build(
+    return BayesByBackprop(
         problem.network,
         problem.likelihood,
         config,

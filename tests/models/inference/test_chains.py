@@ -14,8 +14,13 @@ from models.config import (
 )
 from models.exceptions import Diverged
 from models.features.rows import Rows
-from models.inference.builders import build_kernel
-from models.inference.chains import ChainState, controlled_gradient
+from models.inference.chains import (
+    ChainRunner,
+    ChainState,
+    Kernel,
+    begin_chains,
+    controlled_gradient,
+)
 from models.inference.diagnostics import (
     diagnose,
     effective_sample_size,
@@ -25,20 +30,22 @@ from models.inference.diagnostics import (
     tail_sample_size,
     usual_r_hat,
 )
-from models.inference.langevin import SGLD
+from models.inference.langevin import CyclicalSteps, DecreasingSteps
+from models.inference.metropolis import RandomWalk
 from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior, gradient
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 from models.tabular.task import RowTask
-from models.training.chain_runner import ChainRunner, begin_chains
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32
-KERNELS = {
-    "sgld": SGLDConfig(kind="sgld", draws=60, burn_in=150, thinning=25),
-    "csgld": CyclicalSGLDConfig(kind="csgld", cycles=12, cycle_steps=120, draws=2),
-    "metropolis": MetropolisConfig(kind="metropolis", draws=60, burn_in=300, thinning=25),
+KERNELS: dict[str, Kernel] = {
+    "sgld": DecreasingSteps(SGLDConfig(kind="sgld", draws=60, burn_in=150, thinning=25)),
+    "csgld": CyclicalSteps(CyclicalSGLDConfig(kind="csgld", cycles=12, cycle_steps=120, draws=2)),
+    "metropolis": RandomWalk(
+        MetropolisConfig(kind="metropolis", draws=60, burn_in=300, thinning=25)
+    ),
 }
 
 
@@ -48,10 +55,9 @@ def _posterior(problem: LinearRegression) -> LogPosterior:
 
 
 def _runner(problem: LinearRegression, kind: str, step_size: float | None = None) -> ChainRunner:
-    config = KERNELS[kind]
+    kernel = KERNELS[kind]
     if step_size is not None:
-        config = SGLDConfig(kind="sgld", step_size=step_size)
-    kernel = build_kernel(config)
+        kernel = DecreasingSteps(SGLDConfig(kind="sgld", step_size=step_size))
     rows = Rows(problem.rows.inputs.float(), problem.rows.targets.float())
     start = DrawsState(problem.posterior.loc.float().repeat(CHAINS, 1), {})  # all fits end there
     training, task, posterior = (
@@ -74,11 +80,11 @@ def test_chains_recover_the_exact_posterior(linear_regression: LinearRegression,
     draws = state.kept.flatten(0, 1).double()
     assert ((draws.mean(0) - truth.loc) / truth.scale).abs().max() < 0.12
     assert (draws.std(0) / truth.scale - 1).abs().max() < 0.1
-    found = diagnose(KERNELS[kind], state.kept, state.accepted)
+    found = diagnose(state.kept, KERNELS[kind].describe(state))
     assert found.metrics["r_hat"] < 1.1
     assert len(draws) / 5 < found.metrics["effective_sample_size"] <= len(draws)
     assert not found.notes
-    assert math.isnan(state.temperature) or abs(state.temperature - 1) < 0.15
+    assert abs(found.metrics.get("temperature", 1.0) - 1) < 0.15
     if kind == "metropolis":
         assert found.metrics["acceptance_rate"] == pytest.approx(0.234, abs=0.1)
     if kind == "csgld":
@@ -111,7 +117,7 @@ def test_a_large_table_does_not_heat_the_chains() -> None:
     """
     problem, kernel = (
         regression(4_000),
-        SGLD(SGLDConfig(kind="sgld", draws=50, burn_in=400, thinning=20)),
+        DecreasingSteps(SGLDConfig(kind="sgld", draws=50, burn_in=400, thinning=20)),
     )
     posterior = LogPosterior(problem.network, problem.likelihood, GaussianPrior(1.0), 4_000)
     fitted = DrawsState(problem.mean.float().repeat(4, 1) + 0.05, {})
@@ -169,8 +175,7 @@ def test_chains_that_disagree_or_drift_are_told() -> None:
     for values in (apart, drift):
         assert (split_r_hat(values) > 1.3).all()
         assert (effective_sample_size(values) < 40).all()
-    config = KERNELS["metropolis"]
-    found = diagnose(config, apart.unsqueeze(-1), torch.full((4,), 2.0))
+    found = diagnose(apart.unsqueeze(-1), {"acceptance_rate": 2 / 1_500})
     assert any("R-hat" in note for note in found.notes)
     assert any("accepted 0%" in note for note in found.notes)
     still = torch.ones(10, 2, 3)

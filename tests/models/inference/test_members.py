@@ -55,7 +55,7 @@ def test_divergences_and_gradients_are_the_sums_over_single_networks(prior: obje
     """Without rows there is only the KL, with the same noise for the stack and for each member."""
     stack = _stack(*PARTS)
     config = BBBConfig(estimator="weight", prior=prior)  # type: ignore[arg-type]
-    method = BayesByBackprop.build(stack, HeteroscedasticGaussian(), config, N)
+    method = BayesByBackprop(stack, HeteroscedasticGaussian(), config, N)
     state, q = _state(stack), _state(stack).posterior
     noise = torch.randn(q.loc.shape, generator=torch.Generator().manual_seed(7), dtype=q.loc.dtype)
     drawn = method._reparameterise(state.posterior, noise)
@@ -64,7 +64,7 @@ def test_divergences_and_gradients_are_the_sums_over_single_networks(prior: obje
     expected, start = [], 0
     for network in stack.networks:
         one = slice(start, start + network.layout.num_weights)
-        alone = BayesByBackprop.build(network, HeteroscedasticGaussian(), config, N)
+        alone = BayesByBackprop(network, HeteroscedasticGaussian(), config, N)
         own = MeanFieldNormal(q.loc[one], q.rho[one]).distribution()
         expected.append(alone.prior.reverse_kl(own, noise[one]))
         start = one.stop
@@ -80,7 +80,7 @@ def test_each_member_learns_from_its_own_rows_with_its_own_weight_of_the_kl() ->
     stack = _stack(replace(PARTS[0], kl_weight=0.3), PARTS[1])
     kept = (torch.arange(N).unsqueeze(1) % 3 != torch.arange(3)).double()
     config = BBBConfig(estimator="weight", prior=GaussianPriorConfig(sigma="auto"))
-    method = BayesByBackprop.build(stack, HeteroscedasticGaussian(), config, N)
+    method = BayesByBackprop(stack, HeteroscedasticGaussian(), config, N)
     assert method.kl.weight == 1.0
     state, rows = _state(stack), _rows(kept)
     loss = method.loss(state, rows, 0.5, torch.Generator().manual_seed(4))
@@ -93,7 +93,7 @@ def test_each_member_learns_from_its_own_rows_with_its_own_weight_of_the_kl() ->
         outputs = network(network.layout.unflatten(pieces[m]), rows.inputs)
         nll = -HeteroscedasticGaussian().log_prob(outputs, rows.targets, {})
         one = slice(start, start + network.layout.num_weights)
-        alone = BayesByBackprop.build(network, HeteroscedasticGaussian(), config, N)
+        alone = BayesByBackprop(network, HeteroscedasticGaussian(), config, N)
         kl = alone.prior.reverse_kl(MeanFieldNormal(q.loc[one], q.rho[one]).distribution())
         total = total + (kept[:, m] * nll).sum() / N + 0.5 * c * kl / N
         start = one.stop

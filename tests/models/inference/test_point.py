@@ -13,7 +13,9 @@ from models.config import (
 )
 from models.features.rows import Rows
 from models.inference.mc_dropout import DropoutState, MCDropout, masked_matrices, masks
-from models.inference.point import DrawsState, PointEstimates
+from models.inference.method import Method
+from models.inference.point import DrawsState, Ensemble
+from models.inference.registry import build_method
 from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
@@ -24,7 +26,7 @@ from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 
 
-def fit(method: PointEstimates, rows: Rows, config: TrainingConfig) -> DrawsState:
+def fit(method: Method, rows: Rows, config: TrainingConfig) -> DrawsState:
     state = method.init(generator(config.seed, "init"))
     fitted: DrawsState = Trainer(RowTask(rows), config, method, state).run()
     return fitted
@@ -46,7 +48,7 @@ def test_map_is_ridge_and_mle_is_least_squares(
         else MAPConfig(kind="map", prior_sigma=problem.prior_sigma)
     )
     training = TrainingConfig(epochs=400, batch_size=8, learning_rate=0.05)
-    method = PointEstimates.build(problem.network, problem.likelihood, config, 24)
+    method = build_method(config, problem.network, problem.likelihood, 24)
     fitted = fit(method, single(problem.rows), training)
     design = torch.cat([problem.rows.inputs, torch.ones(24, 1, dtype=torch.float64)], 1)
     precision = design.T @ design / problem.likelihood.variance
@@ -71,7 +73,7 @@ def test_members_are_the_networks_that_they_would_be_alone(clip: float | None) -
 
     def members(count: int) -> DrawsState:
         config = EnsembleConfig(kind="ensemble", members=count)
-        return fit(PointEstimates.build(network, likelihood, config, 40), rows, training)
+        return fit(Ensemble(network, likelihood, config, 40), rows, training)
 
     two, four = members(2), members(4)
     torch.testing.assert_close(two.weights, four.weights[:2])
@@ -95,7 +97,7 @@ def test_the_batched_pass_is_a_loop_over_the_draws(activation: str) -> None:
 
 
 DROPPED = MLP.build(MLPConfig(hidden=(30, 20)), 3, 1)
-DROPOUT = MCDropout.build(
+DROPOUT = MCDropout(
     DROPPED, HomoscedasticGaussian(), DropoutConfig(kind="mc_dropout", rate=0.25), 40
 )
 

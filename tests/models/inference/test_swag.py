@@ -7,15 +7,13 @@ import torch
 from benchmarks.verification.conjugate import Regression, regression
 from models.config import MLPConfig, TrainingConfig
 from models.inference.chains import flat_values
-from models.inference.constant_sgd import ConstantSGD
 from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior
-from models.inference.swag import SWAGState
+from models.inference.swag import AveragingRun, ConstantSGD, SWAGState, plan_steps
 from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 from models.tabular.task import RowTask
-from models.training.averaging import AveragingRun, plan_steps
 
 NETWORK = MLP.build(MLPConfig(hidden=(2,)), 1, 1)
 

@@ -11,9 +11,10 @@ from models.config import TrainingConfig
 from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped
 from models.features.columns import Columns
 from models.joint.model import JointModel, complete
-from models.joint.prediction import JointDraws, JointIntervals, JointPrediction
+from models.joint.prediction import JointPrediction, joint_name
 from models.joint.training import train_joint
 from models.prediction.options import PredictOptions
+from models.prediction.outputs import LEVEL
 from models.training.progress import Progress
 from models.training.train import TrainingRun, train
 from tests.models.joint.conftest import CORRELATION, QUICK, SIGMAS, TYPES, bakery, configs
@@ -31,16 +32,14 @@ def predicted(joint: JointModel, fresh: Columns) -> JointPrediction:
     return joint.predict({"x": fresh["x"]}, DRAWN)
 
 
-def intervals(predicted: JointPrediction) -> JointIntervals:
-    found = predicted.answers["joint"]
-    assert isinstance(found, JointIntervals)
-    return found
+def bounds(predicted: JointPrediction, end: str) -> np.ndarray:
+    """Rows × levels × targets."""
+    return np.stack([predicted[joint_name(name, end)] for name in predicted.targets], axis=-1)
 
 
 def drawn(predicted: JointPrediction) -> np.ndarray:
-    found = predicted.answers["joint_draws"]
-    assert isinstance(found, JointDraws)
-    return found.values
+    """Rows × targets × samples."""
+    return np.stack([predicted[joint_name(name, "draws")] for name in predicted.targets], axis=1)
 
 
 def test_correlation_is_the_conditional_one(joint: JointModel, trained_on: Columns) -> None:
@@ -64,9 +63,8 @@ def test_joint_draws_have_it_and_their_sum_has_the_right_variance(
 
 
 def test_joint_intervals_cover_both_targets(predicted: JointPrediction, fresh: Columns) -> None:
-    joint = intervals(predicted)
     truth = np.stack([fresh["flour"], fresh["butter"]], axis=1)[:, None]
-    inside = (joint.lower <= truth) & (truth <= joint.upper)
+    inside = (bounds(predicted, "lower") <= truth) & (truth <= bounds(predicted, "upper"))
     # Of 79 calibration rows the coverage is Beta(72, 8): standard deviation 0.03; binomial 0.013.
     assert inside.all(2).mean(0)[1] == pytest.approx(0.9, abs=0.09)
     assert inside.all(2).mean(0)[0] == pytest.approx(0.5, abs=0.15)
@@ -95,9 +93,10 @@ def test_requests_may_be_joined_and_cut(joint: JointModel, fresh: Columns) -> No
     again = JointPrediction.joined(parts)
     some = whole.select(13, 30, replace(options, intervals=(0.9,)))
     np.testing.assert_allclose(again.targets["butter"].mean, whole.targets["butter"].mean)
-    np.testing.assert_allclose(intervals(again).lower, intervals(whole).lower)
-    assert intervals(some).levels == (0.9,)
-    np.testing.assert_array_equal(intervals(some).lower[:, 0], intervals(whole).lower[13:, 1])
+    np.testing.assert_allclose(bounds(again, "lower"), bounds(whole, "lower"))
+    assert some.coordinates[LEVEL] == (0.9,)
+    lower, of_whole = bounds(some, "lower"), bounds(whole, "lower")
+    np.testing.assert_array_equal(lower[:, 0], of_whole[13:, 1])
     assert [one.level for one in some.targets["butter"].intervals] == [0.9, 0.9]
     assert some.targets["butter"].num_rows == 17
 
@@ -119,7 +118,7 @@ def test_artifact_keeps_everything(joint: JointModel, fresh: Columns, tmp_path: 
         before, after = (model.predict(rows, options) for model in (joint, read))
         # A model that was read is answered by compiled loops, which round otherwise.
         np.testing.assert_allclose(drawn(before), drawn(after), rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(intervals(before).upper, intervals(after).upper, rtol=1e-5)
+        np.testing.assert_allclose(bounds(before, "upper"), bounds(after, "upper"), rtol=1e-5)
     model = tmp_path / "target-1-prune-0.safetensors"
     model.write_bytes(model.read_bytes()[:-1])
     with pytest.raises(CorruptArtifact, match="target-1-prune-0"):

@@ -14,10 +14,10 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
-from models.inference.builders import build_method
-from models.language.corpus import Corpus
+from models.inference.registry import build_method
 from models.language.model import BayesianLanguageModel
-from models.language.task import TextTask
+from models.language.problem import TextTask
+from models.language.text import Corpus
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
 from models.randomness import generator

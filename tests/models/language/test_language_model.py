@@ -29,7 +29,7 @@ from models.features.columns import ColumnProfile
 from models.language import prediction
 from models.language.model import BayesianLanguageModel
 from models.language.problem import text_problem
-from models.language.vocabulary import Vocabulary
+from models.language.text import Vocabulary
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from tests.models.language.language_cases import PROFILE, column, random_lines, trained
@@ -109,10 +109,10 @@ def test_a_likelihood_is_the_mixtures_by_enumeration(ensemble: BayesianLanguageM
                 logits = ensemble.network(weights, prefix)[0, -1]
                 products[s] *= float(logits.double().softmax(-1)[token])
             running.append(math.log(products.mean()))
-        assert found.log_likelihood[row] == pytest.approx(running[-1], abs=1e-5)
+        assert found["log_likelihood"][row] == pytest.approx(running[-1], abs=1e-5)
         perplexity = math.exp(-running[-1] / len(tokens))
-        assert found.perplexity[row] == pytest.approx(perplexity, rel=1e-5)
-        values = found.token_log_likelihoods[row]
+        assert found["perplexity"][row] == pytest.approx(perplexity, rel=1e-5)
+        values = found["token_log_likelihoods"][row]
         assert list(itertools.accumulate(values)) == pytest.approx(running, abs=1e-5)
 
 
@@ -124,13 +124,13 @@ def test_next_tokens_are_the_average_with_its_entropies(ensemble: BayesianLangua
         prefix = torch.tensor([[end, *ensemble.vocabulary.encode(text)]])
         probs = ensemble.network(weights, prefix)[:, 0, -1].double().softmax(-1).detach()
         mean = dict(zip(ensemble.vocabulary.tokens, probs.mean(0).tolist(), strict=True))
-        told = {next_.token: next_.probability for next_ in found.next_tokens[row]}
+        told = {next_.token: next_.probability for next_ in found["next_tokens"][row]}
         assert told == pytest.approx(mean, abs=1e-6)
         aleatoric = float(torch.special.entr(probs).sum(-1).mean())
         total = float(torch.special.entr(probs.mean(0)).sum())
-        assert found.entropy["aleatoric"][row] == pytest.approx(aleatoric, abs=1e-6)
-        assert found.entropy["total"][row] == pytest.approx(total, abs=1e-6)
-        assert found.entropy["epistemic"][row] == pytest.approx(total - aleatoric, abs=1e-6)
+        assert found["aleatoric_entropy"][row] == pytest.approx(aleatoric, abs=1e-6)
+        assert found["total_entropy"][row] == pytest.approx(total, abs=1e-6)
+        assert found["epistemic_entropy"][row] == pytest.approx(total - aleatoric, abs=1e-6)
 
 
 def test_a_text_pauses_in_each_window_and_what_runs_meanwhile_changes_nothing(
@@ -141,13 +141,13 @@ def test_a_text_pauses_in_each_window_and_what_runs_meanwhile_changes_nothing(
     others: list[float] = []
 
     def pause() -> None:
-        others.extend(ensemble.predict(column(TEXTS[:1]), options).log_likelihood)
+        others.extend(ensemble.predict(column(TEXTS[:1]), options)["log_likelihood"])
 
     found = ensemble.predict_pausing(x, options, pause)
     assert len(others) >= (x.shape[1] - 1) // 2
     assert set(others) == {others[0]}
     alone = ensemble.predict_rows(x, options)
-    np.testing.assert_array_equal(found.log_likelihood, alone.log_likelihood)
+    np.testing.assert_array_equal(found["log_likelihood"], alone["log_likelihood"])
 
 
 def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
@@ -160,11 +160,13 @@ def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
     for name in ("_LOGITS_BYTES", "_WEIGHTS_BYTES", "_WINDOW_BYTES"):
         monkeypatch.setattr(prediction, name, 1)
     for row, text in enumerate(TEXTS):
-        values = together.token_log_likelihoods[row]
-        assert in_windows.token_log_likelihoods[row] == pytest.approx(values, abs=1e-5)
+        values = together["token_log_likelihoods"][row]
+        assert in_windows["token_log_likelihoods"][row] == pytest.approx(values, abs=1e-5)
         alone = model.predict(column([text]), options)
-        assert alone.log_likelihood[0] == pytest.approx(together.log_likelihood[row], abs=1e-5)
-        for ours, theirs in zip(alone.next_tokens[0], together.next_tokens[row], strict=True):
+        assert alone["log_likelihood"][0] == pytest.approx(
+            together["log_likelihood"][row], abs=1e-5
+        )
+        for ours, theirs in zip(alone["next_tokens"][0], together["next_tokens"][row], strict=True):
             assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)
 
 
@@ -200,7 +202,7 @@ def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path
     for prune in (0.0, 0.5):
         options = PredictOptions(samples=5, prune=prune)
         ours, theirs = (m.predict(column(TEXTS), options) for m in (model, read))
-        assert np.array_equal(ours.log_likelihood, theirs.log_likelihood)
+        assert np.array_equal(ours["log_likelihood"], theirs["log_likelihood"])
     assert read.evaluate(column(LINES[-3:])) == {
         key: value for key, value in model.variant(0.0).metrics.items() if key != "members"
     }

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, softplus
@@ -17,19 +16,10 @@ from models.config import (
     GaussianPriorConfig,
     KLConfig,
     MLEConfig,
-    MLPConfig,
     TrainingConfig,
 )
 from models.exceptions import Stopped
-from models.inference.bbb import BBBState
-from models.inference.method import Draw
-from models.inference.sharpening import SIGMA0, Sharpened, SharpenedState
-from models.language.corpus import Corpus
-from models.likelihoods import HomoscedasticGaussian
-from models.networks import MLP
-from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.priors import GaussianPrior
-from models.training.loop import EpochResult
+from models.language.text import Corpus
 from tests.models.language.language_cases import (
     STILL,
     random_corpus,
@@ -91,72 +81,6 @@ def test_the_kl_counts_once_per_epoch_and_a_tied_tensor_once() -> None:
     assert result.nelbo - result.nll == pytest.approx(kl / corpus.num_targets, rel=1e-4)
 
 
-def test_a_plateau_quarters_the_rate_and_goes_back_to_the_best_weights() -> None:
-    scores = iter([1.0, 0.5, 2.0])
-    corpus = random_corpus(7, 60, streams=3, steps=4)
-    training = replace(MOVING, schedule="plateau")
-    seen: list[Tensor] = []
-
-    def score(state: Any) -> float:
-        seen.append(state.weights.detach().clone())
-        return next(scores)
-
-    run = trainer(MLEConfig(kind="mle"), corpus, 4, training, score=score)
-    returned: list[Tensor] = []
-
-    def on_epoch(_: EpochResult) -> None:
-        returned.append(run.state.current.weights.detach().clone())
-
-    run.run(on_epoch)
-    assert run.state.cuts == 1
-    assert torch.equal(returned[0], seen[0])
-    assert torch.equal(returned[1], seen[0])  # not what the second epoch ended with
-    assert not torch.equal(seen[1], seen[0])
-    assert (run.state.best_epoch, run.state.best_score) == (3, 2.0)
-
-
-def _linear(sigma: float) -> tuple[Sharpened, SharpenedState, Tensor, Tensor]:
-    """Two weights and a bias in float64, and a regression."""
-    network = MLP.build(MLPConfig(hidden=()), 2, 1)
-    method = Sharpened(network, HomoscedasticGaussian(), GaussianPrior(1.0), BBBConfig(), 10)
-    random = torch.Generator().manual_seed(4)
-    loc = torch.randn(3, generator=random, dtype=torch.float64)
-    x = torch.randn(6, 2, generator=random, dtype=torch.float64)
-    rho = torch.full_like(loc, math.log(math.expm1(sigma)))
-    posterior = MeanFieldNormal(loc.requires_grad_(), rho.requires_grad_())
-    state = method.begin(BBBState(posterior, {}))
-    state.rates.requires_grad_()
-    return method, state, x, x.sum(1) + 1
-
-
-def test_sharpening_is_the_objective_of_its_paper_on_a_linear_model() -> None:
-    """loss(w) = mean (x·w + b − y)²: its gradient has a closed form, the rest is written out."""
-    method, state, x, y = _linear(0.3)
-    design = torch.cat([x, torch.ones(6, 1, dtype=torch.float64)], dim=1)
-
-    def loss_of(draw: Draw) -> Tensor:
-        w = method.layout.flatten(draw.weights)
-        return (design @ w - y).square().mean()
-
-    drawn = method.draw(state, 1, torch.Generator().manual_seed(5))
-    phi = method.layout.flatten(drawn.weights)
-    sharpened = method.sharpen(state, drawn, loss_of, torch.Generator().manual_seed(6))
-    found = loss_of(sharpened) + sharpened.local
-    g = (2 * design.T @ (design @ phi - y) / 6).detach()
-    shift = state.rates * g
-    noise = torch.empty_like(g).normal_(generator=torch.Generator().manual_seed(6))
-    theta = phi - shift + SIGMA0 * noise
-    moved = Normal(phi - shift, torch.tensor(SIGMA0, dtype=torch.float64))
-    prior = Normal(phi, torch.tensor(SIGMA0, dtype=torch.float64))
-    expected = (design @ theta - y).square().mean() + kl_divergence(moved, prior).sum()
-    torch.testing.assert_close(found, expected)
-    leaves = [state.posterior.loc, state.posterior.rho, state.rates]
-    gradients = (
-        torch.autograd.grad(value, leaves, retain_graph=True) for value in (found, expected)
-    )
-    torch.testing.assert_close(*gradients)
-
-
 def test_a_source_of_independent_words_is_learned_down_to_its_entropy() -> None:
     """Perplexity is e^H for the true probabilities; 6,000 tokens tell them.
 
@@ -178,10 +102,9 @@ def test_a_source_of_independent_words_is_learned_down_to_its_entropy() -> None:
     assert model.variant(0.0).metrics["perplexity"] == pytest.approx(perplexity, rel=0.06)
 
 
-@pytest.mark.parametrize("method", [BBBConfig(), BBBConfig(sharpening=True)])
-def test_a_stopped_training_goes_on_from_its_checkpoint(method: BBBConfig, tmp_path: Path) -> None:
+def test_a_stopped_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Through all stages, pruned variants included, to the same weights bit for bit."""
-    lines = random_lines(60)
+    lines, method = random_lines(60), BBBConfig()
     looks = iter(range(25))
     with pytest.raises(Stopped):
         trained(

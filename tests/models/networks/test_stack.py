@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from models.config import MLPConfig, PartConfig
+from models.inference.bbb import prior_groups
 from models.networks import MLP, Inputs, Stack, build_network
-from models.networks.prior_groups import Sharing, prior_groups
 from tests.models.functions import randn
 
 # Two parts: three members that read four of six columns around a linear path, two linear members.
@@ -94,7 +94,7 @@ def test_local_draws_are_those_of_each_member(stack: Stack) -> None:
 
 def test_scales_per_input_are_shared_by_what_leaves_an_input(stack: Stack) -> None:
     """Of the first member: an input's weights to the first layer and along the linear path."""
-    groups = prior_groups(stack, Sharing(separate_outputs=True, per_input=True))
+    groups = prior_groups(stack, separate_outputs=True, per_input=True)
     vector = randn(stack.layout.num_weights)
     sums, named = groups.sums(vector.square()), stack.layout.unflatten(vector.square())
     first, path = named["part0.dense0.weight"][0], named["part0.skip.weight"][0]

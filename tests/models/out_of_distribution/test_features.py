@@ -78,10 +78,10 @@ def test_a_strange_combination_is_flagged_and_its_columns_are_named(
     assert flagged.tolist() == [True, False]
     found = find_reasons(
         encoder, rows, flagged, lambda some: scores.contributions(encoder.encode(some))
-    ).document()
-    assert {one["column"] for one in found[0]} == {"height", "weight"}
-    assert {one["code"] for one in found[0]} == {"unusual_combination"}
-    assert found[1] == []
+    )
+    assert {one.column for one in found[0]} == {"height", "weight"}
+    assert {one.code for one in found[0]} == {"unusual_combination"}
+    assert not found[1]
 
 
 def test_a_strange_value_alone_is_flagged(known: tuple[FeatureEncoder, FeatureScores]) -> None:

@@ -10,7 +10,6 @@ from models.config import MLPConfig, TrainingConfig
 from models.features.columns import Columns
 from models.out_of_distribution.columns import SeenColumn, SeenColumns
 from models.out_of_distribution.gaps import MAX_GAPS, find_gaps
-from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
@@ -102,9 +101,8 @@ def rows(width: list[float]) -> Columns:
 def test_a_row_in_a_hole_is_flagged_and_says_where_the_hole_is(model: TabularModel) -> None:
     answer = model.predict(rows([2.0, 5.0, 8.0, 4.6]), PredictOptions(samples=8))
     assert answer.out_of_distribution.tolist() == [False, True, False, True]
-    reasons = answer.answers[REASONS]
-    assert isinstance(reasons, Reasons)
-    (found,) = reasons.document()[1]
+    (reason,) = answer["reasons"][1]
+    found = reason.document()
     assert (found["column"], found["code"], found["value"]) == ("width", "gap", 5)
     low, high = found["seen"]["lowest"], found["seen"]["highest"]
     assert 3.8 < low < 4

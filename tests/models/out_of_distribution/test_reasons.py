@@ -8,7 +8,6 @@ import pytest
 from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, TrainingConfig
 from models.features.columns import Columns
-from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -66,9 +65,7 @@ def strange(classes: bool) -> tuple[Columns, list[tuple[str, str, object]]]:
 
 
 def reasons_of(prediction: RowPrediction) -> list[list[dict[str, object]]]:
-    answer = prediction.answers[REASONS]
-    assert isinstance(answer, Reasons)
-    return answer.document()  # type: ignore[return-value]
+    return [[reason.document() for reason in row] for row in prediction["reasons"]]
 
 
 def test_strange_rows_are_flagged_and_their_column_is_named_first(model: TabularModel) -> None:

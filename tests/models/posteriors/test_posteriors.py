@@ -10,8 +10,7 @@ from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
 from models.networks import MLP
 from models.posteriors.groups import Groups
-from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.reparameterisation import Reparameterised, reparameterise
+from models.posteriors.mean_field import MeanFieldNormal, Reparameterised, reparameterise
 from models.randomness import generator
 
 
@@ -126,7 +125,7 @@ def test_a_draw_gives_the_weights_by_name_and_the_priors_own_divergence(
 ) -> None:
     network = MLP.build(MLPConfig(hidden=(6,)), 3, 2)
     config = BBBConfig(estimator="weight", prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
-    method = BayesByBackprop.build(network, Categorical(2), config, 10)
+    method = BayesByBackprop(network, Categorical(2), config, 10)
     state = method.init(generator(0, "init"))
     drawn = method.draw(state, 1, torch.Generator().manual_seed(4))
     q = state.posterior.distribution()

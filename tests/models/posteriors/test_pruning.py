@@ -9,8 +9,7 @@ import torch
 from models.config import MLPConfig
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
-from models.posteriors.pruning import prune, signal_to_noise
-from models.posteriors.unit_pruning import prune_units, unit_ratios
+from models.posteriors.pruning import prune, prune_units, signal_to_noise, unit_ratios
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from models.prediction.cheapest.errors import (
 from models.prediction.cheapest.measure import measure_samplers
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.options import PredictOptions, ResolvedOptions
-from models.prediction.prediction import Arrays, summarise
+from models.prediction.prediction import summarise
 from models.prediction.predictive import GaussianMixture
+from models.prediction.summary import Summary
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
 
@@ -38,7 +39,7 @@ OPTIONS = ResolvedOptions(
 )
 
 
-def _summary(samples: int, seed: int, shift: float = 0.0, width: float = 1.0) -> Arrays:
+def _summary(samples: int, seed: int, shift: float = 0.0, width: float = 1.0) -> Summary:
     """Of m_s ~ N(loc, spread²) with noise: predictions of N(loc, spread² + noise²)."""
     normals = torch.randn(samples, 1, generator=torch.Generator().manual_seed(seed)).double()
     means = LOCS + shift * (SPREADS**2 + NOISES**2).sqrt() + width * SPREADS * normals
@@ -51,7 +52,7 @@ def _measure(ways: dict[Candidate, tuple[float, float]]) -> MeasuredSamplers:
 
     def summarised(
         candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
-    ) -> list[Arrays]:
+    ) -> list[Summary]:
         shift, width = ways.get(candidate, (0.0, 1.0))
         samples, number = candidate.samples or 4_000, candidate.samples
         return [_summary(samples, 7 * seed + number, shift, width) for seed in seeds]

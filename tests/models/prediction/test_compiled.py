@@ -32,7 +32,7 @@ from models.prediction.compiled.compiler import Compiler, compiler
 from models.prediction.compiled.workers import divided, in_threads
 from models.prediction.engine import Engine
 from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.prediction import Arrays
+from models.prediction.summary import Summary
 from models.tabular.model import make_ready
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)
@@ -90,7 +90,7 @@ def _both(
     samples: int = 37,
     score: str | None = None,
     options: BatchOptions | None = None,
-) -> tuple[Arrays, Arrays]:
+) -> tuple[Summary, Summary]:
     """The summaries by kernels and by torch, calibrated."""
     is_class = isinstance(likelihood, Categorical | Bernoulli)
     target = ClassTarget(tuple("abc"[: likelihood.num_classes])) if is_class else NUMBERS
@@ -111,11 +111,12 @@ def _both(
     return found, plain
 
 
-def _assert_equal(found: Arrays, expected: Arrays) -> None:
-    assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        tolerance = DIGITS * np.abs(values[np.isfinite(values)]).max(initial=1e-3)
-        np.testing.assert_allclose(found[name], values, rtol=DIGITS, atol=tolerance, err_msg=name)
+def _assert_equal(found: Summary, expected: Summary) -> None:
+    for some, others in ((found.values, expected.values), (found.errors, expected.errors)):
+        assert some.keys() == others.keys()
+        for name, values in others.items():
+            tolerance = DIGITS * np.abs(values[np.isfinite(values)]).max(initial=1e-3)
+            np.testing.assert_allclose(some[name], values, rtol=DIGITS, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_every_depth_and_number_of_rows(hidden: tuple[int, ...], rows: int) -> N
     network = _network(2, hidden)
     found, plain = _both(network, HeteroscedasticGaussian(), _state(network), rows=rows)
     _assert_equal(found, plain)
-    assert (len(hidden) < 2) == bool((found["mc_error"] == 0).all())
+    assert (len(hidden) < 2) == bool((found.errors["mean"] == 0).all())
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,9 @@ def test_summaries_of_products(parts: tuple[PartConfig, ...], sampler: str) -> N
         assert make_ready(network, state).packed is None  # type: ignore[union-attr]
         found, plain = _both(network, likelihood, state, rows=5, sampler=sampler)
         _assert_equal(found, plain)
-        assert any((found[name] != plain[name]).any() for name in plain)  # else it is torch's
+        assert any(
+            (found[name] != plain[name]).any() for name in plain.values
+        )  # else it is torch's
 
 
 def test_the_special_functions_have_all_digits(kernels: object) -> None:
@@ -250,7 +253,7 @@ def test_results_do_not_depend_on_the_threads() -> None:
     (alone,) = engine.summaries(fitted, x, options, None, None)
     parts = list(engine.summaries(fitted, x, options, None, None, threads=2))
     assert len(parts) == 2
-    for name, values in alone.items():
+    for name, values in alone.values.items():
         np.testing.assert_array_equal(np.concatenate([p[name] for p in parts]), values, name)
 
 

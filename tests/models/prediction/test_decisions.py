@@ -6,8 +6,10 @@ import torch
 from scipy import integrate, stats
 
 from models.exceptions import InvalidInput
-from models.prediction.answers import class_costs, decisions, number_costs, questions
+from models.prediction.answers import decisions, questions
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Costs, PredictOptions, ResolvedOptions
+from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
@@ -18,6 +20,10 @@ def gaussians() -> GaussianMixture:
     random = np.random.default_rng(0)
     means, noise = random.normal(size=(5, 4)), random.uniform(0.2, 2.0, (5, 4))
     return GaussianMixture(torch.from_numpy(means), torch.from_numpy(noise))
+
+
+def decide(mixture: NumberMixture, over: float, under: float) -> dict[str, torch.Tensor]:
+    return decisions.of_mixture(mixture, asked(over=over, under=under), None)
 
 
 def integrated_cost(case: Case, value: float, over: float, under: float, row: int) -> float:
@@ -47,7 +53,7 @@ def test_the_expected_cost_of_gaussians_is_that_of_numerical_integration(
     over: float, under: float
 ) -> None:
     mixture = gaussians()
-    found = number_costs.decide(mixture, over, under)
+    found = decide(mixture, over, under)
     for row, action in enumerate(found["action"].tolist()):
 
         def cost(y: float, row: int = row, action: float = action) -> float:
@@ -62,7 +68,7 @@ def test_the_expected_cost_of_gaussians_is_that_of_numerical_integration(
 def test_known_weights_leave_the_cost_of_the_noise() -> None:
     """E_w min_a E(cost | w), by minimising for each sample; with equal samples nothing is saved."""
     mixture, (over, under) = gaussians(), (1.0, 4.0)
-    found = number_costs.decide(mixture, over, under)
+    found = decide(mixture, over, under)
     level = under / (over + under)
     for row in range(4):
         least = []
@@ -73,7 +79,7 @@ def test_known_weights_leave_the_cost_of_the_noise() -> None:
         saved = found["expected_cost"][row].item() - np.mean(least)
         assert found["value_of_model_information"][row].item() == pytest.approx(saved, rel=1e-6)
     same = GaussianMixture(mixture.means[:1].expand(3, -1), mixture.noise[:1].expand(3, -1))
-    value = number_costs.decide(same, over, under)["value_of_model_information"]
+    value = decide(same, over, under)["value_of_model_information"]
     torch.testing.assert_close(value, torch.zeros_like(value), atol=1e-12, rtol=0)
 
 
@@ -83,7 +89,7 @@ def test_costs_of_shapes_are_integrals_of_their_distribution(
     case: Case, over: float, under: float
 ) -> None:
     """Atoms, whole numbers and scales; values far outside count as the extremes, as in means."""
-    found = number_costs.decide(case.mixture, over, under)
+    found = decide(case.mixture, over, under)
     for row in range(ROWS):
         action = found["action"][row].item()
         expected = integrated_cost(case, action, over, under, row)
@@ -102,7 +108,7 @@ MATRIX = ((0.0, 5.0, 1.0), (2.0, -1.0, 3.0), (1.0, 1.0, 1.0), (4.0, 0.5, 0.0))
 
 def test_the_action_is_the_cheapest_of_all_by_enumeration() -> None:
     mixture, matrix = classes(), np.array(MATRIX)
-    found = class_costs.decide(mixture, torch.tensor(MATRIX).double())
+    found = decisions.decide_class(mixture, torch.tensor(MATRIX).double())
     samples = mixture.probs.numpy()
     for row in range(50):
         mean = samples[:, row].mean(0)
@@ -127,14 +133,14 @@ def test_errors_are_those_of_repeated_sampling() -> None:
         means = random.normal(size=(400, 3)) * [0.5, 1.0, 2.0]
         return GaussianMixture(torch.from_numpy(means), torch.ones(400, 3).double())
 
-    found = [number_costs.decide(draw(), 1.0, 4.0) for _ in range(300)]
+    found = [decide(draw(), 1.0, 4.0) for _ in range(300)]
     mixture = draw()
-    action = number_costs.decide(mixture, 1.0, 4.0)["action"]
-    parts = number_costs.influence(mixture, 1.0, 4.0, action)
+    action = decide(mixture, 1.0, 4.0)["action"]
+    values, options = {"action": action}, asked(over=1.0, under=4.0)
+    stated = decisions.errors(mixture, mixture, values, options, lambda parts: parts.std(0) / 20)
     for name in ("expected_cost", "value_of_model_information"):
         actual = torch.stack([each[name] for each in found]).std(0)
-        stated = parts[name].std(0) / 20
-        torch.testing.assert_close(stated, actual, rtol=0.25, atol=0)
+        torch.testing.assert_close(stated[name], actual, rtol=0.25, atol=0)
 
 
 def asked(**costs: object) -> ResolvedOptions:
@@ -145,16 +151,10 @@ def asked(**costs: object) -> ResolvedOptions:
 def test_a_person_is_asked_where_that_costs_less() -> None:
     mixture = gaussians()
     options = asked(over=1.0, under=4.0, abstain=1.7)
-    found = questions.of_mixture(mixture, options, None)
-    answer = questions.answers(
-        {name: values.numpy() for name, values in found.items()},
-        options,
-        None,
-    )["decisions"]
-    assert isinstance(answer, decisions.Decisions)
-    assert answer.ask is not None
-    assert 0 < answer.ask.sum() < 4
-    np.testing.assert_array_equal(answer.ask, answer.expected_cost > 1.7)
+    found = summarise(mixture, options, None)
+    answer = questions.finished(found, options)
+    assert 0 < answer["ask"].sum() < 4
+    np.testing.assert_array_equal(answer["ask"], answer["expected_cost"] > 1.7)
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,12 @@ def test_answers_are_of_the_mixture_of_all_paths(is_log: bool) -> None:
     truth = stats.lognorm(0.5, scale=np.exp(means)) if is_log else stats.norm(means, 0.5)
     for i, threshold in enumerate(ASKED.exceeds):
         expected = truth.sf(threshold).mean(0)
-        np.testing.assert_allclose(found["exceeds probabilities"][:, i], expected, rtol=1e-12)
+        np.testing.assert_allclose(found["exceeds"][:, i], expected, rtol=1e-12)
     for i, level in enumerate(ASKED.quantiles):
-        values = found["quantiles values"][:, i]
+        values = found["quantile"][:, i]
         np.testing.assert_allclose(truth.cdf(values).mean(0), level, atol=1e-6)
     for step in range(STEPS):
-        values, density = (found[f"density {name}"][step] for name in ("values", "density"))
+        values, density = (found[name][step] for name in ("density_values", "density"))
         expected = [truth.pdf(value)[:, step].mean() for value in values]
         np.testing.assert_allclose(density, expected, rtol=1e-9)
         assert np.trapezoid(density, values) == pytest.approx(0.998, abs=0.01)
@@ -52,12 +52,9 @@ def test_the_stated_errors_are_those_of_other_draws(is_log: bool) -> None:
     """The deviation over 200 forecasts is known to 5 %, the mean stated error far better."""
     asked = PredictOptions(exceeds=(1.5,), quantiles=(0.9,), return_mc_errors=True)
     runs = [forecast(is_log=is_log, seed=seed).summarise(asked) for seed in range(200)]
-    for name, error in (
-        ("exceeds probabilities", "error of exceeds_1.5"),
-        ("quantiles values", "error of quantile_0.9"),
-    ):
-        actual = np.stack([run[name][:, 0] for run in runs]).std(0)
-        stated = np.sqrt(np.mean([run[error] ** 2 for run in runs], axis=0))
+    for name in ("exceeds", "quantile"):
+        actual = np.stack([run[name] for run in runs]).std(0)
+        stated = np.sqrt(np.mean([run.errors[name] ** 2 for run in runs], axis=0))
         np.testing.assert_allclose(stated, actual, rtol=0.2)
 
 
@@ -95,10 +92,10 @@ def test_the_probability_of_ever_exceeding_is_that_of_a_walks_maximum(threshold:
     """5,000 paths: a standard error of 0.7 points; the first step is exact."""
     asked = PredictOptions(exceeds=(threshold, -threshold), intervals=())
     found = _walk(0.3).summarise(asked)
-    above = found["exceeds any_above"][:, 0].reshape(2, LENGTH)
+    above = found["any_above"][:, 0].reshape(2, LENGTH)
     for i, drift in enumerate((0.0, 0.3)):
         truth = _truth(threshold, drift)
         np.testing.assert_allclose(above[i], truth, atol=0.025)
         assert above[i, 0] == pytest.approx(truth[0], abs=1e-9)
-    below = _walk(-0.3).summarise(asked)["exceeds any_below"][:, 1].reshape(2, LENGTH)
+    below = _walk(-0.3).summarise(asked)["any_below"][:, 1].reshape(2, LENGTH)
     np.testing.assert_allclose(below[1], _truth(threshold, 0.3), atol=0.025)

@@ -1,6 +1,7 @@
 """The predictive mixture of several members: against closed forms, single networks and draws."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseSource
 from models.prediction.predictive import GaussianMixture
 from models.prediction.samplers import divide
+from models.prediction.standard_error import even_error, standard_error
 from models.prediction.together import MAX_PAIRS
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
@@ -133,7 +135,7 @@ def test_the_mixture_of_known_posteriors_has_its_closed_form(sampler: str, sampl
     aleatoric = TARGET.std**2 * (counts * noises).sum() / total
     found = mixture.aleatoric().double()
     torch.testing.assert_close(found, aleatoric.expand(7), rtol=1e-5, atol=1e-5)
-    assert (error_of_mean(mixture, mixture, even=True) == 0).all()
+    assert (error_of_mean(mixture, mixture, even_error) == 0).all()
 
 
 @pytest.mark.parametrize(("parts", "samples"), [(DEEP, 1), (DEEP, 23), (SHALLOW, 3)])
@@ -149,9 +151,12 @@ def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], sa
             found = getattr(alone, name)()
             torch.testing.assert_close(found, getattr(whole, name)()[7:8], rtol=1e-5, atol=1e-5)
         if alone.num_samples > 1:
-            even = sampler == "sobol"
-            error = error_of_mean(alone, alone, even=even)
-            expected = error_of_mean(whole, whole, even=even)[7:8]
+            of_mean = even_error if sampler == "sobol" else standard_error
+            error, expected = (
+                error_of_mean(one, one, partial(of_mean, member=one.member))
+                for one in (alone, whole)
+            )
+            expected = expected[7:8]
             torch.testing.assert_close(error, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -4,17 +4,24 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from torch import Tensor
 
+from core.predictions.document import to_document
 from models.evaluation.calibration import NumberCalibration
-from models.likelihoods.families import Family, Logistic, Normal, Student, TabulatedStudent
-from models.prediction.answers import density, exceeds, quantiles
+from models.evaluation.out_of_distribution import Detector
+from models.likelihoods.families import Family, Logistic, Normal
+from models.prediction.answers import questions
+from models.prediction.answers.numbers import QUESTIONS
+from models.prediction.answers.question import Question
 from models.prediction.density_grid import TAIL
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Density, PredictOptions, ResolvedOptions
+from models.prediction.prediction import summarise, to_prediction
 from models.prediction.predictive import GaussianMixture
 from models.prediction.work import values_per_row
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
+EXCEEDS, QUANTILES, DENSITY = QUESTIONS
 CONTINUOUS = [case for case in CASES if not case.integer]
 
 
@@ -24,17 +31,22 @@ def gaussians(*components: tuple[float, float]) -> GaussianMixture:
     return GaussianMixture(means, deviations.square())
 
 
+def asked(question: Question, mixture: NumberMixture, options: PredictOptions) -> dict[str, Tensor]:
+    assert question.of_mixture is not None
+    return question.of_mixture(mixture, options, None)
+
+
 def drawn(mixture: NumberMixture, points: int) -> tuple[np.ndarray, np.ndarray]:
     """The values and their density, points × rows."""
     options = PredictOptions(density=Density(points))
-    found = density.of_mixture(mixture, options, None)
-    return found["values"].T.numpy(), found["density"].T.numpy()
+    found = asked(DENSITY, mixture, options)
+    return found["density_values"].T.numpy(), found["density"].T.numpy()
 
 
 def test_quantiles_of_one_gaussian_are_closed_in_the_order_of_the_request() -> None:
     levels = (0.9, 0.001, 0.5, 0.9)
     mixture, options = gaussians((3.0, 2.0)), PredictOptions(quantiles=levels)
-    found = quantiles.of_mixture(mixture, options, None)["values"]
+    found = asked(QUANTILES, mixture, options)["quantile"]
     np.testing.assert_allclose(found[0].numpy(), stats.norm.ppf(levels, 3.0, 2.0), atol=1e-6)
 
 
@@ -80,27 +92,26 @@ def test_the_stated_errors_are_those_of_repeated_samples(scale: float) -> None:
     options = PredictOptions(
         quantiles=(0.1, 0.7), exceeds=(-2.0, 3.0), density=Density(3), return_mc_errors=True
     )
-    for module, part, name, asked in (
-        (quantiles, "values", "quantile", options.quantiles),
-        (exceeds, "probabilities", "exceeds", options.exceeds),
-    ):
-        found = module.of_mixture(mixture, options, None)
-        stated = module.errors(mixture, raw, found, options, error)
-        for one, values in zip(asked, found[part].T, strict=True):
-            each = stated[f"{name}_{one}"].square().mean().sqrt()
-            torch.testing.assert_close(each, values.std(), rtol=0.15, atol=0)
-    grid = torch.tensor([-1.0, 0.4, 2.5], dtype=torch.float64).expand(600, -1)
-    errors = density.errors(mixture, raw, {"values": grid}, options, error)["density"]
+    found = questions.of_mixture(mixture, options, None)
+    found["density_values"] = torch.tensor([-1.0, 0.4, 2.5]).double().expand(600, -1)
+    stated = questions.errors_of(mixture, raw, found, options, error)
+    for name in ("quantile", "exceeds"):
+        each = stated[name].square().mean(0).sqrt()
+        torch.testing.assert_close(each, found[name].std(0), rtol=0.15, atol=0)
+    grid, errors = found["density_values"], stated["density"]
     actual = mixture.density(grid.T).std(1)
     torch.testing.assert_close(errors.square().mean(0).sqrt(), actual, rtol=0.15, atol=0)
 
 
 def test_an_answer_lists_the_atoms() -> None:
     case = Case("bounded", "normal", 2, (0.0, 5.0))
-    asked = PredictOptions(density=Density(8))
-    arrays = {k: v.numpy() for k, v in density.of_mixture(case.mixture, asked, None).items()}
-    resolved = ResolvedOptions.of(asked, seed=0, sampler="sobol", top=1, horizon=1)
-    document = density.answer(arrays, resolved, None).document()
+    options = PredictOptions(density=Density(8))
+    resolved = ResolvedOptions.of(options, seed=0, sampler="sobol", top=1, horizon=1)
+    found = summarise(case.mixture, options, "epistemic_variance")
+    prediction = to_prediction(
+        found, resolved, Detector("epistemic_variance", 1.0), "regression", None
+    )
+    document = to_document(prediction)["density"]
     assert document["kind"] == "density"
     assert [atom["value"] for atom in document["atoms"]] == [0.0, 5.0]
     for atom, probability in zip(document["atoms"], case.mixture.atoms.mean(0), strict=True):
@@ -114,21 +125,11 @@ VARIANCES = torch.tensor([[1.0, 4.0], [9.0, 1.0]], dtype=torch.float64)
 def test_the_probability_is_the_mean_of_the_components_survival_functions() -> None:
     """To 1e-12 of itself, also where it is 1e-100 and 1 − cdf would be 0."""
     options = PredictOptions(exceeds=(-1.0, 3.0, 12.0, 60.0))
-    found = exceeds.of_mixture(GaussianMixture(MEANS, VARIANCES), options, None)["probabilities"]
+    found = asked(EXCEEDS, GaussianMixture(MEANS, VARIANCES), options)["exceeds"]
     deviations = VARIANCES.sqrt().numpy()
     expected = [stats.norm.sf(t, MEANS.numpy(), deviations).mean(0) for t in options.exceeds]
     np.testing.assert_allclose(found.numpy(), np.stack(expected, axis=-1), rtol=1e-12)
     assert float(found[1, -1]) < 1e-100
-
-
-@pytest.mark.parametrize("dof", [2.1, 3.0, 14.5, 100.0])
-def test_student_keeps_the_digits_of_its_tails(dof: float) -> None:
-    t = torch.linspace(-30, 30, 601, dtype=torch.float64)
-    family = Student(torch.tensor([dof], dtype=torch.float64))
-    tabulated = TabulatedStudent.of(Student(torch.tensor([[[dof]]], dtype=torch.float64)))
-    expected = stats.t.sf(t.numpy(), dof)
-    np.testing.assert_allclose(family.survival(t).numpy(), expected, rtol=1e-12)
-    np.testing.assert_allclose(tabulated.survival(t).flatten().numpy(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

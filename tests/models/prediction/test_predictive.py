@@ -16,7 +16,7 @@ from models.evaluation.metrics import (
     classification_scores,
 )
 from models.likelihoods import expected_noise
-from models.prediction.influence import ERROR, all_errors
+from models.prediction.influence import all_errors, error_of_mean
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.prediction.sobol import Sobol
 from models.prediction.standard_error import (
@@ -136,14 +136,14 @@ def _check(errors: list[dict[str, Tensor]], answers: dict[str, list[Tensor]]) ->
     """Actual ÷ stated within 15 %: four errors of the standard deviation, and of order 1/S."""
     for name, values in answers.items():
         actual = torch.stack(values).std(0)
-        stated = torch.stack([one[ERROR + name].square() for one in errors]).mean(0).sqrt()
+        stated = torch.stack([one[name].square() for one in errors]).mean(0).sqrt()
         torch.testing.assert_close(actual, stated, rtol=0.15, atol=1e-12, msg=name)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.6, 1.8])
 def test_every_output_of_numbers_states_its_error(scale: float) -> None:
     """Independent samples of means and noise, calibrated by a factor on variances."""
-    levels = {"lower_0.9": 0.05, "median": 0.5, "upper_0.9": 0.95}
+    levels = {"lower": 0.05, "median": 0.5, "upper": 0.95}
     errors: list[dict[str, Tensor]] = []
     answers: dict[str, list[Tensor]] = {}
     for seed in range(REPETITIONS):
@@ -151,9 +151,9 @@ def test_every_output_of_numbers_states_its_error(scale: float) -> None:
         raw = GaussianMixture(random[0], torch.exp(0.5 * random[1]), 0.1 * random[2].square())
         mixture = raw.scaled(scale)
         bounds = dict(zip(levels, mixture.quantiles(list(levels.values())), strict=True))
-        wide = mixture.mean() + 2 * mixture.total().sqrt()
-        bounds["conformal_upper_0.9"] = wide
-        errors.append(all_errors(mixture, raw, bounds, even=False))
+        bounds["conformal_upper"] = (mixture.mean() + 2 * mixture.total().sqrt()).unsqueeze(-1)
+        of_mean = {"mean": error_of_mean(mixture, raw, standard_error)}
+        errors.append(of_mean | all_errors(mixture, raw, bounds, standard_error))
         found = bounds | {
             "mean": mixture.mean(),
             "aleatoric_variance": mixture.aleatoric(),
@@ -171,9 +171,10 @@ def test_every_output_of_classes_states_its_error() -> None:
     answers: dict[str, list[Tensor]] = {}
     for seed in range(REPETITIONS):
         mixture = CategoricalMixture(_randn(200, 1, 3, seed=seed) + 2 * torch.arange(3.0))
-        errors.append(all_errors(mixture, mixture, {}, even=False))
+        of_mean = {"mean": error_of_mean(mixture, mixture, standard_error)}
+        errors.append(of_mean | all_errors(mixture, mixture, {}, standard_error))
         found = {
-            "probabilities": mixture.mean(),
+            "mean": mixture.mean(),
             "aleatoric_variance": mixture.aleatoric(),
             "epistemic_variance": mixture.epistemic(),
             "total_variance": mixture.aleatoric() + mixture.epistemic(),

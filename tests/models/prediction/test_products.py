@@ -12,6 +12,7 @@ from models.prediction.local import LayerMoments
 from models.prediction.options import PredictOptions
 from models.prediction.products.kernels import Bfloat16Layer, OneDnnLayer, SparseLayer
 from models.prediction.products.rounding import measure
+from models.prediction.summary import Summary
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
 
@@ -60,15 +61,11 @@ def test_a_kernel_is_the_dense_layers_twin(
 
 def test_rounding_is_measured_in_predictive_deviations() -> None:
     """A mean moved by 1 at deviations of 10 and 20, a deviation moved by a tenth."""
-    exact = {
-        "mean": np.zeros(2),
-        "aleatoric": np.array([50.0, 200.0]),
-        "epistemic": np.array([50.0, 200.0]),
-        "mc_error": np.array([1.0, 2.0]),
-        "error of total_variance": np.array([2.0, 8.0]),
-    }
-    wider = {name: 1.21 * exact[name] for name in ("aleatoric", "epistemic")}
-    found = measure(exact, {"mean": np.ones(2), **wider}, 2**14)
+    variances = dict.fromkeys(("aleatoric_variance", "epistemic_variance"), np.array([50.0, 200.0]))
+    errors = {"mean": np.array([1.0, 2.0]), "total_variance": np.array([2.0, 8.0])}
+    exact = Summary(values={"mean": np.zeros(2), **variances}, errors=errors)
+    wider = {name: 1.21 * values for name, values in variances.items()}
+    found = measure(exact, exact.with_values(mean=np.ones(2), **wider), 2**14)
     assert found is not None
     assert found.mean == pytest.approx(np.sqrt((0.1**2 + 0.05**2) / 2))
     assert found.deviation == pytest.approx(0.1)

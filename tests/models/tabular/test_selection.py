@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from models.config import PartConfig
-from models.evaluation.paired import paired
+from models.evaluation.weighting import paired
 from models.features.targets import NumberTarget
 from models.tabular.candidates import Candidate
 from models.tabular.selection import Attempt, keep, mixture_scores, notes_on

@@ -16,8 +16,7 @@ from models.exceptions import CorruptArtifact
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.tabular.model import TabularModel
-from models.training.card import describe_weights
-from models.training.row_profile import summarise_columns
+from models.training.card import describe_weights, summarise_columns
 from tests.models.training.fitting import trained
 
 

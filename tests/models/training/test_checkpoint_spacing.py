@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from models.training.checkpoint_spacing import CheckpointSpacing, interval
+from models.training.checkpoints import CheckpointSpacing, interval
 
 DAY = 86_400.0
 

@@ -32,7 +32,7 @@ def test_the_parts_of_a_mini_batch_add_up_to_its_loss_and_gradient(
     """In float64, with three ranks, some of which have no row of the smaller ones."""
     problem = linear_regression
     config = BBBConfig(estimator=estimator, prior=GaussianPriorConfig(sigma=0.8))  # type: ignore[arg-type]
-    method = BayesByBackprop.build(problem.network, problem.likelihood, config, len(problem.rows))
+    method = BayesByBackprop(problem.network, problem.likelihood, config, len(problem.rows))
     state = BBBState(problem.posterior.detach(), {})
     for parameter in state.parameters():
         parameter.requires_grad_()

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from models.artifact import export
 from models.artifact.files import read_model, write_model
@@ -18,6 +19,7 @@ from models.config import (
     MethodConfig,
     MLPConfig,
     ModelConfig,
+    NetworkConfig,
     PartConfig,
     RecurrentConfig,
     SGLDConfig,
@@ -100,25 +102,14 @@ def test_every_method_trains_stores_and_exports_members(
         assert sizes[2] < 0.25 * sizes[0]
 
 
-def test_members_with_shared_weights_train_and_are_stored_small(tmp_path: Path) -> None:
-    """Eight members of two networks take about a quarter of the bytes of eight networks."""
-    own = PartConfig(members=8, hidden=(30, 30), inputs="plain")
-    shared = replace(own, sharing="rank_one", networks=2)
-    sizes = {}
-    for part in (own, shared):
-        network = MLPConfig(parts=(part,))
-        model = _train("y", BBBConfig(), "homoscedastic", network=network, pruning=None)
-        written = write_model(model, tmp_path / part.sharing)
-        again = read_model(tmp_path / part.sharing)
-        sizes[part.sharing] = written.variants_by_prune[0.0].num_bytes
-        rows = {key: values[:4] for key, values in _columns().items()}
-        options = PredictOptions(samples=24)
-        before, after = (one.predict(rows, one.resolve(options)) for one in (model, again))
-        assert before.samples == 24
-        np.testing.assert_allclose(before.mean, after.mean, rtol=0.02, atol=2e-3)
-        assert (before.variance["epistemic"] > 0).all()
-    assert model.samplers == ("monte_carlo",)
-    assert sizes["rank_one"] < 0.5 * sizes["none"]
+def test_shared_weights_were_taken_out() -> None:
+    """What stored versions say of parts without them is accepted; those with them are refused."""
+    read = TypeAdapter(NetworkConfig).validate_python
+    part = {"members": 2, "hidden": [6], "sharing": "none", "networks": 1}
+    found = read({"kind": "mlp", "parts": [part]})
+    assert found == MLPConfig(parts=(PartConfig(members=2, hidden=(6,)),))
+    with pytest.raises(ValidationError, match=r"the last release that had them is 0\.1"):
+        read({"kind": "mlp", "parts": [part | {"sharing": "rank_one"}]})
 
 
 def _resolve(**settings: object) -> ModelConfig:

@@ -7,7 +7,6 @@ import pytest
 
 from models.config import LikelihoodName, MLPConfig, TrainingConfig
 from models.features.targets import NumberTarget
-from models.prediction.answers.reasons import REASONS, Reasons
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from tests.models.training.fitting import trained
@@ -54,15 +53,9 @@ def test_predictions_and_scores_are_relative_to_the_unit(
     for one, same in ((found.mean, usual.mean), (found.uncertainty, usual.uncertainty)):
         np.testing.assert_allclose(one / of_target, same, atol=1e-3 * deviation)
     np.testing.assert_allclose(found.ood_score, usual.ood_score, atol=1e-3)
-    codes = [[r["code"] for r in row] for row in _reasons(found).document()]
-    assert codes == [[r["code"] for r in row] for row in _reasons(usual).document()]
+    codes = [[one.code for one in row] for row in found["reasons"]]
+    assert codes == [[one.code for one in row] for row in usual["reasons"]]
     assert codes[0] == ["gap"]
     assert there["coverage"] == scores["coverage"]
     for name in ("rmse", "crps"):
         assert there[name] / of_target == pytest.approx(scores[name], rel=1e-3)
-
-
-def _reasons(prediction: RowPrediction) -> Reasons:
-    answer = prediction.answers[REASONS]
-    assert isinstance(answer, Reasons)
-    return answer

@@ -19,9 +19,9 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.rows import Rows
-from models.inference.builders import build_method
 from models.inference.chains import LogPosterior
 from models.inference.point import DrawsState
+from models.inference.registry import build_method
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 from models.tabular.model import TabularModel

@@ -9,13 +9,10 @@ from sklearn.linear_model import BayesianRidge
 from torch import Tensor
 from torch.func import jacrev
 
-from models.artifact.states import check_state
 from models.config import LaplaceConfig, MLPConfig
 from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
-from models.inference.laplace.evidence import best_sigma
-from models.inference.laplace.fit import Approximation, LaplaceFit
-from models.inference.laplace.state import LaplaceState
+from models.inference.laplace import Approximation, LaplaceFit, LaplaceState, best_sigma
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, Categorical, HomoscedasticGaussian, Likelihood
 from models.networks import MLP
@@ -38,7 +35,9 @@ def linear(outputs: int = 1) -> MLP:
     return MLP.build(MLPConfig(hidden=()), INPUTS, outputs)
 
 
-def fit(hessian: str, weights: Tensor, sigma: float | str = 0.8, over: str = "all") -> LaplaceFit:
+def fit(
+    hessian: str, weights: Tensor, sigma: float | str = 0.8, over: str = "last_layer"
+) -> LaplaceFit:
     """The approximation of the linear model with known noise."""
     config = LaplaceConfig(kind="laplace", over=over, hessian=hessian, prior_sigma=sigma)  # type: ignore[arg-type]
     point = {"log_variance": torch.full((1, 1), 2 * math.log(NOISE))}
@@ -61,7 +60,7 @@ def covariance(state: LaplaceState) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("hessian", "over"), [("full", "all"), ("kron", "last_layer"), ("diagonal", "all")]
+    ("hessian", "over"), [("full", "last_layer"), ("kron", "all"), ("diagonal", "all")]
 )
 def test_a_conjugate_posterior_is_exact(hessian: str, over: str) -> None:
     """With constant noise the Kronecker product is exact, too; a diagonal is of the precision."""
@@ -126,7 +125,7 @@ def test_linearised_predictions_have_the_covariance_of_the_curvature() -> None:
     network = MLP.build(MLPConfig(hidden=(4,), activation="tanh"), INPUTS, 1)
     layout = network.layout
     centre = 0.7 * normal("centre", layout.num_weights)
-    config = LaplaceConfig(kind="laplace", over="all", hessian="full", prior_sigma=0.5)
+    config = LaplaceConfig(kind="laplace", over="all", prior_sigma=0.5)
     state = DrawsState(centre.view(1, -1), {"log_variance": torch.zeros(1, 1)})
     fitted = Approximation(network, HomoscedasticGaussian(), config).fit(
         state, lambda _: [Rows(X, Y)]
@@ -143,7 +142,7 @@ def test_linearised_predictions_have_the_covariance_of_the_curvature() -> None:
 def test_a_stored_state_must_fit_the_network() -> None:
     state = fit("kron", posterior(0.8)[0]).state
     packed = state.pack()
-    check_state(LaplaceState.unpack(packed, 4), linear(), HomoscedasticGaussian())
+    LaplaceState.unpack(packed, 4).check(linear(), HomoscedasticGaussian())
     for name, value in (
         ("block.dense0.start", torch.tensor(1)),
         ("block.dense0.scales", -packed["block.dense0.scales"]),
@@ -151,4 +150,4 @@ def test_a_stored_state_must_fit_the_network() -> None:
     ):
         wrong = LaplaceState.unpack(packed | {name: value}, 4)
         with pytest.raises(CorruptArtifact):
-            check_state(wrong, linear(), HomoscedasticGaussian())
+            wrong.check(linear(), HomoscedasticGaussian())

@@ -33,7 +33,7 @@ from models.tabular.streaming.shuffled import EncodedPart, write_shuffled
 from models.tabular.streaming.summaries import ColumnTotals
 from models.tabular.streaming.survey import survey
 from models.tabular.streaming.training import train_streamed
-from models.training.row_profile import summarise_columns
+from models.training.card import summarise_columns
 from models.training.train import TrainingRun
 from tests.models.tabular.streaming.tables import TYPES, Memory, config_of, make, table_of
 

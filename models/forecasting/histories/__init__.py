@@ -1,1 +1,0 @@
-"""Histories: read from a request, their holes filled, their newest values scored."""

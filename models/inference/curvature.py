@@ -1,0 +1,421 @@
+"""The curvature of the log likelihood in the weights of dense layers, for Laplace approximations.
+
+For a layer z = W a + b the derivatives of a function of the outputs in (W, b) are g (a, 1)ᵀ with g
+its gradient in z. All forms of H need only the pairs (a, 1) and g of each row. With the derivatives
+J_i of the outputs of row i in the weights and F_i the Fisher information in the outputs
+
+    F = E_{y ~ P(y | f)}[s sᵀ] = Σ_k r_k r_kᵀ,  s = ∂ log P(y | f)/∂f,
+
+sums over the rows, with their weights c_i, give H and its eigenvalues:
+
+    full      Σ_i c_i J_iᵀ F_i J_i, of the last layer
+    diagonal  the diagonal of it, exactly
+    kron      (Σ_i c_i a_i a_iᵀ) ⊗ (Σ_i c_i g_i g_iᵀ) / Σ_i c_i, of each layer
+
+The Kronecker product is exact if g_i g_iᵀ is the same for all rows, as in a linear network with
+constant noise. Gaussians and up to `MOST` classes have F in closed form. For other likelihoods it
+is the mean over `MOST` targets that are drawn from the model, which needs no more memory with more
+classes. (With the observed targets it would be no Fisher information: Kunstner et al. 2019, arXiv
+1905.12558.)
+Source: Ritter et al. 2018 (a scalable Laplace approximation), §3; Martens and Grosse 2015 (arXiv
+1503.05671).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.layers.dense import Dense
+from models.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+    Likelihood,
+    ShapedLikelihood,
+)
+from models.likelihoods.draws import draw_targets
+from models.likelihoods.gaussian import MAX_LOG_VARIANCE, MIN_LOG_VARIANCE
+from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
+from models.posteriors.layout import Layout, Weights
+from models.tensors import TensorRecord
+
+MOST = 20
+
+Over = Literal["last_layer", "all"]
+Outputs = Float[Tensor, "rows outputs"]
+Roots = Float[Tensor, "roots rows outputs"]
+RowWeights = Float[Tensor, "rows"]
+Gradients = Callable[[Roots], dict[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The position of a layer's weight matrix, followed by its biases, in the weight vector."""
+
+    start: int
+    layer: Dense
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Outputs, and inputs with the constant one of the biases."""
+        return self.layer.out_features, self.layer.in_features + self.layer.biased
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.shape[0] * self.shape[1]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of a model: its number, its weights in the vector, and the inputs it reads."""
+
+    number: int
+    network: Network
+    start: int
+    read: Callable[[Tensor], Tensor]
+
+    @property
+    def layout(self) -> Layout:
+        return self.network.layout
+
+    def weights(self, vector: Float[Tensor, "weights"]) -> Weights:
+        """The named tensors of this network."""
+        return self.layout.unflatten(vector[self.start : self.start + self.layout.num_weights])
+
+    def places(self, over: Over) -> dict[str, Place]:
+        """The layers of the approximation by name, in the order of the vector."""
+        found, start = {}, self.start
+        for layer in self.network.layers:
+            if isinstance(layer, Dense):
+                found[layer.name] = Place(start, layer)
+            start += sum(Layout(layer.shapes()).sizes)
+        return found if over == "all" else dict([list(found.items())[-1]])
+
+
+def split(network: Network) -> list[Member]:
+    """The networks that a model consists of."""
+    if not isinstance(network, Stack):
+        return [Member(0, network, 0, lambda x: x)]
+    members, start = [], 0
+    reads = [part.read for part in network.parts for _ in range(part.count)]
+    for number, (one, read) in enumerate(zip(network.networks, reads, strict=True)):
+        members.append(Member(number, one, start, read))
+        start += one.layout.num_weights
+    return members
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass in float64.
+
+    Args:
+        inputs: of each layer by name, [rows, inputs], with a last column of ones for the biases.
+        gradients: in the outputs of each layer, [roots, rows, units], from those in the network's.
+    """
+
+    outputs: Outputs
+    inputs: Mapping[str, Float[Tensor, "rows _"]]
+    gradients: Gradients
+
+
+def run(network: Network, weights: Weights, x: Float[Tensor, "rows inputs"], over: Over) -> Pass:
+    """Run the network, and keep what the layers of the approximation need.
+
+    Raises:
+        TypeError: for all layers of a network that is no MLP.
+    """
+    if over == "last_layer":
+        return _last_layer(network, weights, x)
+    if not isinstance(network, MLP):
+        raise TypeError(f"all layers of a {type(network).__name__} have no Laplace approximation")
+    return _all_layers(network, {k: v.double() for k, v in weights.items()}, x.double())
+
+
+def _last_layer(network: Network, weights: Weights, x: Float[Tensor, "rows inputs"]) -> Pass:
+    """With the identity as its last matrix, a network returns what its last layer reads."""
+    last = network.layers[-1]
+    assert isinstance(last, Dense)
+    outputs = network(weights, x).double()
+    bare = replace(network, skip=None) if isinstance(network, MLP) else network
+    identity = torch.eye(last.in_features).to(x)
+    through = {last.weight: identity, last.bias: identity.new_zeros(last.in_features)}
+    read = bare({**weights, **through}, x).double()
+    return Pass(outputs, {last.name: _with_one(read, last)}, lambda g: {last.name: g})
+
+
+def _all_layers(network: MLP, weights: Weights, x: Float[Tensor, "rows inputs"]) -> Pass:
+    inputs, slopes, y = {}, [], x
+    for layer in network.dense[:-1]:
+        inputs[layer.name] = _with_one(y, layer)
+        z = layer(weights, y)
+        y = ACTIVATIONS[network.activation](z)
+        slopes.append(SLOPES[network.activation](z))
+    last = network.dense[-1]
+    inputs[last.name] = _with_one(y, last)
+    outputs = last(weights, y)
+    if network.skip is not None:
+        inputs[network.skip.name] = _with_one(x, network.skip)
+        outputs = outputs + network.skip(weights, x)
+
+    def gradients(roots: Roots) -> dict[str, Tensor]:
+        found, g = {last.name: roots}, roots
+        if network.skip is not None:
+            found[network.skip.name] = roots
+        for i in range(len(slopes), 0, -1):
+            g = (g @ weights[network.dense[i].weight]) * slopes[i - 1]
+            found[network.dense[i - 1].name] = g
+        return found
+
+    return Pass(outputs, inputs, gradients)
+
+
+def _with_one(a: Float[Tensor, "rows inputs"], layer: Dense) -> Float[Tensor, "rows _"]:
+    return torch.cat([a, a.new_ones(len(a), 1)], dim=1) if layer.biased else a
+
+
+def is_exact(likelihood: Likelihood) -> bool:
+    """Whether the information is in closed form, not a mean over drawn targets."""
+    match likelihood:
+        case Categorical():
+            return likelihood.num_classes <= MOST
+        case ShapedLikelihood():
+            return False
+    return True
+
+
+def count_roots(likelihood: Likelihood) -> int:
+    """The number of vectors r_k."""
+    return likelihood.num_outputs if is_exact(likelihood) else MOST
+
+
+def fisher_roots(
+    likelihood: Likelihood, outputs: Outputs, point: dict[str, Tensor], noise: torch.Generator
+) -> Roots:
+    """Return r_k for each row."""
+    match likelihood:
+        case HomoscedasticGaussian() | HeteroscedasticGaussian():
+            return _of_gaussian(likelihood, outputs, point)
+        case Bernoulli():
+            return (torch.sigmoid(outputs) * torch.sigmoid(-outputs)).sqrt().unsqueeze(0)
+        case Categorical() if is_exact(likelihood):
+            return _of_classes(outputs.softmax(-1))
+    scores = [_score(likelihood, outputs, point, noise) for _ in range(MOST)]
+    return torch.stack(scores) / math.sqrt(MOST)
+
+
+def _of_gaussian(
+    likelihood: HomoscedasticGaussian | HeteroscedasticGaussian,
+    outputs: Outputs,
+    point: dict[str, Tensor],
+) -> Roots:
+    """diag(1/s², ½) for a mean and a log-variance, which has no effect beyond its bounds."""
+    _, variance = likelihood.moments(outputs, point)
+    roots = outputs.new_zeros(outputs.shape[1], *outputs.shape)
+    roots[0, :, 0] = variance.rsqrt()
+    if isinstance(likelihood, HeteroscedasticGaussian):
+        log_variance = outputs[:, 1]
+        free = (log_variance > MIN_LOG_VARIANCE) & (log_variance < MAX_LOG_VARIANCE)
+        roots[1, :, 1] = free * math.sqrt(0.5)
+    return roots
+
+
+def _of_classes(probs: Outputs) -> Roots:
+    """diag(p) − p pᵀ = R Rᵀ with R = diag(√p) − p √pᵀ."""
+    root = probs.sqrt()
+    return (torch.diag_embed(root) - probs.unsqueeze(2) * root.unsqueeze(1)).movedim(2, 0)
+
+
+def _score(
+    likelihood: Likelihood, outputs: Outputs, point: dict[str, Tensor], noise: torch.Generator
+) -> Outputs:
+    """s for a drawn target of each row."""
+    if isinstance(likelihood, Categorical):
+        probs = outputs.softmax(-1)
+        drawn = torch.multinomial(probs, 1, generator=noise)[:, 0]
+        return torch.nn.functional.one_hot(drawn, likelihood.num_classes) - probs
+    assert isinstance(likelihood, ShapedLikelihood)
+    with torch.enable_grad():
+        free = outputs.detach().requires_grad_()
+        targets = draw_targets(likelihood, outputs, noise)
+        total = likelihood.log_prob(free, targets, point).sum()
+        return torch.autograd.grad(total, free)[0]
+
+
+@dataclass(frozen=True)
+class Block(TensorRecord):
+    """The deviations of some consecutive weights: matrices L (S ∘ Z) Rᵀ with standard normals Z.
+
+    With Kronecker factors a matrix is a layer's, its last column the biases (`biased`). Otherwise
+    it has one column, which is a slice of the weight vector. L or R of None is the identity.
+
+    Args:
+        start: the first weight of the block in the vector.
+        scales: S, standard deviations in the basis.
+        left, right: L [rows, rows] and R [columns, columns], orthogonal.
+    """
+
+    start: int
+    biased: bool
+    scales: Float[Tensor, "rows columns"]
+    left: Float[Tensor, "_ _"] | None
+    right: Float[Tensor, "_ _"] | None
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.scales.numel()
+
+    def deviations(self, noise: Float[Tensor, "draws size"]) -> Float[Tensor, "draws size"]:
+        """Return the deviations from the fit, in the order of the weight vector."""
+        drawn = noise.unflatten(1, self.scales.shape) * self.scales
+        if self.left is not None:
+            drawn = self.left @ drawn
+        if self.right is not None:
+            drawn = drawn @ self.right.mT
+        if not self.biased:
+            return drawn.flatten(1)
+        return torch.cat([drawn[..., :-1].flatten(1), drawn[..., -1]], dim=1)
+
+    def pack(self) -> dict[str, Tensor]:
+        packed = {"start": torch.tensor(self.start), "biased": torch.tensor(int(self.biased))}
+        named = {"scales": self.scales, "left": self.left, "right": self.right}
+        return packed | {k: v.detach().cpu() for k, v in named.items() if v is not None}
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, Tensor]) -> "Block":
+        given = (tensors.get(name) for name in ("left", "right"))
+        start, biased = int(tensors["start"]), bool(tensors["biased"])
+        return cls(start, biased, tensors["scales"], *given)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues and eigenvectors of H for the weights of some layers; see `Block`."""
+
+    start: int
+    biased: bool
+    values: Float[Tensor, "rows columns"]
+    left: Float[Tensor, "rows rows"] | None = None
+    right: Float[Tensor, "columns columns"] | None = None
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.values.numel()
+
+    def block(self, precision: float) -> Block:
+        """The Gaussian with the covariance (H + `precision` · I)⁻¹, in float32."""
+        scales = (self.values + precision).rsqrt()
+        left, right = (
+            None if v is None else v.float().contiguous() for v in (self.left, self.right)
+        )
+        return Block(self.start, self.biased, scales.float(), left, right)
+
+
+@runtime_checkable
+class Curvature(Protocol):
+    """Sums over rows that are added chunk by chunk."""
+
+    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None: ...
+
+    def spectra(self) -> dict[str, Spectrum]:
+        """The spectra of blocks that are independent of each other, by name."""
+        ...
+
+
+class Kronecker:
+    """Two factors for each layer."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places, self._total = places, 0.0
+        self._inputs: dict[str, Tensor] = {}
+        self._outputs: dict[str, Tensor] = {}
+
+    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
+        gradients = read.gradients(roots)
+        self._total += float(weights.sum())
+        for name in self._places:
+            a, g = read.inputs[name], gradients[name].flatten(0, 1)
+            repeated = weights.repeat(len(roots)).unsqueeze(1)
+            self._inputs[name] = self._inputs.get(name, 0) + (a * weights.unsqueeze(1)).mT @ a
+            self._outputs[name] = self._outputs.get(name, 0) + (g * repeated).mT @ g
+
+    def spectra(self) -> dict[str, Spectrum]:
+        found = {}
+        for name, place in self._places.items():
+            inputs, right = _eigen(self._inputs[name])
+            outputs, left = _eigen(self._outputs[name] / self._total)
+            values = torch.outer(outputs, inputs)
+            found[name] = Spectrum(place.start, place.layer.biased, values, left, right)
+        return found
+
+
+class Diagonal:
+    """A number for each weight."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = places
+        self._sums: dict[str, Tensor] = {}
+
+    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
+        gradients = read.gradients(roots)
+        for name in self._places:
+            squares = gradients[name].square().sum(0) * weights.unsqueeze(1)
+            found = squares.mT @ read.inputs[name].square()
+            self._sums[name] = self._sums.get(name, 0) + found
+
+    def spectra(self) -> dict[str, Spectrum]:
+        return {
+            name: Spectrum(place.start, False, in_order(self._sums[name], place).unsqueeze(1))
+            for name, place in self._places.items()
+        }
+
+
+class Full:
+    """One matrix for the weights of a single layer."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        ((self._name, self._place),) = places.items()
+        self._sum: Tensor | None = None
+
+    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
+        gradients = read.gradients(roots)[self._name]
+        products = gradients.unsqueeze(3) * read.inputs[self._name].unsqueeze(1)
+        j = in_order(products.flatten(0, 1), self._place)
+        j = j * weights.sqrt().repeat(len(roots)).unsqueeze(1)
+        found = j.mT @ j
+        self._sum = found if self._sum is None else self._sum + found
+
+    def spectra(self) -> dict[str, Spectrum]:
+        assert self._sum is not None
+        values, vectors = _eigen(self._sum)
+        return {"all": Spectrum(self._place.start, False, values.unsqueeze(1), vectors)}
+
+
+def in_order(
+    matrix: Float[Tensor, "*rows outputs columns"], place: Place
+) -> Float[Tensor, "*rows size"]:
+    """Flatten to the order of the weight vector: the weights, then the biases."""
+    if not place.layer.biased:
+        return matrix.flatten(-2)
+    return torch.cat([matrix[..., :-1].flatten(-2), matrix[..., -1]], dim=-1)
+
+
+def _eigen(matrix: Float[Tensor, "n n"]) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, none below 0 by rounding, and eigenvectors."""
+    values, vectors = torch.linalg.eigh(matrix)
+    return values.clamp_min(0.0), vectors
+
+
+def build_curvature(hessian: str, places: Mapping[str, Place]) -> Curvature:
+    """The sums of the configured form."""
+    forms: dict[str, Callable[[Mapping[str, Place]], Curvature]] = {
+        "full": Full,
+        "diagonal": Diagonal,
+        "kron": Kronecker,
+    }
+    return forms[hessian](places)
