@@ -35,6 +35,7 @@ from models.evaluation import acquisition
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import informed
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -189,7 +190,7 @@ def _choose(
 ) -> list[int]:
     if strategy == "by chance":
         return rng.permutation(len(rows))[:STEP].tolist()
-    z = model.informed(model.encode(data.columns(rows)), PredictOptions(samples=100, intervals=()))
+    z = informed(model, model.encode(data.columns(rows)), PredictOptions(samples=100, intervals=()))
     if strategy == "together":
         return acquisition.choose(z, STEP).rows
     return acquisition.choose_alone(acquisition.information(z).numpy(), STEP).rows

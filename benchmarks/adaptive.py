@@ -126,7 +126,7 @@ def compare(model: Forecaster, columns: Columns, start: int, steps: int) -> list
         )
         for i, scores in enumerate(made)
     ]
-    reference = model.reference(0.0)
+    reference = model.variant(0.0).reference
     calibration = model.variant(0.0).calibration
     if reference is None or calibration is None:
         raise SystemExit("the series is too short: no calibration")

@@ -25,7 +25,7 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.networks import build_network
 from models.networks.network import Inputs
 from models.randomness import generator
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 BATCH, MEMBERS = 128, 3  # members of a candidate: one for each fold

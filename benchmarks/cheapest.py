@@ -29,6 +29,7 @@ from benchmarks import interleaving, results
 from models.config import MLPConfig, ModelConfig
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
+from models.tabular.measurement import measure_samplers
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -121,7 +122,7 @@ def fit(columns: Columns, target: str, recipe: str) -> tuple[TabularModel, float
     assert isinstance(model, TabularModel)
     seconds = time.process_time() - started
     started = time.process_time()
-    model.measure_samplers(0.0, model.encode(columns))
+    measure_samplers(model, 0.0, model.encode(columns))
     return model, (time.process_time() - started) / seconds
 
 
@@ -148,7 +149,7 @@ def measure(name: str, table: Table, recipe: str) -> list[Any]:
     if measured is None or chosen is None:
         return [label, members, "100 samples", "–", "–", "–", "–", "–", of_training]
     other = model.encode(columns)[1::3]
-    again = model.measure_samplers(0.0, other)
+    again = measure_samplers(model, 0.0, other)
     assert again is not None
     same = [
         one

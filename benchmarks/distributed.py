@@ -25,8 +25,8 @@ from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
 from models.networks import MLP
 from models.randomness import generator
-from models.tabular.task import RowTask
 from models.training.distributed import ALONE, Ranks, process_group
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 WIDTHS = (784, 400, 400, 10)

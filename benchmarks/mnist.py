@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from benchmarks import data, results
+from benchmarks.out_of_distribution import CLASS_SCORES
 from benchmarks.pictures import picture
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.class_scores import auroc
-from models.evaluation.out_of_distribution import CLASS_SCORES
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.predictive import CategoricalMixture
 from models.tabular.model import TabularModel

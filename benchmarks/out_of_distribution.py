@@ -10,7 +10,7 @@ AUROC is followed by the share of them that is flagged at a false alarm rate of 
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from torch import Tensor
 from benchmarks import data, results
 from benchmarks.samplers import digits, fit
 from models.evaluation.class_scores import auroc
-from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector, ood_score
+from models.evaluation.out_of_distribution import Detector
+from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.options import PredictOptions
+from models.prediction.predictive import CategoricalMixture, Mixture
 from models.tabular.model import TabularModel
 
 PRUNING = (0.9, 0.95)
@@ -33,6 +35,45 @@ FEATURES = 2  # of each table, the first ones, in turn
 MNIST_ROWS, TEST_ROWS = 20_000, 2_000
 
 Columns = dict[str, np.ndarray]
+
+
+def logit_disagreement(mixture: CategoricalMixture) -> Tensor:
+    """mean_k var_s (l_sk − mean_j l_sj): how much the samples' logits differ.
+
+    A constant added to all logits of a sample changes no probability, so each sample's logits are
+    centred first. Unlike mutual information it keeps growing if the samples are certain.
+    """
+    logits = mixture.logits
+    return variance(logits - logits.mean(-1, keepdim=True), correction=0).mean(-1)
+
+
+def relative_disagreement(mixture: CategoricalMixture) -> Tensor:
+    """`logit_disagreement` ÷ var_k mean_s l_sk, the variance of the classes' mean logits."""
+    spread = mixture.logits.mean(0).var(-1, correction=0)
+    return logit_disagreement(mixture) / spread.clamp_min(torch.finfo(spread.dtype).tiny)
+
+
+NUMBER_SCORES: Mapping[str, Callable[[NumberMixture], Tensor]] = {
+    "epistemic_variance": lambda mixture: mixture.epistemic(),
+    "epistemic_share": lambda mixture: mixture.epistemic() / mixture.total(),
+    "total_variance": lambda mixture: mixture.total(),
+    "noise_disagreement": lambda m: variance(m.noise_variances().log(), correction=0),
+}
+CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Tensor]] = {
+    "mutual_information": CategoricalMixture.mutual_information,
+    "total_entropy": CategoricalMixture.total_entropy,
+    "logit_disagreement": logit_disagreement,
+    "relative_disagreement": relative_disagreement,
+    # −log Σ_k exp(mean_s l_sk) (Liu et al. 2020, arXiv 2010.03759, eq. 4)
+    "energy": lambda mixture: -mixture.logits.mean(0).logsumexp(-1),
+}
+
+
+def ood_score(mixture: Mixture, name: str) -> Tensor:
+    """The score of this name for every row; higher is more unlike training."""
+    if isinstance(mixture, CategoricalMixture):
+        return CLASS_SCORES[name](mixture)
+    return NUMBER_SCORES[name](mixture)
 
 
 @dataclass(frozen=True)

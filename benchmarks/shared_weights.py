@@ -38,8 +38,8 @@ from models.likelihoods import Categorical
 from models.networks import Inputs, build_network
 from models.networks.recurrent import LanguageModel
 from models.randomness import generator
-from models.tabular.task import RowTask
 from models.training.loop import Task
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 DETERMINISTIC = "mle"

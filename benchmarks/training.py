@@ -43,7 +43,7 @@ from models.inference.registry import build_method
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP
 from models.randomness import generator
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 Clock = Callable[[], float]

@@ -25,8 +25,8 @@ from benchmarks import results
 from benchmarks.cheapest import Table, tables
 from models.config import ModelConfig
 from models.features.columns import ColumnProfile
+from models.tabular import measurement
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
 from models.training.recipe import resolve
 from models.training.stages import StageRunner
@@ -34,12 +34,12 @@ from models.training.train import train
 from models.training.trainer import Trainer
 
 STAGES = {"shape": "shapes", "candidate": "candidates", "all": "all rows", "prune": "variants"}
-PARTS: dict[str, tuple[type, str]] = {
+PARTS: dict[str, tuple[Any, str]] = {
     "scores of epochs": (Trainer, "_keep_best"),
-    "calibration": (FoldProblem, "_calibrate"),
-    "metrics": (TabularModel, "score"),
-    "sobol's error": (TabularModel, "measure_sobol_factors"),
-    "choice of sampler": (TabularModel, "measure_samplers"),
+    "calibration": (FoldProblem, "calibrated"),
+    "metrics": (measurement, "score"),
+    "sobol's error": (measurement, "measure_sobol_factors"),
+    "choice of sampler": (measurement, "measure_samplers"),
     "importance": (RowProblem, "importance"),
 }
 COLUMNS = ("shapes", "candidates", "all rows", "polish", "variants", *PARTS)

@@ -16,12 +16,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
-from models.evaluation.acquisition import Informed
 from models.evaluation.baseline import Baseline
-from models.evaluation.conformal_rank import Reference
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
-from models.expected_scores.simulation import Simulated
 from models.features.columns import ColumnReading, Columns, InputColumn
 from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
@@ -253,11 +250,6 @@ class TrainedModel(ABC):
         return True
 
     @property
-    def encodes_rows(self) -> bool:
-        """Whether `read` is `encode`, row by row, so that requests may be encoded at once."""
-        return self.has_independent_rows and type(self).read is TrainedModel.read
-
-    @property
     def series_column(self) -> str | None:
         """The column that tells several series apart; None without one."""
         return None
@@ -282,19 +274,9 @@ class TrainedModel(ABC):
         raise NotImplementedError
 
     @property
-    def takes_labels(self) -> bool:
-        """Whether predictions can be compared with labels that come later."""
-        return not self.no_labels
-
-    @property
     def no_labels(self) -> str:
         """Why the model takes no labels; empty if it does."""
         return ""
-
-    @property
-    def expects_scores(self) -> bool:
-        """Whether `simulate` gives the scores to expect of rows without labels."""
-        return False
 
     @property
     def num_explained(self) -> int:
@@ -472,57 +454,3 @@ class TrainedModel(ABC):
             InvalidInput: for a model that does not take labels.
         """
         raise InvalidInput(f"a {self.task} takes no labels", "/model")
-
-    def simulate(
-        self,
-        x: Encoded,
-        options: PredictOptions,
-        truth: np.ndarray | None = None,
-        first: int = 0,
-    ) -> Simulated:
-        """Scores of simulated labels of some rows, and of their labels where these are known.
-
-        Args:
-            truth: a target per row in the caller's units; NaN or None where it is unknown.
-            first: the first row's number among all rows whose scores are summed.
-
-        Raises:
-            InvalidInput: for a model that does not predict rows.
-        """
-        message = f"is for {self.task.replace('_', ' ')}: scores are expected of rows of a table"
-        raise InvalidInput(message, "/model")
-
-    def reference(self, prune: float) -> Reference | None:
-        """The calibration rows that scores of labelled rows join; None without conformal intervals.
-
-        Raises:
-            UnknownVariant: for a pruning fraction that is not stored.
-        """
-        calibration = self.variant(prune).calibration
-        return None if calibration is None else calibration.reference()
-
-    def predictive_ood_score(
-        self, x: Encoded, samples: int = 100, prune: float = 0.0
-    ) -> np.ndarray:
-        """The out-of-distribution score of each row's predictive distribution.
-
-        Raises:
-            InvalidInput: for a model without one.
-        """
-        raise InvalidInput(f"a {self.task} has no out-of-distribution score", "/model")
-
-    def informed(self, x: Encoded, options: PredictOptions) -> Informed:
-        """What the label of each row would tell, for `models.evaluation.acquisition`.
-
-        Raises:
-            InvalidInput: for a model that does not predict rows.
-        """
-        raise InvalidInput(f"a {self.task.replace('_', ' ')} takes no labels of rows", "/model")
-
-    def ood_score(self, x: Encoded, samples: int = 100, prune: float = 0.0) -> np.ndarray:
-        """The variant's out-of-distribution score of each row.
-
-        Raises:
-            InvalidInput: for a model without one.
-        """
-        raise InvalidInput(f"a {self.task} has no out-of-distribution score", "/model")

@@ -17,6 +17,7 @@ from models.exceptions import InvalidData, Stopped
 from models.features.targets import present
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
+from models.tabular.simulation import informed
 
 SAMPLES = 100
 BLOCK_VALUES = 2**22  # rows × values × draws in memory at a time
@@ -100,7 +101,7 @@ def _candidates(
         block = slice(int(rows[0]), int(rows[-1]) + 1)
         columns = columns_for(context.datasets, spec.dataset, model.inputs, block)
         x = model.encode({name: values[rows - rows[0]] for name, values in columns.items()})
-        z = model.informed(x, options)
+        z = informed(model, x, options)
         if found is None:
             found = Candidates(most, np.empty(0, int), np.empty(0), z[:0])
         found.add(rows, z)

@@ -27,6 +27,7 @@ from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
+from models.tabular.measurement import predictive_ood_score
 from models.tabular.preparation import prepare
 from worker.row_scores import score_rows
 
@@ -130,7 +131,7 @@ def _ood_scores(
     for block in x.split(BLOCK_ROWS):
         if should_stop():
             raise Stopped
-        parts.append(torch.from_numpy(model.predictive_ood_score(block, SAMPLES)))
+        parts.append(torch.from_numpy(predictive_ood_score(model, block, SAMPLES)))
     return torch.cat(parts)
 
 

@@ -98,7 +98,7 @@ def adapted_levels(
     model: TrainedModel, options: ResolvedOptions, labels: Labels
 ) -> tuple[Adapted, ...]:
     """The adapted levels of the requested intervals; () without labels."""
-    reference = model.reference(options.prune)
+    reference = model.variant(options.prune).reference
     if reference is None or not labels.scores:
         return ()
     return tuple(adapt(reference, labels, options.intervals))

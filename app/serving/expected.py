@@ -29,6 +29,7 @@ from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions, ResolvedOptions
 from models.prediction.prediction import ClassName
+from models.tabular.simulation import expects_scores, simulate
 
 ROWS_AT_ONCE = 100  # with other requests in between, as in `app.serving.scoring`
 MOST_ROWS = 10_000
@@ -102,7 +103,7 @@ class _SomeRows:
 
     def predict_rows(self, x: Encoded, options: ResolvedOptions) -> _Part:
         """Simulated scores in place of predictions."""
-        found = self.model.simulate(x, options, self.truth, self.first)
+        found = simulate(self.model, x, options, self.truth, self.first)
         return _Part(options.samples, found)
 
 
@@ -126,7 +127,7 @@ async def expected_scores(
     """
     model = await predictor.cache.get(version)
     check_independent_rows(model)
-    if not model.expects_scores:
+    if not expects_scores(model):
         raise Invalid([("/model", "scores are expected of tables with one target")])
     options = model.resolve(PredictOptions(prune=prune, samples=DEFAULT_SAMPLES, intervals=()))
     most = min(rows, max(1, predictor.limits.max_work // options.samples))

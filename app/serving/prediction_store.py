@@ -42,7 +42,7 @@ class PredictionStore:
             Invalid: the model takes no labels, or a value is wrong.
             TooLarge: the bytes exceed the limit of a stored prediction.
         """
-        if not model.takes_labels:
+        if model.no_labels:
             raise Invalid([("/store", f"is not stored: {model.no_labels}")])
         future = None
         if request.decode_future is not None and model.future_inputs:

@@ -213,7 +213,7 @@ class Predictor:
         self.limits.work(rows, samples, model.num_steps(columns), "steps")
         self.limits.work(rows, samples, model.values_per_sample(options))
         self.limits.check_answer(rows, model.values_per_row(options))
-        if request.num_bytes <= INLINE_BYTES and model.encodes_rows:
+        if request.num_bytes <= INLINE_BYTES and model.has_independent_rows:
             return Unencoded(model, columns, rows), columns, packed
         future = None if decode_future is None else decode_future(model.future_inputs, model.unread)
         return model.read(columns, future, options), columns, packed

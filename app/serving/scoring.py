@@ -91,7 +91,7 @@ async def score(
     """
     version = await predictor.versions.find(caller.view, request.model, request.version)
     model = await predictor.cache.get(version)
-    if not model.takes_labels:
+    if model.no_labels:
         raise Invalid([("/model", model.no_labels)])
     options = model.resolve(request.options)
     rows, samples = model.num_rows(request.num_rows, options), options.samples
@@ -120,7 +120,7 @@ async def score(
     if each is not None:
         scores[WEIGHT] = torch.from_numpy(each[present(known)])
     rows_known = tuple(np.flatnonzero(present(known)).tolist())
-    return ScoredRows(version, scores, model.reference(options.prune), rows_known)
+    return ScoredRows(version, scores, model.variant(options.prune).reference, rows_known)
 
 
 def bounded(scored: ScoredRows) -> ScoredRows:

@@ -14,6 +14,7 @@ from models.expected_scores.expectation import expect
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import simulate
 
 LEVEL = 0.9
 PARTS = 4  # of the test rows, at random and by a column
@@ -49,8 +50,8 @@ def _scores(model: TabularModel, columns: Columns, truth: np.ndarray) -> Iterato
     if classes is not None:
         truth = np.array([v if v in classes else None for v in truth.tolist()], object)
     started = time.perf_counter()
-    simulated = model.simulate(
-        model.encode(columns), PredictOptions(samples=100, intervals=()), truth
+    simulated = simulate(
+        model, model.encode(columns), PredictOptions(samples=100, intervals=()), truth
     )
     scores = expect(simulated, model.variant(0.0).promise, LEVEL)
     seconds = time.perf_counter() - started

@@ -124,10 +124,10 @@ def _flags(rows: int, models: int) -> Check:
     """Versions whose flagged rows raise an alarm in any of 24 hours of 200 to 20,000 rows."""
     random = np.random.default_rng(rows)
     alarms = 0
-    fitted = Detector.fit("total_variance", random.random(rows), FALSE_ALARMS)
+    fitted = Detector.fit("surprise", random.random(rows), FALSE_ALARMS)
     bound, usual = fitted.highest_rate(ALARM_RATE), fitted.false_alarm_rate
     for _ in range(models):
-        detector = Detector.fit("total_variance", random.random(rows), FALSE_ALARMS)
+        detector = Detector.fit("surprise", random.random(rows), FALSE_ALARMS)
         numbers = np.geomspace(200, 20_000, HOURS).astype(int)
         flagged = random.binomial(numbers, 1 - detector.threshold)
         alarms += any(

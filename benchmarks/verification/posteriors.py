@@ -35,7 +35,7 @@ from models.inference.registry import method_of
 from models.inference.swag import AveragingRun, SWAGState, plan_steps
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 LOWEST, HIGHEST = 0.75, 1.25  # promised to users: within a quarter of the exact deviation

@@ -18,6 +18,7 @@ from models.prediction.answers.reasons import Reason
 from models.prediction.options import DEFAULT_SAMPLES, Costs, PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
+from models.tabular.simulation import informed, simulate
 
 
 class Unlike(NamedTuple):
@@ -130,7 +131,7 @@ class AnswersMixin:
         """
         model = self._single_model()
         options = PredictOptions(samples=self.samples, prune=self.prune, intervals=())
-        z = model.informed(model.encode(self._columns(X)), options)
+        z = informed(model, model.encode(self._columns(X)), options)
         if not torch.count_nonzero(z):
             raise ValueError("the model has no uncertain weights: use a method with a posterior")
         return np.array(choose(z, k).rows)
@@ -146,7 +147,7 @@ class AnswersMixin:
         model = self._single_model()
         samples = self.samples or DEFAULT_SAMPLES
         options = PredictOptions(samples=samples, prune=self.prune, intervals=())
-        found = model.simulate(model.encode(self._columns(X)), options)
+        found = simulate(model, model.encode(self._columns(X)), options)
         return expect(found, model.variant(self.prune).promise, level)
 
     def decide(self, X: Any, costs: Mapping[str, Any]) -> Decisions:

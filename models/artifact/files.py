@@ -25,7 +25,7 @@ from torch import Tensor
 from models.artifact.schema import ModelDocument, VariantDocument, parse_document
 from models.config import Json
 from models.exceptions import CorruptArtifact
-from models.explanation.background import MAX_ROWS, MIN_ROWS
+from models.explanation.explainer import MAX_ROWS, MIN_ROWS
 from models.forecasting.model import Forecaster
 from models.inference.registry import states
 from models.joint.model import JointModel

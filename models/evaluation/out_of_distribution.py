@@ -1,7 +1,8 @@
 """Out-of-distribution scores per row, and the threshold above which a row is flagged.
 
-All scores are functions of the predictive mixture, so every sampler and method has them.
-`benchmarks/out_of_distribution.py` compares them, for the choice of the default.
+Tables have the score of their features alone (`models.out_of_distribution`). Forecasts, versions of
+earlier releases and comparisons between methods have a score of the predictive mixture, so that
+every sampler and method has it. `benchmarks/out_of_distribution.py` compares it with others.
 """
 
 import math
@@ -9,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
 from models.evaluation.conformal_rank import conformal_rank, weighted_place
 from models.evaluation.exact_tests import highest_flagged
-from models.prediction.number_mixture import NumberMixture, variance
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
 SURPRISE = "surprise"
@@ -25,51 +25,20 @@ SURPRISE = "surprise"
 
 _LEAST_RATE = 1e-6  # of a version that does not say how many rows it rests on
 
-
-def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
-    """mean_k var_s (l_sk − mean_j l_sj): how much the samples' logits differ.
-
-    A constant added to all logits of a sample changes no probability, so each sample's logits are
-    centred first. Unlike mutual information it keeps growing if the samples are certain.
-    """
-    logits = mixture.logits
-    return variance(logits - logits.mean(-1, keepdim=True), correction=0).mean(-1)
-
-
-def relative_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
-    """`logit_disagreement` ÷ var_k mean_s l_sk, the variance of the classes' mean logits."""
-    spread = mixture.logits.mean(0).var(-1, correction=0)
-    return logit_disagreement(mixture) / spread.clamp_min(torch.finfo(spread.dtype).tiny)
-
-
-def energy(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
-    """−log Σ_k exp(mean_s l_sk) (Liu et al. 2020, arXiv 2010.03759, eq. 4)."""
-    return -mixture.logits.mean(0).logsumexp(-1)
-
-
-def noise_disagreement(mixture: NumberMixture) -> Float[Tensor, "rows"]:
-    """var_s log s²_s: how much the samples' noise differs, independent of its unit."""
-    return variance(mixture.noise_variances().log(), correction=0)
-
-
-def epistemic_share(mixture: NumberMixture) -> Float[Tensor, "rows"]:
-    """Epistemic ÷ total variance."""
-    return mixture.epistemic() / mixture.total()
-
-
 NUMBER_SCORES: Mapping[str, Callable[[NumberMixture], Float[Tensor, "rows"]]] = {
     "epistemic_variance": lambda mixture: mixture.epistemic(),
-    "epistemic_share": epistemic_share,
-    "total_variance": lambda mixture: mixture.total(),
-    "noise_disagreement": noise_disagreement,
 }
 CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]] = {
-    "mutual_information": CategoricalMixture.mutual_information,
     "total_entropy": CategoricalMixture.total_entropy,
-    "logit_disagreement": logit_disagreement,
-    "relative_disagreement": relative_disagreement,
-    "energy": energy,
+    "mutual_information": CategoricalMixture.mutual_information,  # of versions of release 0.1
 }
+
+DEFAULT_SCORES: Mapping[str, str] = {
+    "regression": "epistemic_variance",
+    "forecasting": "epistemic_variance",
+    "classification": "total_entropy",
+}
+"""By task, the score of the predictive mixture (docs/method.md)."""
 
 
 def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:

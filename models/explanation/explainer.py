@@ -1,21 +1,105 @@
-"""Explains rows of a function of encoded rows by Shapley values, in bounded memory."""
+"""Explains predictions by Shapley values, by random walks from background rows to a row.
+
+The value of a set of features S is the expectation of f with these features of the row x and all
+others of a background row B, v(S) = E_B[f(x_S, B_¬S)] (interventional). The contribution of feature
+j is its Shapley value: the mean of v(S ∪ j) − v(S) over all orders of the features, where S are
+those before j. The estimate is unbiased (Štrumbelj and Kononenko 2014): each background row goes
+to x along a random order and along its reverse (antithetic; Mitchell et al. 2022), changing one
+feature at a time.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from models.explanation.shapley import Estimate, Walks
+from models.features.encoders import TensorEncoder
+from models.features.feature_encoder import FeatureEncoder
+from models.features.rows import Rows
+from models.randomness import generator
 
 STEPS = 1_024  # evaluations per row that the number of pairs aims at; half of them per way
 MIN_PAIRS = 16  # whatever the number of features: a standard error needs them
 BLOCK_VALUES = 2**22  # of encoded rows at a time: 16 MiB
 KEPT_ROWS = 2**16  # evaluations of explained rows that are kept at a time
+MIN_ROWS = 16  # of the background: fewer would not estimate a standard error
+MAX_ROWS = 256
+MAX_BYTES = 2**18  # of the background together, as float32
 
 Function = Callable[[Float[Tensor, "rows compact"]], Float[Tensor, "rows quantities"]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Contributions with their standard errors: the deviation between pairs of walks ÷ √pairs."""
+
+    values: Float[Tensor, "rows features quantities"]
+    errors: Float[Tensor, "rows features quantities"]
+
+
+@dataclass(frozen=True)
+class Walks:
+    """A random order of the features for each background row; its reverse is walked, too.
+
+    The same walks explain all rows, so that an explanation does not depend on the other rows.
+    """
+
+    orders: Int[Tensor, "pairs features"]
+
+    @classmethod
+    def draw(cls, pairs: int, features: int, seed: int) -> "Walks":
+        source = generator(seed, "explain")
+        orders = [torch.randperm(features, generator=source) for _ in range(pairs)]
+        return cls(torch.stack(orders))
+
+    @cached_property
+    def changed(self) -> Bool[Tensor, "pairs ways steps features"]:
+        """Which features have the values of x after each step but the last of both ways.
+
+        After j steps of the reversed order these are the features that the order has not yet
+        changed after all its steps but j.
+        """
+        pairs, features = self.orders.shape
+        place = torch.empty_like(self.orders)
+        place.scatter_(1, self.orders, torch.arange(features).expand(pairs, -1))
+        forward = place.unsqueeze(1) < torch.arange(1, features).view(1, -1, 1)
+        return torch.stack([forward, ~forward.flip(1)], dim=1)
+
+    def contributions(
+        self,
+        start: Float[Tensor, "pairs quantities"],
+        between: Float[Tensor, "rows pairs ways steps quantities"],
+        end: Float[Tensor, "rows quantities"],
+    ) -> Estimate:
+        """The Shapley values, from f along all walks.
+
+        The differences along a walk add up to f(x) − f(b). So the contributions of a row add up to
+        f(x) minus the mean of f over the background rows, whatever the error of each.
+
+        Args:
+            start: f of the background rows, one per pair.
+            between: f after the steps of `changed`.
+            end: f of the explained rows.
+        """
+        rows, pairs, features = len(end), *self.orders.shape
+        ways = (rows, pairs, 2, 1, -1)
+        path = torch.cat(
+            [
+                start.view(1, pairs, 1, 1, -1).expand(ways),
+                between,
+                end.view(rows, 1, 1, 1, -1).expand(ways),
+            ],
+            dim=3,
+        )
+        steps = path.diff(dim=3)
+        forward, backward = steps[:, :, 0], steps[:, :, 1].flip(2)
+        place = self.orders.to(end.device).view(1, pairs, features, 1).expand_as(forward)
+        units = torch.empty_like(forward).scatter_(2, place, 0.5 * (forward + backward))
+        # Of few background rows, each with one order of the features: both together.
+        return Estimate(units.mean(1), units.std(1) / pairs**0.5)
 
 
 @dataclass(frozen=True)
@@ -69,20 +153,20 @@ class Explainer:
         x = x[:, : len(self.feature_of)]
         walks = Walks.draw(self.pairs, len(self.players), seed)
         start = of(self.background[: self.pairs].to(x)).to(end)
-        masks = self._masks(walks).to(x.device)
-        step = max(1, KEPT_ROWS // max(1, self.evaluations))
-        parts = []
-        for rows in torch.arange(len(x)).split(step):
-            between = self._between(x[rows], of, masks, end)
-            shape = (len(rows), self.pairs, 2, len(self.players) - 1, end.shape[1])
-            parts.append(walks.contributions(start, between.reshape(shape), end[rows]))
-        return self._of_all(parts, end), start.mean(0)
-
-    def _masks(self, walks: Walks) -> Tensor:
-        """Which columns are those of x, for each evaluation of a row."""
         place = torch.zeros(self.num_features, dtype=torch.long)
         place[self.players] = torch.arange(len(self.players))
-        return walks.changed.flatten(0, 2)[:, place[self.feature_of]]
+        # Which columns are those of x, for each evaluation of a row.
+        masks = walks.changed.flatten(0, 2)[:, place[self.feature_of]].to(x.device)
+        step = max(1, KEPT_ROWS // max(1, self.evaluations))
+        shape = (len(end), self.num_features, end.shape[1])
+        values, errors = end.new_zeros(shape), end.new_zeros(shape)  # 0 of features without columns
+        for rows in torch.arange(len(x)).split(step):
+            between = self._between(x[rows], of, masks, end)
+            between = between.unflatten(0, (len(rows), self.pairs, 2, len(self.players) - 1))
+            found = walks.contributions(start, between, end[rows])
+            own = rows.unsqueeze(1), self.players
+            values[own], errors[own] = found.values, found.errors
+        return Estimate(values, errors), start.mean(0)
 
     def _between(
         self, x: Tensor, of: Function, masks: Tensor, end: Tensor
@@ -104,11 +188,26 @@ class Explainer:
             parts.append(of(mixed).to(end))
         return torch.cat(parts)
 
-    def _of_all(self, parts: list[Estimate], end: Tensor) -> Estimate:
-        """The estimate with zeros for features that have no columns."""
-        shape = (len(end), self.num_features, end.shape[1])
-        values, errors = end.new_zeros(shape), end.new_zeros(shape)
-        if parts:
-            values[:, self.players] = torch.cat([part.values for part in parts])
-            errors[:, self.players] = torch.cat([part.errors for part in parts])
-        return Estimate(values, errors)
+
+def can_be_explained(encoder: FeatureEncoder) -> bool:
+    """Whether all features are columns: an element of a tensor, such as a pixel, is none."""
+    return not any(isinstance(one, TensorEncoder) for one in encoder.encoders)
+
+
+def choose_background(rows: Rows, seed: int, most: int) -> Float[Tensor, "some inputs"] | None:
+    """A simple random sample of encoded rows; of weighted rows with probabilities ∝ the weights.
+
+    Wide rows are fewer, so that they take at most `MAX_BYTES`. Weighted rows are drawn with
+    replacement. None where fewer than `MIN_ROWS` fit or exist.
+    """
+    width = max(1, rows.inputs.shape[1])
+    count = min(most, MAX_BYTES // (4 * width), len(rows))
+    if count < MIN_ROWS:
+        return None
+    source = generator(seed, "background")
+    if rows.weights is None:
+        index = torch.randperm(len(rows), generator=source)[:count]
+    else:
+        weights = rows.weights if rows.weights.ndim == 1 else rows.weights.sum(1)
+        index = torch.multinomial(weights.double().cpu(), count, True, generator=source)
+    return rows.inputs[index.to(rows.inputs.device)].cpu()

@@ -176,7 +176,7 @@ class FeatureEncoder:
     ) -> Float[np.ndarray, "rows"]:
         new = self._new_levels(read)
         if self.seen is not None:
-            return self.seen.row_scores(values, new)
+            return self.seen.per_column(values, new).max(1, initial=0.0)
         return np.any(list(new.values()), axis=0).astype(np.float64)
 
     @cached_property

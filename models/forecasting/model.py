@@ -17,18 +17,14 @@ from models.config import (
     ZonedTime,
 )
 from models.evaluation.metrics import PerRowScores
-from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
-from models.features.rows import Rows
 from models.features.targets import present
 from models.forecasting.backtest import (
     Origin,
     Scores,
     backtest,
-    find_origins,
-    has_diverged,
     origins,
     with_stand_ins,
     without,
@@ -66,7 +62,6 @@ from models.prediction.answers.reasons import COMBINATION, Reason
 from models.prediction.engine import Engine
 from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.options import (
-    DEFAULT_SAMPLES,
     BatchOptions,
     PredictOptions,
     ResolvedOptions,
@@ -78,7 +73,7 @@ from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
-from models.tabular.model import DEFAULT_SCORES, TabularModel
+from models.tabular.model import TabularModel
 
 _MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
 _SEASONS_KNOWN = 3  # of the longest season: at least these
@@ -392,7 +387,7 @@ class Forecaster(TabularModel):
         split = self.split(options.prune, options.samples)
         parts = []
         if split.network:
-            parts.append(split.repeated(self._network_paths(history, options, split, pause)))
+            parts.append(split.repeated(self.network_paths(history, options, split, pause)))
         if split.classics:
             assert self.classics is not None
             assert history.known is not None
@@ -404,9 +399,10 @@ class Forecaster(TabularModel):
         assert calibration is None or isinstance(calibration, PathCalibration)
         return Forecast(drawn, self.frame.observation, calibration, options.seed, history.groups)
 
-    def _network_paths(
-        self, history: History, options: ResolvedOptions, split: Split, pause: Pause
+    def network_paths(
+        self, history: History, options: ResolvedOptions, split: Split, pause: Pause = go_on
     ) -> Paths:
+        """The draws of the network in so many samples."""
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
         rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths, pause)
         with threads_for(fitted.operations * len(history.past) * paths * split.network):
@@ -486,53 +482,6 @@ class Forecaster(TabularModel):
         firsts = [self.frame.span] * len(series)
         chosen = origins(series, firsts, self.frame.span, self.horizon)
         return self.score_origins(chosen, prune, samples)
-
-    def score(
-        self, prune: float, held_out: Rows, columns: Columns, samples: int
-    ) -> tuple[Json, None]:
-        """Back-test the held-out end of each series."""
-        return self.score_origins(self.held_out_origins(columns), prune, samples), None
-
-    def fit_detector(self, prune: float, rows: Rows, columns: Columns) -> Detector:
-        """Fit the configured false-alarm rate to the steps of forecasts of the held-out end.
-
-        They are made as those of requests are: a step reads the drawn values of the steps before.
-        Forecasts overlap, so that all their steps together count as the held-out ones. These are
-        few: no step is flagged that is no more unusual than a share of the wanted rate of the
-        learned steps.
-        """
-        rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
-        usual = self._ood_scores(self.held_out_origins(columns), prune)
-        weights = np.full(len(usual), min(1.0, len(rows) / len(usual)))
-        found = Detector.fit(DEFAULT_SCORES[self.task], usual, rate, weights)
-        learned = self._ood_scores(self._learned_origins(columns), prune)
-        least = np.quantile(learned[np.isfinite(learned)], 1 - rate) if len(learned) else 0.0
-        return replace(found, threshold=max(found.threshold, float(least)))
-
-    def _ood_scores(self, chosen: Sequence[Origin], prune: float) -> np.ndarray:
-        """The out-of-distribution score of each step of forecasts from these origins."""
-        if not chosen:
-            return np.array([])
-        options = self.resolve(PredictOptions(samples=DEFAULT_SAMPLES, prune=prune))
-        split = self.split(prune, options.samples)
-        if not split.network:  # more samples have some draws of it
-            split = Split.plan(options.samples, self.variant(prune).state.num_draws, 0.0)
-        paths = self._network_paths(self.histories(chosen), options, split, go_on)
-        return Forecast(split.repeated(paths)).ood_score().cpu().numpy()
-
-    def _learned_origins(self, columns: Columns) -> list[Origin]:
-        """The origins of forecasts whose steps lie before the held-out end of each series."""
-        series = split_series(columns, self.config.target, self.forecast, self.spacing)
-        before = [one.until(divide(len(one), self.config).scores) for one in series]
-        return find_origins(before, [self.frame.span] * len(before), self.frame.span, self.horizon)
-
-    def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """Notes on variants whose paths diverge."""
-        return tuple(
-            f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
-            for prune, found in metrics.items()
-            if has_diverged(found)
-        )
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:
         """The origins of forecasts that are scored on the held-out end of each series."""

@@ -15,31 +15,33 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.config import ForecastConfig, ModelConfig
+from models.config import ForecastConfig, Json, ModelConfig, OutOfDistributionConfig
+from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.forecasting.backtest import Origin, find_origins, worth
+from models.forecasting.backtest import Origin, find_origins, has_diverged, worth
 from models.forecasting.classics.classics import Classics, log_scores, stack
 from models.forecasting.features import fit_known
+from models.forecasting.forecast import Forecast
 from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import Observation
 from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
+from models.forecasting.rollout import Split
 from models.forecasting.scale_choice import observation_of, told
 from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
-from models.forecasting.sets import SetBounds, calibration_origins
+from models.forecasting.sets import SetBounds, calibration_origins, divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
-from models.prediction.options import PredictOptions
+from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.randomness import derive_seed
-from models.tabular.model import TabularModel
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
-from models.tabular.task import RowTask
 from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
+from models.training.row_task import RowTask
 
 _MOST_WEIGHING = 40  # forecasts that weigh the members
 _SEASONS, _STEPS = 3, 8  # before the first of them, if a series has as many
@@ -142,6 +144,65 @@ class WindowProblem(RowProblem):
     def task(self) -> RowTask:
         return RowTask(self.rows, self.ranks, most=EPOCH_WINDOWS)
 
+    def finish(self, model: Any) -> Forecaster:
+        """The model with metrics and detector of every variant, from back-tests of the held-out
+        end of each series."""
+        scored, notes = {}, list(model.notes)
+        origins = model.held_out_origins(self.columns)
+        for prune, variant in model.variants_by_prune.items():
+            metrics = model.score_origins(origins, prune, SCORE_SAMPLES)
+            detector = fit_detector(model, prune, origins, self)
+            scored[prune] = replace(variant, metrics=metrics | variant.metrics, detector=detector)
+            if has_diverged(scored[prune].metrics):
+                notes.append(
+                    f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
+                )
+        return replace(model, variants_by_prune=scored, notes=tuple(notes))
+
+    def importance(self, model: Any) -> Json:
+        return {}
+
+    def held_out(self, model: Any) -> Json:
+        return {}
+
+
+def fit_detector(
+    model: Forecaster, prune: float, held_out: Sequence[Origin], problem: WindowProblem
+) -> Detector:
+    """Fit the configured false-alarm rate to the steps of forecasts of the held-out end.
+
+    They are made as those of requests are: a step reads the drawn values of the steps before.
+    Forecasts overlap, so that all their steps together count as the held-out ones. These are
+    few: no step is flagged that is no more unusual than a share of the wanted rate of the
+    learned steps.
+    """
+    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    usual = _ood_scores(model, held_out, prune)
+    weights = np.full(len(usual), min(1.0, len(problem.scores) / len(usual)))
+    found = Detector.fit(DEFAULT_SCORES[model.task], usual, rate, weights)
+    learned = _ood_scores(model, _learned_origins(model, problem.columns), prune)
+    least = np.quantile(learned[np.isfinite(learned)], 1 - rate) if len(learned) else 0.0
+    return replace(found, threshold=max(found.threshold, float(least)))
+
+
+def _ood_scores(model: Forecaster, chosen: Sequence[Origin], prune: float) -> np.ndarray:
+    """The out-of-distribution score of each step of forecasts from these origins."""
+    if not chosen:
+        return np.array([])
+    options = model.resolve(PredictOptions(samples=DEFAULT_SAMPLES, prune=prune))
+    split = model.split(prune, options.samples)
+    if not split.network:  # more samples have some draws of it
+        split = Split.plan(options.samples, model.variant(prune).state.num_draws, 0.0)
+    paths = model.network_paths(model.histories(chosen), options, split)
+    return Forecast(split.repeated(paths)).ood_score().cpu().numpy()
+
+
+def _learned_origins(model: Forecaster, columns: Columns) -> list[Origin]:
+    """The origins of forecasts whose steps lie before the held-out end of each series."""
+    series = split_series(columns, model.config.target, model.forecast, model.spacing)
+    before = [one.until(divide(len(one), model.config).scores) for one in series]
+    return find_origins(before, [model.frame.span] * len(before), model.frame.span, model.horizon)
+
 
 @dataclass(frozen=True)
 class SeriesProblem(WindowProblem):
@@ -170,13 +231,13 @@ class SeriesProblem(WindowProblem):
         """The same problem, with classical members and calibrations found by this model."""
         return replace(self, found=self._find(model))
 
-    def finish(self, model: Any) -> TabularModel:
-        """The calibrated model with metrics, sampling error and detector of every variant."""
+    def finish(self, model: Any) -> Forecaster:
+        """The calibrated model with metrics and detector of every variant."""
         model = model.with_unseen_series()
         found = self._find(model) if self.found is None else self.found
         notes = (*model.notes, *note_on(found.classics, self.calibrating))
         mixed = replace(model, classics=found.classics, notes=notes)
-        return RowProblem.finish(self.whole or self, mixed.with_calibrations(found.calibrations))
+        return WindowProblem.finish(self.whole or self, mixed.with_calibrations(found.calibrations))
 
     def _find(self, model: Forecaster) -> Found:
         """The calibrations are of forecasts in which the classical members have their share."""

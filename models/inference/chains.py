@@ -37,8 +37,8 @@ from models.inference.posterior import (
 from models.posteriors.priors import GaussianPrior
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
-from models.tabular.task import RowTask
 from models.training.loop import EpochResult, Run
+from models.training.row_task import RowTask
 
 JITTER = 2.0  # posterior standard deviations: wider than the posterior, as R-hat needs it
 _REPORTS = 100  # of a run, at most

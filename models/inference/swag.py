@@ -57,8 +57,8 @@ from models.likelihoods import Likelihood
 from models.networks import Network
 from models.posteriors.priors import GaussianPrior
 from models.randomness import derive_seed, generator
-from models.tabular.task import RowTask
 from models.training.loop import EpochResult, Run
+from models.training.row_task import RowTask
 from models.training.trainer import required
 
 SHARE = 4  # mini-batches in all rows, at least: with fewer, steps would be as long as Newton's

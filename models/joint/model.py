@@ -23,7 +23,7 @@ from models.likelihoods import NumberLikelihood
 from models.model import TrainedModel
 from models.networks import Network
 from models.posteriors.variant import Variant
-from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
+from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.outputs import P
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -233,11 +233,6 @@ class JointModel(TrainedModel):
         correlation = np.array(dependence.correlation)
         ranks = draw_ranks(correlation, len(quantiles), quantiles.shape[-1], options.seed)
         return np.take_along_axis(quantiles, ranks.permute(2, 0, 1).numpy(), axis=-1)
-
-    def informed(
-        self, x: Float[Tensor, "rows inputs"], options: PredictOptions
-    ) -> Float[Tensor, "rows values draws"]:
-        raise InvalidInput("a label is of one target, and this model has several", "/model")
 
     def with_reasons(self, prediction: JointPrediction, columns: Columns) -> JointPrediction:
         each = {

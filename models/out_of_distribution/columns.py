@@ -4,7 +4,7 @@ The score of a value is 0 inside. It is
 
 * for a number or a date x beyond the range [l, h]: max(l − x, x − h) ÷ (h − l), its distance in
   ranges. An element of a tensor counts likewise, and the farthest one is the row's.
-* for a number in a gap of the training values (`models.out_of_distribution.gaps`): its distance
+* for a number in a gap of the training values (`find_gaps`): its distance
   from the nearer end ÷ half the gap's width, beyond a margin.
 * for a level that no training row had: 1 − c ÷ 2r, with the share c of training rows that have a
   level to themselves, which estimates the probability of a new level (Good 1953), and the
@@ -14,7 +14,7 @@ The score of a value is 0 inside. It is
 A row's score is the largest of its columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -23,20 +23,45 @@ import numpy as np
 from annotated_types import Len
 from jaxtyping import Bool, Float
 
-from models.config.ranges import Count, Flag, Number, Probability, Text
+from models.config.ranges import Count, Flag, NotNegative, Number, Probability, Text
 from models.features import moments
 from models.features.moments import Weights
 from models.features.numbers import microseconds
-from models.out_of_distribution.gaps import MAX_GAPS, Gap, find_gaps
-from models.out_of_distribution.robust_range import robust_range
 
 MAX_LEVELS = 10  # that are listed: enough to see what is meant
 _LEAST = 1e-6  # ranges beyond which a number is outside: rounding to float32 is no reason
 _DAY = 86_400e6  # microseconds
 _BLOCK = 32  # columns scored at once
-
+MAX_GAPS = 100
+_NEIGHBOURS = 10  # m: their mean is known to a third, and clusters of so few values count as such
+_STRAY_SHARE = 1_000  # rows per stray value at each end, of which there may always be one
+_STRAY_DISTANCE = 3.0  # ranges of the other values, from the outermost of them
+_MIN_ROWS = 20  # fewer do not tell which value is stray
 NewLevels = Mapping[int, Bool[np.ndarray, "rows"]]
 """For each category, by its number: whether each row's level is new."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A stretch between two training values, in which there were none.
+
+    Args:
+        lowest, highest: these values.
+        margin: the distance from them that a new value beside them passes with a probability of
+            the false-alarm rate, if the gap is an accident.
+    """
+
+    lowest: Number
+    highest: Number
+    margin: NotNegative
+
+    def depth(self, values: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
+        """How far inside values are: 0 outside and within the margin, 1 half way between the ends.
+
+        NaN counts as outside.
+        """
+        nearest = np.minimum(values - self.lowest, self.highest - values)
+        return np.where(nearest > self.margin, nearest / (0.5 * (self.highest - self.lowest)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -46,8 +71,8 @@ class SeenColumn:
     Args:
         kind: the type that the column is read as.
         lowest, highest: of numbers, and of dates in microseconds since 1970, without stray values
-            (`models.out_of_distribution.robust_range`); of all elements of tensors; None of other
-            columns, and if all values are missing.
+            (`robust_range`); of all elements of tensors; None of other columns, and if all values
+            are missing.
         missing: whether a value was missing.
         levels: of categories and booleans: the most frequent ones.
         num_levels: how many levels there were.
@@ -123,60 +148,35 @@ class SeenColumns:
 
     columns: tuple[SeenColumn, ...]
 
-    def row_scores(
+    def per_column(
         self, values: Sequence[np.ndarray], new_levels: NewLevels
-    ) -> Float[np.ndarray, "rows"]:
-        """The largest score among each row's columns.
+    ) -> Float[np.ndarray, "rows columns"]:
+        """The score of every value; the largest of a row is the row's.
 
         Args:
             values: of each column, as in `SeenColumn.fit`.
         """
-        worst = np.zeros(len(values[0]) if values else 0)
-        for _, scores in self._blocks(values, new_levels):
-            np.maximum(worst, scores.max(1), out=worst)
-        return worst
-
-    def per_column(
-        self, values: Sequence[np.ndarray], new_levels: NewLevels
-    ) -> Float[np.ndarray, "rows columns"]:
-        """The score of every value. The arguments are those of `row_scores`."""
         found = np.zeros((len(values[0]) if values else 0, len(self.columns)))
-        for places, scores in self._blocks(values, new_levels):
-            found[:, places] = scores
-        return found
-
-    def _blocks(
-        self, values: Sequence[np.ndarray], new_levels: NewLevels
-    ) -> Iterator[tuple[list[int], Float[np.ndarray, "rows some"]]]:
-        """Numbers of columns, and their scores."""
         for start in range(0, len(self._numbers), _BLOCK):
             some = self._numbers[start : start + _BLOCK]
             matrix = np.array([as_numbers(self.columns[i].kind, values[i]) for i in some]).T
-            yield some, self._of_numbers(some, matrix, np.isnan(matrix))
+            low, high, width, complete = self._known[:, start : start + len(some)]
+            scores = _outside(matrix, matrix, low, high, width)
+            scores = np.where(np.isnan(matrix), complete, scores)
+            for place, i in enumerate(some):
+                for gap in self.columns[i].gaps:
+                    np.maximum(scores[:, place], gap.depth(matrix[:, place]), out=scores[:, place])
+            found[:, some] = scores
         for i, column in enumerate(self.columns):
-            if column.kind in {"number", "datetime"}:
-                continue
-            yield [i], _of_other(column, values[i], new_levels.get(i))[:, None]
+            if column.kind not in {"number", "datetime"}:
+                found[:, i] = _of_other(column, values[i], new_levels.get(i))
+        return found
 
     @cached_property
     def _numbers(self) -> list[int]:
         """The columns of numbers and dates."""
         kinds = enumerate(column.kind for column in self.columns)
         return [i for i, kind in kinds if kind in {"number", "datetime"}]
-
-    def _of_numbers(
-        self, some: Sequence[int], matrix: np.ndarray, absent: np.ndarray
-    ) -> Float[np.ndarray, "rows some"]:
-        start = self._numbers.index(some[0])
-        low, high, width, complete = self._known[:, start : start + len(some)]
-        with np.errstate(over="ignore"):  # of numbers near the largest there are
-            beyond = np.maximum(low - matrix, matrix - high)
-        far = _in_ranges(beyond, width)
-        scores = np.where(absent, complete, np.where(far > _LEAST, far, 0.0))
-        for place, i in enumerate(some):
-            for gap in self.columns[i].gaps:
-                np.maximum(scores[:, place], gap.depth(matrix[:, place]), out=scores[:, place])
-        return scores
 
     @cached_property
     def _known(self) -> Float[np.ndarray, "4 numbers"]:
@@ -191,9 +191,13 @@ def _of_other(
     column: SeenColumn, values: np.ndarray, is_new: Bool[np.ndarray, "rows"] | None
 ) -> Float[np.ndarray, "rows"]:
     """The scores of a column that is neither of numbers nor of dates."""
-    if column.kind == "tensor":
-        return _of_tensors(column, values)
     scores = np.zeros(len(values))
+    if column.kind == "tensor":
+        if column.lowest is None or column.highest is None or not values.size:
+            return scores
+        flat = values.reshape(len(values), -1)
+        least, greatest = flat.min(1).astype(np.float64), flat.max(1).astype(np.float64)
+        return _outside(least, greatest, column.lowest, column.highest, column.width)
     if column.kind == "boolean":
         unseen = [value for value in (0.0, 1.0) if _text(value) not in column.levels]
         is_new = np.isin(values, unseen)
@@ -202,19 +206,18 @@ def _of_other(
     return scores if column.missing else np.where(is_missing(column.kind, values), 1.0, scores)
 
 
-def _of_tensors(column: SeenColumn, values: np.ndarray) -> Float[np.ndarray, "rows"]:
-    if column.lowest is None or column.highest is None or not values.size:
-        return np.zeros(len(values))
-    flat = values.reshape(len(values), -1)
-    below = column.lowest - flat.min(1).astype(np.float64)
-    above = flat.max(1).astype(np.float64) - column.highest
-    far = _in_ranges(np.maximum(below, above), column.width)
+def _outside(
+    least: np.ndarray,
+    greatest: np.ndarray,
+    low: np.ndarray | float,
+    high: np.ndarray | float,
+    width: np.ndarray | float,
+) -> np.ndarray:
+    """How many ranges values are outside [low, high]; 0 of missing ones."""
+    with np.errstate(all="ignore"):  # numbers near the largest there are, and constant columns
+        beyond = np.maximum(low - least, greatest - high)
+        far = np.where(width > 0, beyond / width, beyond > 0)
     return np.where(far > _LEAST, far, 0.0)
-
-
-def _in_ranges(beyond: np.ndarray, width: np.ndarray | float) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        return np.where(width > 0, beyond / width, beyond > 0)
 
 
 def _text(value: float) -> str:
@@ -236,3 +239,87 @@ def is_missing(kind: str, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
         case "tensor":
             return np.zeros(len(values), dtype=bool)
     return np.isnan(as_numbers(kind, values))
+
+
+def robust_range(
+    values: np.ndarray, weights: Weights | None = None
+) -> tuple[float | None, float | None]:
+    """The least and the greatest value without stray ones; None if all are missing.
+
+    One absurd training value would otherwise make every later one usual. At each end at most one
+    value in a thousand rows, and at least one, may be stray: those beyond a gap of more than three
+    times the range of the values before it. A column whose other values are all equal has none: it
+    may be rare for it to vary.
+
+    Args:
+        weights: of the values, above 0; None if each is 1.
+    """
+    finite = np.isfinite(values)
+    known = values[finite].astype(np.float64)
+    if not known.size:
+        return None, None
+    order = np.argsort(known, kind="stable")
+    ordered = known[order]
+    each = np.ones(len(known)) if weights is None else weights[finite][order]
+    each = each * max(1.0, len(each) / each.sum())  # weights that are shares of 1 count as rows
+    most = max(1.0, each.sum() // _STRAY_SHARE)
+    if each.sum() < _MIN_ROWS:
+        return float(ordered[0]), float(ordered[-1])
+    low, high = _inner(each, most), len(each) - 1 - _inner(each[::-1], most)
+    if low >= high:
+        return float(ordered[0]), float(ordered[-1])
+    lower = -_edge(-ordered[low::-1], float(-ordered[high]))
+    return lower, _edge(ordered[high:], float(ordered[low]))
+
+
+def _inner(weights: Weights, most: float) -> int:
+    """The place of the first value that cannot be stray, as those before it weigh enough."""
+    return int(np.searchsorted(np.cumsum(weights), most, side="right"))
+
+
+def _edge(outwards: np.ndarray, start: float) -> float:
+    """The greatest of these ascending values that is not stray.
+
+    Args:
+        start: a value at the other end.
+    """
+    spread, gaps = outwards[:-1] - start, np.diff(outwards)
+    stray = np.flatnonzero((spread > 0) & (gaps > _STRAY_DISTANCE * spread))
+    return float(outwards[stray[0]] if len(stray) else outwards[-1])
+
+
+def find_gaps(values: np.ndarray, rate: float) -> tuple[Gap, ...]:
+    """The gaps of a column in increasing order; of more than `MAX_GAPS` those that are wider for
+    their neighbours.
+
+    Where the density of n values changes slowly, the spacings of sorted values are independent and
+    exponential, with a mean that their neighbours have, too (Pyke 1965, JRSS B 27(3)). A spacing w
+    divided by the mean s of m other spacings then has an F distribution: P(w > t s) = (1 + t/m)^−m.
+    A spacing is a gap if this probability is below the false-alarm rate ÷ the number of spacings.
+    So a column without a hole has one with a probability of at most that rate.
+
+    s is the mean of the m spacings on one side, the larger of the two sides. So spacings that grow
+    towards a tail are no gaps, and neither is one with fewer than m values on a side. Equal values
+    count once: a column of whole numbers or of a few codes has spacings that vary less than these.
+
+    Args:
+        rate: the false-alarm rate.
+    """
+    ordered = np.unique(values[np.isfinite(values)].astype(np.float64))
+    num, m = len(ordered) - 1, _NEIGHBOURS
+    if num <= 2 * m:
+        return ()
+    over_m = (ordered[m:] - ordered[:-m]) / m
+    low, high = ordered[m : -m - 1], ordered[m + 1 : -m]
+    usual = np.maximum(over_m[: len(low)], over_m[-len(low) :])
+    ratio = (high - low) / usual
+    found = np.flatnonzero(ratio > _quantile(rate / num))
+    kept = np.sort(found[np.argsort(-ratio[found], kind="stable")[:MAX_GAPS]])
+    margins = np.minimum(_quantile(rate) * usual, 0.5 * (high - low))
+    each = (part[kept].tolist() for part in (low, high, margins))
+    return tuple(Gap(*one) for one in zip(*each, strict=True))
+
+
+def _quantile(probability: float) -> float:
+    """The t with (1 + t/m)^−m = probability."""
+    return float(_NEIGHBOURS * (probability ** (-1 / _NEIGHBOURS) - 1))

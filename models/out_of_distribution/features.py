@@ -1,5 +1,10 @@
-"""The surprise of a row's features: of how they go together, and of wide ones by themselves."""
+"""The surprise of a row's features: of each column, of how they go together, and of wide ones.
 
+Parts of different kinds are put on one scale, the surprise −log₁₀ p.
+"""
+
+import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -9,13 +14,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.features.columns import Columns, convert
 from models.features.expansion import Expansion
 from models.features.feature_encoder import FeatureEncoder
+from models.features.moments import Weights
 from models.features.rows import Rows, evenly_spread
-from models.out_of_distribution.combination import Tail, most_surprising
-from models.out_of_distribution.dependence import Dependence
-from models.out_of_distribution.left_out import LEFT_OUT
-from models.out_of_distribution.ratio_nets import RatioNets
+from models.out_of_distribution.columns import SeenColumn, SeenColumns
+from models.out_of_distribution.dependence import Dependence, RatioNets
 from models.out_of_distribution.subspace import Subspace
 from models.tensors import TensorRecord
 
@@ -28,6 +33,65 @@ COLUMNS = "columns"
 _CHUNK = 8_192  # rows scored at once
 _DECIMALS = 6
 _FEW = 512  # of which contributions are computed at once, against rows of the background each
+LEFT_OUT = 4  # of so many rows one is left out
+MOST = 300.0
+"""The largest surprise: smaller probabilities than 1e-300 have no normal float64."""
+
+_KNOTS = 64
+_TAIL_ROWS = 0.05  # share of the rows, the highest scores, whose mean excess extends the tail
+
+
+@dataclass(frozen=True)
+class Tail(TensorRecord):
+    """The surprise of a score: −log₁₀ P(S ≥ s), S the score of a row like those of training.
+
+    Up to the score u that a share of 5 % of the rows reaches, P is their share, interpolated
+    between `knots`. Above it is exponential, the limit of a light tail: P(S ≥ u + e) =
+    P(S > u) exp(−e/m) with the mean excess m over u (Pickands 1975, Annals of Statistics 3(1), with
+    shape 0). Neither bounds the false alarms: the threshold does, and any increasing function would
+    do. It decides how much of them each part of a score causes.
+
+    Args:
+        above: the surprise of scores just above u.
+        excess: m.
+    """
+
+    knots: Float[Tensor, "knots"]
+    surprises: Float[Tensor, "knots"]
+    above: Float[Tensor, ""]
+    excess: Float[Tensor, ""]
+
+    @classmethod
+    def fit(cls, usual: Float[Tensor, "rows"], prior: float = 0.0) -> "Tail":
+        """Fit it to the scores of rows that the score was not fitted to; at least one row.
+
+        Args:
+            prior: a mean excess to expect, which counts as one row's.
+        """
+        ordered = usual.double().sort().values
+        rows = len(ordered)
+        top = max(1, min(rows, round(_TAIL_ROWS * rows)))
+        places = torch.linspace(0, rows - top, min(_KNOTS, rows - top + 1)).long()
+        knots, inverse = torch.unique_consecutive(ordered[places], return_inverse=True)
+        first = torch.full((len(knots),), rows).scatter_reduce(0, inverse, places, "amin")
+        surprises = -torch.log10((rows - first) / (rows + 1))
+        beyond = ordered[ordered > knots[-1]] - knots[-1]
+        above = -torch.log10(ordered.new_tensor((len(beyond) + 1) / (rows + 1)))
+        excess = (beyond.sum() + prior) / (len(beyond) + 1)
+        return cls(knots, surprises, above, excess)
+
+    def __call__(self, scores: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """The surprises, from 0 to `MOST`; that of NaN is `MOST`."""
+        # By numpy: of few rows torch's calls take several times as long.
+        values, knots, surprises = (
+            part.double().cpu().numpy() for part in (scores, self.knots, self.surprises)
+        )
+        unit = max(float(self.excess), sys.float_info.min) * math.log(10)
+        with np.errstate(over="ignore", invalid="ignore"):
+            beyond = (values - knots[-1]) / unit
+            within = np.interp(values, knots, surprises)
+            found = np.where(beyond > 0, float(self.above) + beyond, within)
+        return torch.from_numpy(np.maximum(np.fmin(found, MOST), 0.0)).to(scores.device)
 
 
 @dataclass(frozen=True)
@@ -89,12 +153,16 @@ class FeatureScores:
     )
 
     @classmethod
-    def begin(cls, encoder: FeatureEncoder, left_out: Float[np.ndarray, "rows"]) -> "FeatureScores":
-        """The scores of single columns alone.
-
-        Args:
-            left_out: those of training rows (`models.out_of_distribution.left_out`).
-        """
+    def begin(
+        cls,
+        encoder: FeatureEncoder,
+        types: Mapping[str, str],
+        learned: Columns,
+        rate: float,
+        weights: Weights | None = None,
+    ) -> "FeatureScores":
+        """The scores of single columns alone. The arguments are those of `FeatureEncoder.fit`."""
+        left_out = _scores_left_out(encoder, types, learned, rate, weights)
         tail = Tail.fit(torch.from_numpy(left_out), prior=EXCESS)
         return cls(Inputs.of(encoder), {COLUMNS: tail}, len(encoder.features))
 
@@ -128,7 +196,8 @@ class FeatureScores:
         """
         placed = self._on(rows.device)
         parts = [
-            most_surprising(list(placed.surprises(some, own)))
+            # The smallest of the parts' p-values (Tippett 1931).
+            torch.stack(list(placed.surprises(some, own))).amax(0)
             for some, own in zip(rows.split(_CHUNK), of_columns.split(_CHUNK), strict=True)
         ]
         return torch.cat(parts).round(decimals=_DECIMALS)
@@ -194,6 +263,37 @@ class FeatureScores:
                 if width != len(index):
                     raise ValueError(f"{name} is for {width} inputs, not {len(index)}")
         return cls(inputs, tails, len(encoder.features), **parts)
+
+
+def _scores_left_out(
+    encoder: FeatureEncoder,
+    types: Mapping[str, str],
+    learned: Columns,
+    rate: float,
+    weights: Weights | None,
+) -> Float[np.ndarray, "some"]:
+    """The scores of every fourth training row against the columns of the others.
+
+    A row is never outside columns that it was counted in. So only such scores tell how far outside
+    new rows are.
+    """
+    rows = evenly_spread(len(learned[encoder.features[0].name]), MAX_ROWS).numpy()
+    out, kept = rows[::LEFT_OUT], np.delete(rows, np.s_[::LEFT_OUT])
+    if not len(kept):
+        return np.zeros(1)
+    own = None if weights is None else weights[kept]
+    seen, values, new = [], [], {}
+    for i, feature in enumerate(encoder.features):
+        column = learned[feature.name]
+        before, after = (
+            convert(column[some], types[feature.name], feature.type) for some in (kept, out)
+        )
+        seen.append(SeenColumn.fit(feature.type, before, rate, own))
+        values.append(after)
+        if feature.type == "category":
+            known = {None, *before.tolist()}
+            new[i] = np.array([level not in known for level in after.tolist()], dtype=bool)
+    return SeenColumns(tuple(seen)).per_column(values, new).max(1, initial=0.0)
 
 
 def _tensors(record: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:

@@ -1,15 +1,17 @@
 """Why rows are unlike those of training: the columns, their values and what training saw."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float
 
 from models.features.columns import Columns, convert
 from models.features.feature_encoder import FeatureEncoder
 from models.out_of_distribution.columns import SeenColumn, is_missing
+from models.out_of_distribution.features import FeatureScores
 from models.prediction.answers.reasons import (
     COMBINATION,
     Code,
@@ -20,13 +22,11 @@ from models.prediction.answers.reasons import (
     Seen,
     Value,
 )
+from models.prediction.threads import threads_for
 
 MAX_REASONS = 5  # of a row, the strongest ones
 _MAX_UNUSUAL = 3  # columns of an unusual combination
 _LEAST_SHARE = 0.25  # of the largest contribution, for a column to be named
-
-Contributions = Callable[[Columns], Float[np.ndarray, "rows features"]]
-"""What each column adds to the surprise of some rows (`FeatureScores.contributions`)."""
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,27 +35,30 @@ def find_reasons(
     encoder: FeatureEncoder,
     columns: Columns,
     flagged: Bool[np.ndarray, "rows"],
-    contributions: Contributions | None = None,
+    unlike: FeatureScores | None = None,
 ) -> list[Sequence[Reason]]:
     """The reasons of each flagged row, the strongest first; other rows have none.
 
     Args:
         encoder: with what training saw.
         columns: the values of all rows.
-        contributions: which columns do not go together, of rows that no single one explains.
+        unlike: which columns do not go together, of rows that no single one explains.
     """
     reasons: list[Sequence[Reason]] = [()] * len(flagged)
-    rows = np.flatnonzero(flagged)
-    if len(rows):
-        names = [feature.name for feature in encoder.features]
-        some = {name: columns[name][rows] for name in names}
-        for row, found in zip(rows.tolist(), _of_rows(encoder, some), strict=True):
+    rows = np.flatnonzero(flagged).tolist()
+    if not rows:  # as a rule
+        return reasons
+    names = [feature.name for feature in encoder.features]
+    some = {name: columns[name][rows] for name in names}
+    for row, found in zip(rows, _of_rows(encoder, some), strict=True):
+        reasons[row] = found
+    left = [row for row in rows if reasons[row] == (COMBINATION,)]
+    if left and unlike is not None:
+        some = {name: columns[name][left] for name in names}
+        with torch.inference_mode(), threads_for(len(left)):
+            added = unlike.contributions(encoder.encode(some))
+        for row, found in zip(left, _unusual(encoder, some, added), strict=True):
             reasons[row] = found
-        left = [row for row in rows.tolist() if reasons[row] == (COMBINATION,)]
-        if left and contributions is not None:
-            some = {name: columns[name][left] for name in names}
-            for row, found in zip(left, _unusual(encoder, some, contributions(some)), strict=True):
-                reasons[row] = found
     return reasons
 
 

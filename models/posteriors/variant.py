@@ -6,6 +6,7 @@ from typing import Literal
 
 from models.config import Json
 from models.evaluation.calibration import Calibration
+from models.evaluation.conformal_rank import Reference
 from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
@@ -46,6 +47,11 @@ class Variant:
         if not self.bfloat16:
             return None
         return OLD_WEIGHTS if self.rounding is None else self.rounding.weights
+
+    @property
+    def reference(self) -> Reference | None:
+        """The calibration rows that scores of labelled rows join; None without residuals."""
+        return None if self.calibration is None else self.calibration.reference()
 
     def describe(self) -> Json:
         return {

@@ -28,7 +28,7 @@ from models.networks import Stack
 from models.prediction.engine import Engine, Ready
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3

@@ -1,14 +1,12 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -17,29 +15,19 @@ from models.config import (
     FeatureConfig,
     Json,
     ModelConfig,
-    OutOfDistributionConfig,
 )
-from models.evaluation import acquisition
-from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
-from models.evaluation.cells import Cells
-from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
-from models.evaluation.group_coverage import coverage_by_group, coverage_by_size, uncovered
-from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
-from models.evaluation.metrics import summarise as summarise_scores
-from models.evaluation.out_of_distribution import SURPRISE, Detector
+from models.evaluation.calibration import Calibration, ClassCalibration
+from models.evaluation.metrics import PerRowScores
+from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
-from models.expected_scores.promise import Promise
-from models.expected_scores.simulation import Drawn, Simulated, simulate
-from models.explanation.background import can_be_explained
-from models.explanation.explainer import Explainer
+from models.explanation.explainer import Explainer, can_be_explained
 from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
 from models.features.groups import Groups
 from models.features.readings import with_readings
-from models.features.rows import Rows, evenly_spread
+from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
     NumberTarget,
@@ -53,28 +41,18 @@ from models.inference.registry import method_of
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
-from models.out_of_distribution.combination import MOST
 from models.out_of_distribution.features import FeatureScores
 from models.out_of_distribution.reasons import find_reasons
 from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
-from models.prediction.cheapest.errors import LEVELS, with_bias
-from models.prediction.cheapest.measure import (
-    PRUNED_RUNS,
-    RUNS,
-    candidates,
-    default_operations,
-    measure_samplers,
-    num_rows,
-)
-from models.prediction.cheapest.record import Candidate, MeasuredSamplers
+from models.prediction.cheapest.errors import with_bias
+from models.prediction.cheapest.record import Candidate
 from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
-from models.prediction.mc_error import LEVEL, ROWS, factor_at, measure_factors, until_accurate
+from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.members import FittedStack
 from models.prediction.options import (
-    DEFAULT_SAMPLES,
     BatchOptions,
     PredictOptions,
     ResolvedOptions,
@@ -83,26 +61,14 @@ from models.prediction.options import (
 from models.prediction.outputs import FEATURE
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import ClassName, RowPrediction, moments, to_prediction
-from models.prediction.products import rounding
-from models.prediction.products.choice import ROUNDED, Choice
+from models.prediction.products.choice import Choice
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
-from models.randomness import generator
-from models.tabular.held_out import describe, most_rows
+from models.tabular.metrics import summarise
 
-T = TypeVar("T")
-
-LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
 _PAUSE_PAIRS = 2**17  # rows × samples between two pauses
-
-# By task, the default score of `models.evaluation.out_of_distribution` (see docs/method.md).
-DEFAULT_SCORES: Mapping[str, str] = {
-    "regression": "epistemic_variance",
-    "forecasting": "epistemic_variance",
-    "classification": "total_entropy",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +248,7 @@ class TabularModel(TrainedModel):
             return self._paused(fitted, x, options.with_samples(samples), pause)
 
         if options.target_mc_error is None or options.sampler == "moments":
-            summary, samples = self._summary(fitted, x, options), options.samples
+            summary, samples = self.summary(fitted, x, options), options.samples
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
@@ -297,7 +263,7 @@ class TabularModel(TrainedModel):
 
     def draws_of(self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions) -> np.ndarray:
         """What `predict_rows` returns as `draws`: all rows of each function."""
-        calibration = self._calibration_of(options.prune)
+        calibration = self.calibration_of(options.prune)
         fitted = self.fitted(options.prune)
         return self.engine.draws(fitted, x, options.seed, options.samples, calibration)
 
@@ -317,7 +283,7 @@ class TabularModel(TrainedModel):
         self, fitted: Ready, x: Tensor, options: ResolvedOptions, answer: RowPrediction
     ) -> RowPrediction:
         """The answers with the contributions of the features to them, by the same noise."""
-        explainer, calibration = self.explainer, self._calibration_of(options.prune)
+        explainer, calibration = self.explainer, self.calibration_of(options.prune)
         assert explainer is not None, "resolve refuses it"
 
         def of(rows: Tensor) -> Tensor:
@@ -365,7 +331,7 @@ class TabularModel(TrainedModel):
                 continue
             side = {name: values[labelled] for name, values in columns.items()}
             truth = side[self.config.target]
-            scores = self._row_scores(self.encode(side), truth, options, by_class=True)
+            scores = self.row_scores(self.encode(side), truth, options, by_class=True)
             if weight is not None:
                 scores |= {WEIGHT: torch.from_numpy(side[weight].astype(np.float64))}
             parts.append(scores)
@@ -375,23 +341,8 @@ class TabularModel(TrainedModel):
                 f"no row has a {self.config.target!r} to compare with{also}", "/dataset"
             )
         names = list(parts[0])  # the blocks of a score are freed once they are joined
-        return self._summarise(
-            {name: torch.cat([part.pop(name) for part in parts]) for name in names}
-        )
-
-    def _summarise(self, scores: PerRowScores) -> Json:
-        """The metrics of rows, with those by class if they have what these need."""
-        metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
-        if self.groups is not None:
-            metrics |= coverage_by_group(scores, self.groups.column, self.groups.names)
-        classes = self.classes or ()
-        by_class, errors = class_metrics(scores, classes)
-        sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
-        covered = set_coverage_by_class(scores, COVERAGE_LEVELS, len(classes))
-        for scored, coverage in zip(by_class.get("by_class", ()), covered, strict=False):
-            scored.update(coverage)
-        errors = metrics["standard_errors"] | errors | of_sets
-        return metrics | by_class | sets | {"standard_errors": errors}
+        scores = {name: torch.cat([part.pop(name) for part in parts]) for name in names}
+        return summarise(scores, self.classes, self.groups)
 
     def row_scores(
         self,
@@ -411,187 +362,21 @@ class TabularModel(TrainedModel):
             InvalidInput: for classes never seen in training.
             UnknownVariant: for a pruning fraction that is not stored.
         """
-        return self._row_scores(x, truth, options, by_class=by_class)
-
-    def _row_scores(
-        self,
-        x: Float[Tensor, "rows inputs"],
-        truth: np.ndarray,
-        options: PredictOptions,
-        *,
-        by_class: bool,
-    ) -> PerRowScores:
-        """The same, with what the metrics by class need."""
         options, known = self.resolve(options), np.flatnonzero(present(truth))
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
         sampler, seed = options.sampler, options.seed
         rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
-        calibration = self._calibration_of(options.prune)
+        calibration = self.calibration_of(options.prune)
         with threads_for(fitted.operations * len(rows) * options.samples):
             scored = self.engine.row_scores(
                 fitted, rows, sampler, seed, options.samples, calibration, by_class=by_class
             )
         return {name: values.cpu() for name, values in scored.items()}
 
-    def score(
-        self, prune: float, held_out: Rows, columns: Columns, samples: int
-    ) -> tuple[Json, Float[Tensor, "rows"] | None]:
-        """Metrics of rows that no weight was fitted to, and the log likelihood of each row.
-
-        The latter is None for a forecaster, whose steps depend on each other.
-
-        Args:
-            columns: the table that the rows are from, which only a forecaster reads.
-        """
-        fitted, calibration = self.fitted(prune), self._calibration_of(prune)
-        sampler, seed = self.samplers[0], self.default_seed
-        scores = self.engine.row_scores(
-            fitted, held_out, sampler, seed, samples, calibration, by_class=True
-        )
-        return self._summarise(scores), scores["log_likelihood"]
-
-    def describe_held_out(self, held_out: Rows, samples: int) -> Json:
-        """What charts show of rows that no weight was fitted to; empty of a forecaster.
-
-        See `models.tabular.held_out`.
-        """
-        if not self.has_independent_rows:
-            return {}
-        few = evenly_spread(len(held_out), most_rows(self.classes)).to(held_out.inputs.device)
-        fitted, rows = self.fitted(0.0), held_out[few]
-        with torch.inference_mode(), threads_for(fitted.operations * len(rows) * samples):
-            parts = self.engine.labelled(fitted, rows, self.samplers[0], self.default_seed, samples)
-            return describe(parts, self._calibration_of(0.0), self.classes)
-
-    @property
-    def expects_scores(self) -> bool:
-        return self.has_independent_rows
-
-    def simulate(
-        self,
-        x: Float[Tensor, "rows inputs"],
-        options: PredictOptions,
-        truth: np.ndarray | None = None,
-        first: int = 0,
-    ) -> Simulated:
-        if not self.expects_scores:
-            return super().simulate(x, options, truth, first)
-        options = self.resolve(options)
-        known = np.zeros(len(x), bool) if truth is None else present(truth)
-        encoded = self.target.encode(np.array([] if truth is None else truth[known]))
-        targets = encoded.new_zeros(len(x))
-        targets[torch.from_numpy(known)] = encoded
-        rows = Rows(x, targets.to(x.device))
-        mask = torch.from_numpy(known).to(x.device)
-        parts = self._drawn(rows, options, lambda drawn, part: drawn.sums(mask[part]), first)
-        return replace(Simulated.joined(parts), flagged=int(self._flags(x, options).sum()))
-
-    def promise(self, prune: float, held_out: Rows) -> Promise | None:
-        """What rows that no weight was fitted to let expect of new ones; None of a forecaster."""
-        if not self.has_independent_rows:
-            return None
-        asked = PredictOptions(prune=prune, samples=DEFAULT_SAMPLES, intervals=())
-        options = self.resolve(asked)
-        return Promise.of(self._drawn(held_out, options, lambda drawn, _: drawn.held_out(), "held"))
-
-    def _drawn(
-        self,
-        rows: Rows,
-        options: ResolvedOptions,
-        summarised: Callable[[Drawn, slice], T],
-        *purpose: str | int,
-    ) -> list[T]:
-        """Summaries of chunks of rows with simulated labels, independent for each purpose."""
-        fitted, seed, device = self.fitted(options.prune), options.seed, rows.inputs.device
-        calibration, found = self._calibration_of(options.prune), list[T]()
-        with torch.inference_mode(), threads_for(fitted.operations * len(rows) * options.samples):
-            for one in self.engine.labelled(fitted, rows, options.sampler, seed, options.samples):
-                noise = generator(seed, "labels", *purpose, one.start, device=device)
-                part = slice(one.start, one.start + len(one.targets))
-                found.append(summarised(simulate(one, calibration, noise), part))
-        return found
-
-    def _flags(
-        self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions
-    ) -> Bool[np.ndarray, "rows"]:
-        """Which rows are unlike those of training."""
-        detector = self.detector(options.prune)
-        if detector.score == SURPRISE:
-            return detector.flags(self.surprise(x))
-        return self.predict_rows(x, options).out_of_distribution
-
-    def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
-        """A copy whose variants are calibrated on these rows.
-
-        The rows must not have been used to fit weights or to choose the epoch.
-        """
-        seed = self.default_seed
-        variants = {
-            prune: replace(
-                variant,
-                calibration=self.engine.calibrate(
-                    self.fitted(prune), rows, seed, samples, self.num_groups
-                ),
-            )
-            for prune, variant in self.variants_by_prune.items()
-        }
-        return replace(self, variants_by_prune=variants)
-
-    def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """Which conformal quantiles the full model has, and which parts of the rows it misses."""
-        calibration = self.variant(0.0).calibration
-        cells = calibration.cells if isinstance(calibration, ScalesVariance) else None
-        return (*self._notes_on(cells), *uncovered(metrics[0.0]))
-
-    def _notes_on(self, cells: Cells | None) -> Iterator[str]:
-        """Which quantiles the conformal intervals have."""
-        if cells is None:
-            return
-        if self.groups is None:
-            low, high = cells.edges
-            yield (
-                "conformal intervals of predicted means below "
-                f"{low:.4g}, from there to {high:.4g}, and above have quantiles of their own: one "
-                "quantile does not cover them alike"
-            )
-            return
-        pairs = zip(self.groups.names, cells.rows, strict=True)
-        few = [f"{name} ({rows})" for name, rows in pairs if rows < LEAST_ROWS]
-        if few:
-            yield (
-                f"groups of {self.groups.column!r} with fewer than {LEAST_ROWS} calibration rows "
-                "(rows): their conformal 90 % intervals are at least those of all rows, and "
-                f"contain all of their calibration rows: {', '.join(few)}"
-            )
-
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
         name = DEFAULT_SCORES[self.task] if self.unlike is None else SURPRISE
         return self.variant(prune).detector or Detector(name)
-
-    def fit_detector(self, prune: float, rows: Rows, columns: Columns) -> Detector:
-        """Fit the configured false-alarm rate to rows that no weight was fitted to.
-
-        A row that is as surprising as can be counts as above any threshold. Where held-out rows are
-        few, their largest surprise may be an ordinary one. So no row is flagged that is no more
-        surprising than a share of the wanted rate of the training rows.
-
-        Args:
-            columns: the table that the rows are from, which only a forecaster reads.
-        """
-        config = self.config.out_of_distribution or OutOfDistributionConfig()
-        scores, name = self.ood_score(rows.inputs, prune=prune), self.detector(prune).score
-        usual = np.where(scores >= MOST, np.inf, scores) if name == SURPRISE else scores
-        weights = None if rows.weights is None else rows.weights.cpu().numpy()
-        found = Detector.fit(name, usual, config.false_alarm_rate, weights)
-        least = -math.log10(config.false_alarm_rate) if name == SURPRISE else -math.inf
-        return replace(found, threshold=max(found.threshold, least))
-
-    def fit_unlike(self, rows: Rows) -> "TabularModel":
-        """A copy that knows what these training rows have in common; a forecaster does not."""
-        if self.unlike is None:
-            return self
-        return replace(self, unlike=self.unlike.fit(rows, self.config.training.seed))
 
     def surprise(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
         """−log₁₀ of the probability of a row as strange as each (`models.out_of_distribution`)."""
@@ -614,109 +399,9 @@ class TabularModel(TrainedModel):
         """
         if self.encoder.seen is None:
             return prediction
-        flagged, unlike = prediction.out_of_distribution, self.unlike
-        if not flagged.any():  # as a rule
-            return prediction.with_values(reasons=[()] * len(flagged))
-
-        def contributions_of(some: Columns) -> Float[np.ndarray, "rows features"]:
-            assert unlike is not None
-            with torch.inference_mode(), threads_for(len(flagged)):
-                return unlike.contributions(self.encoder.encode(some).to(self.device))
-
-        known = None if unlike is None else contributions_of
-        reasons = find_reasons(self.encoder, columns, flagged, known)
+        flagged = prediction.out_of_distribution
+        reasons = find_reasons(self.encoder, columns, flagged, self.unlike)
         return prediction.with_values(reasons=reasons)
-
-    def informed(
-        self, x: Float[Tensor, "rows inputs"], options: PredictOptions
-    ) -> Float[Tensor, "rows values draws"]:
-        """What the label of each row would tell about the weights."""
-        answer = self.predict_rows(x, replace(options, return_draws=True))
-        assert answer.draws is not None
-        if self.classes is not None:
-            return acquisition.of_classes(answer.draws)
-        return acquisition.of_numbers(answer.draws, answer.variance["aleatoric"])
-
-    def ood_score(
-        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
-    ) -> np.ndarray:
-        """The out-of-distribution score of each row, by which the variant flags rows."""
-        if self.detector(prune).score == SURPRISE:
-            return self.surprise(x)
-        return self.predictive_ood_score(x, samples, prune)
-
-    def predictive_ood_score(
-        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
-    ) -> np.ndarray:
-        """The score of each row's predictive distribution, which depends on the method."""
-        options = self.resolve(PredictOptions(samples=samples, prune=prune, intervals=()))
-        name = self.detector(prune).score
-        name = DEFAULT_SCORES[self.task] if name == SURPRISE else name
-        return self._summary(self.fitted(prune), x, options, name)["ood_score"]
-
-    def measure_sobol_factors(
-        self, prune: float, x: Float[Tensor, "rows inputs"]
-    ) -> dict[int, float]:
-        """Actual ÷ stated error of evenly spread samples, by number of samples."""
-        fitted, rows = self.fitted(prune), x[:ROWS]
-        if isinstance(fitted, FittedDraws) or "sobol" not in self.samplers:
-            return {}
-        if not self._has_errors("sobol"):
-            return {}
-        asked = PredictOptions(
-            prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True
-        )
-        plain = self.resolve(asked)
-
-        def summarise(seeds: Sequence[int], samples: int) -> list[Summary]:
-            return self._summaries(fitted, rows, replace(plain, samples=samples), seeds)
-
-        return measure_factors(summarise, self.network.layout.members)
-
-    def measure_samplers(
-        self, prune: float, x: Float[Tensor, "rows inputs"]
-    ) -> MeasuredSamplers | None:
-        """Which samplers are as exact as 100 independent samples, and what they cost.
-
-        None for whole draws and for forecasters.
-        """
-        fitted, engine = self.fitted(prune), self.engine
-        if engine.whole_draws or isinstance(fitted, FittedDraws) or not self.has_independent_rows:
-            return None
-        most = num_rows(default_operations(engine, fitted, 1), prune)
-        rows = x[evenly_spread(len(x), most)]
-        asked = PredictOptions(
-            prune=prune,
-            samples=DEFAULT_SAMPLES,
-            intervals=LEVELS,
-            interval_kinds=("credible",),
-        )
-        plain = self.resolve(asked)
-
-        def summarise(
-            candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
-        ) -> list[Summary]:
-            sampler, samples = candidate.sampler, candidate.samples or DEFAULT_SAMPLES
-            options = replace(plain, sampler=sampler, samples=samples, return_mc_errors=errors)
-            ready = replace(fitted, nodes=candidate.nodes or None)
-            return self._summaries(ready, rows, options, seeds)
-
-        ways, operations = candidates(engine, fitted), default_operations(engine, fitted)
-        runs = PRUNED_RUNS if prune else RUNS
-        return measure_samplers(summarise, ways, operations, len(rows), runs)
-
-    def measure_rounding(
-        self, prune: float, x: Float[Tensor, "rows inputs"]
-    ) -> rounding.Rounding | None:
-        """How far products in bfloat16 move the answers; None if no product is large enough."""
-        fitted, rows = self.fitted(prune), x[: rounding.ROWS]
-        if isinstance(fitted, FittedDraws) or not fitted.can_round:
-            return None
-        plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
-        options = self.resolve(replace(plain, return_mc_errors=True))
-        exact = self._summary(fitted, rows, options)
-        rounded = self._summary(fitted.rounded(), rows, options)
-        return rounding.measure(exact, rounded, ROUNDED)
 
     @property
     def bytes_per_row(self) -> int:
@@ -766,7 +451,13 @@ class TabularModel(TrainedModel):
         """Also refuse adaptive intervals, and conformal answers alone, if the version has none."""
         super()._check(options)
         if options.explain and self.explainer is None:
-            raise InvalidInput(self._not_explained, "/explain")
+            raise InvalidInput(
+                "this version has no background rows to compare rows with: train it again, with "
+                "`training.background` above 0 and at most 4,096 encoded values per row"
+                if can_be_explained(self.encoder)
+                else "this version reads a tensor: only columns of a table are explained",
+                "/explain",
+            )
         kinds, calibration = set(options.interval_kinds), self.variant(options.prune).calibration
         if kinds == {"conformal"} and options.set_level is not None:
             if not isinstance(calibration, ClassCalibration) or calibration.sets is None:
@@ -786,30 +477,20 @@ class TabularModel(TrainedModel):
                 "/interval_kinds",
             )
 
-    @property
-    def _not_explained(self) -> str:
-        """Why the model does not explain its predictions."""
-        if not can_be_explained(self.encoder):
-            return "this version reads a tensor: only columns of a table are explained"
-        return (
-            "this version has no background rows to compare rows with: train it again, with "
-            "`training.background` above 0 and at most 4,096 encoded values per row"
-        )
-
-    def _calibration_of(self, prune: float) -> Calibration | None:
+    def calibration_of(self, prune: float) -> Calibration | None:
         """The calibration of rows; None for paths, whose calibration is not of single windows."""
         found = self.variant(prune).calibration
         return None if isinstance(found, PathCalibration) else found
 
     def _paused(self, fitted: Ready, x: Tensor, options: ResolvedOptions, pause: Pause) -> Summary:
-        """`_summary`, with a pause before each block of rows."""
+        """`summary`, with a pause before each block of rows."""
         parts = []
         for block in x.split(max(1, _PAUSE_PAIRS // options.samples)):
             pause()
-            parts.append(self._summary(fitted, block, options))
+            parts.append(self.summary(fitted, block, options))
         return Summary.joined(parts)
 
-    def _summary(
+    def summary(
         self, fitted: Ready, x: Tensor, options: ResolvedOptions, score: str | None = None
     ) -> Summary:
         """The arrays of all rows; errors are corrected by the variant's measured factor.
@@ -817,7 +498,7 @@ class TabularModel(TrainedModel):
         Args:
             score: the out-of-distribution score; None for the detector's, if it is a mixture's.
         """
-        sampler, calibration = options.sampler, self._calibration_of(options.prune)
+        sampler, calibration = options.sampler, self.calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
         threads = torch.get_num_threads()
@@ -825,7 +506,7 @@ class TabularModel(TrainedModel):
             found = self.engine.summaries(fitted, x, options, score, calibration, threads=threads)
             parts = list(found)
         summary, variant = Summary.joined(parts), self.variant(options.prune)
-        if not self._has_errors(sampler):
+        if not self.has_errors(sampler):
             summary = summary.with_errors(None)
         elif self.engine.whole_draws:
             return summary.with_errors(factor_at(variant.error_factors, options.samples))
@@ -835,7 +516,7 @@ class TabularModel(TrainedModel):
         bias = {} if measured is None else measured.bias_of(sampler, options.samples)
         return with_bias(summary, bias, options.intervals)
 
-    def _summaries(
+    def summaries(
         self,
         fitted: Fitted | FittedStack,
         x: Tensor,
@@ -843,11 +524,11 @@ class TabularModel(TrainedModel):
         seeds: Sequence[int],
     ) -> list[Summary]:
         """The summaries of a few rows by each seed, with errors as they are estimated."""
-        calibration = self._calibration_of(options.prune)
+        calibration = self.calibration_of(options.prune)
         with threads_for(fitted.operations * len(x) * options.samples):
             return self.engine.summaries_of_seeds(fitted, x, options, seeds, calibration)
 
-    def _has_errors(self, sampler: Sampler) -> bool:
+    def has_errors(self, sampler: Sampler) -> bool:
         """Whether samples are drawn from a known distribution; fixed members are not."""
         method = method_of(self.config.method)
         return sampler != "moments" and not method.has_fixed_members(self.network.layout.members)

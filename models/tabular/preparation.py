@@ -33,7 +33,6 @@ from models.features.target_shapes import check_support, describe_shape, describ
 from models.features.targets import ClassTarget, NumberTarget, Target
 from models.features.usable import UsableRows, notes_on_weights
 from models.out_of_distribution.features import FeatureScores
-from models.out_of_distribution.left_out import scores_left_out
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
@@ -108,10 +107,7 @@ def prepare(
     encoder, inputs = _encode(config, types, learned, classes, of_row, learned_weights)
     target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
-    left_out = scores_left_out(
-        encoder.features, types, learned, false_alarm_rate(config), learned_weights
-    )
-    scores = FeatureScores.begin(encoder, left_out)
+    scores = FeatureScores.begin(encoder, types, learned, false_alarm_rate(config), learned_weights)
     model = replace(model, unlike=scores, groups=_fit_groups(config, types, columns))
     rows = _with_targets(model, learned, inputs, learned_weights)
     training, stopping = (

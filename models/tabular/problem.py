@@ -11,16 +11,19 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
-from models.explanation.background import can_be_explained, choose_background
+from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.features.folds import Folds
 from models.features.rows import Rows
 from models.inference.method import State
+from models.tabular import measurement
+from models.tabular.held_out import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.task import RowTask
+from models.tabular.simulation import promise
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
+from models.training.row_task import RowTask
 
 P = TypeVar("P", bound="RowProblem")
 
@@ -40,7 +43,7 @@ class RowProblem:
             only for the report.
         calibration: rows to calibrate the predictions with, if there are any.
         scores: rows for the metrics.
-        columns: the table, from which a forecaster's back-test reads series.
+        columns: the table.
     """
 
     model: TabularModel
@@ -102,27 +105,25 @@ class RowProblem:
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
-            model = model.calibrated(self.calibration, SCORE_SAMPLES)
-        model = model.fit_unlike(self.sampled)
+            model = measurement.calibrated(model, self.calibration, SCORE_SAMPLES)
+        model = measurement.with_unlike(model, self.sampled)
         x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():
-            metrics, log_likelihoods = model.score(
-                fraction, self.scores, self.columns, SCORE_SAMPLES
+            metrics, by_row[fraction] = measurement.score(
+                model, fraction, self.scores, SCORE_SAMPLES
             )
-            if log_likelihoods is not None:
-                by_row[fraction] = log_likelihoods
-            found = model.measure_rounding(fraction, x)
+            found = measurement.measure_rounding(model, fraction, x)
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
-                sobol_factors=model.measure_sobol_factors(fraction, x),
+                sobol_factors=measurement.measure_sobol_factors(model, fraction, x),
                 bfloat16=found is not None and found.is_hidden,
                 rounding=found,
-                detector=model.fit_detector(fraction, self.scores, self.columns),
-                promise=model.promise(fraction, self.scores),
-                samplers=model.measure_samplers(fraction, x),
+                detector=measurement.fit_detector(model, fraction, self.scores),
+                promise=promise(model, fraction, self.scores),
+                samplers=measurement.measure_samplers(model, fraction, x),
             )
-        notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
+        notes = measurement.notes_on(model, scored[0.0].metrics)
         recommended, note = _recommend(by_row, self.scores.weights)
         return replace(
             model,
@@ -137,14 +138,13 @@ class RowProblem:
         return measure_importance(model, self.scores.inputs, self.columns)
 
     def held_out(self, model: Any) -> Json:
-        """`TabularModel.describe_held_out` of the rows for the metrics."""
-        found: Json = model.describe_held_out(self.scores, SCORE_SAMPLES)
-        return found
+        """`models.tabular.held_out` of the rows for the metrics."""
+        return describe(model, self.scores, SCORE_SAMPLES)
 
     def _background(self) -> Tensor | None:
-        """Rows that explanations compare with; none for forecasts, which are not explained."""
+        """Rows that explanations compare with."""
         model = self.model
-        if not model.has_independent_rows or not can_be_explained(model.encoder):
+        if not can_be_explained(model.encoder):
             return None
         training = model.config.training
         some = self.sampled
@@ -156,9 +156,7 @@ class RowProblem:
 def _recommend(
     by_row: Mapping[float, Tensor], weights: Tensor | None
 ) -> tuple[float, tuple[str, ...]]:
-    """The recommended variant and a note on it; without scores by row, the full model."""
-    if not by_row:
-        return 0.0, ()
+    """The recommended variant and a note on it."""
     best, pair = recommend_variant(by_row, weights)
     if pair is None:
         return best, ()

@@ -1,10 +1,19 @@
-"""The race of a training by folds: fits candidates, keeps the best, and joins their members."""
+"""The race of a training by folds: fits candidates, keeps the best, and joins their members.
 
+Candidates are compared by their out-of-fold log scores of the same rows.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from models.config import MLPConfig
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import Json, MLPConfig
+from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
 from models.features.target_shapes import describe_shape
 from models.inference.members import concatenate
@@ -18,22 +27,44 @@ from models.tabular.candidates import (
     plan_budget,
 )
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.selection import (
-    Attempt,
-    Dropped,
-    best_of,
-    describe,
-    keep,
-    notes_on,
-    notes_on_dropped,
-    notes_on_shapes,
-)
-from models.tabular.shapes import shapes_of
+from models.tabular.shapes import Shape, shapes_of
 from models.training.stages import Fit, Fitting, StageRunner
 
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
 SHAPE_EPOCHS = 40
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
+
+
+@dataclass(frozen=True, eq=False)  # an attempt is equal to itself alone
+class Attempt:
+    """A fitted candidate.
+
+    Args:
+        fit: its `models.training.stages.Fit`.
+        scores: log likelihood of each row, out of fold, in the target's unit.
+        weights: of these rows, which are those of all attempts; None if all are 1.
+    """
+
+    candidate: Candidate
+    fit: Any
+    scores: Float[Tensor, "rows"]
+    weights: Float[Tensor, "rows"] | None = None
+
+    @property
+    def score(self) -> float:
+        return mean(self.scores, self.weights)
+
+    def ahead_of(self, other: "Attempt") -> Paired:
+        """The difference to the scores of another attempt, row by row."""
+        return paired(self.scores, other.scores, self.weights)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A candidate, or a shape of the target, that diverged."""
+
+    name: str
+    error: Diverged
 
 
 @dataclass
@@ -114,7 +145,7 @@ class Race:
                 return
             best = best_of(variational)
             candidate = best.candidate.with_kl(factor)
-            if candidate is None or self._known(candidate):
+            if candidate is None or candidate in self.tried:
                 return
             attempt = self._try(raced, candidate)
             if attempt is None or attempt.score <= best.score:
@@ -124,16 +155,13 @@ class Race:
     def _has_budget(self) -> bool:
         return len(self.tried) < self.budget.attempts
 
-    def _known(self, candidate: Candidate) -> bool:
-        return candidate in self.tried
-
     def _vary(self, raced: FoldProblem, **changes: Any) -> None:
         """Try the best candidate so far with changes."""
         if self.attempts:
             self._try(raced, best_of(self.attempts).candidate.with_part(**changes))
 
     def _try(self, raced: FoldProblem, candidate: Candidate) -> Attempt | None:
-        if not self._has_budget or self._known(candidate):
+        if not self._has_budget or candidate in self.tried:
             return None
         stage = f"candidate-{len(self.tried)}-"
         self.tried.append(candidate)
@@ -169,14 +197,11 @@ class Race:
         """The states of all kept members as one; fitted to all rows if some were left out."""
         fits = [attempt.fit for attempt in kept]
         if len(raced.rows) < len(self.problem.rows):
-            fits = [self._fit_all_rows(attempt, f"all-rows-{i}-") for i, attempt in enumerate(kept)]
+            for i, attempt in enumerate(kept):
+                epochs = self.problem.epochs_on_all_rows(attempt.fit.best_epoch)
+                problem = joined(_in_epochs(self.problem, epochs), [attempt.candidate])
+                fits[i] = Fitting(problem, self.stages, f"all-rows-{i}-").fit()
         return replace(fits[0], state=concatenate([fit.state for fit in fits]))
-
-    def _fit_all_rows(self, attempt: Attempt, stage: str) -> Fit:
-        """Fit a candidate to all rows, in as many steps as a race may take, and no more epochs."""
-        epochs = self.problem.epochs_on_all_rows(attempt.fit.best_epoch)
-        problem = joined(_in_epochs(self.problem, epochs), [attempt.candidate])
-        return Fitting(problem, self.stages, stage).fit()
 
 
 def _in_epochs(problem: FoldProblem, epochs: int) -> FoldProblem:
@@ -199,3 +224,133 @@ def joined(problem: FoldProblem, candidates: Sequence[Candidate]) -> FoldProblem
     network = replace(config.network, parts=tuple(candidate.part for candidate in candidates))
     config = replace(config, network=network, likelihood=first.likelihood)
     return replace(problem, model=replace(problem.model, config=config, target=first.target))
+
+
+def best_of(attempts: Sequence[Attempt]) -> Attempt:
+    return max(attempts, key=lambda attempt: attempt.score)
+
+
+def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
+    """The best attempt and those that cannot be told from it: their members are averaged.
+
+    Variational members win ties: point estimates are kept only where they are clearly better.
+
+    An attempt is kept if its mean score is less than a standard error of the paired difference
+    below the best one's, or if the mixture is better with it: two models that err on different rows
+    are better together. Of those, each time the one is added that helps the mixture most.
+    """
+    ranked = _in_order(attempts)
+    kept, rest = ranked[:1], ranked[1:]
+    ties = [one for one in rest if not ranked[0].ahead_of(one).is_clear]
+    while rest and len(kept) < most:
+        added = max(rest, key=lambda one: mixture_score([*kept, one]))
+        better = mixture_score([*kept, added]) > mixture_score(kept)
+        if not better and added not in ties:
+            break
+        kept, rest = [*kept, added], [one for one in rest if one is not added]
+    return kept
+
+
+def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """From best to worst; point estimates only if they are clearly better than all others."""
+    ranked = sorted(attempts, key=lambda attempt: -attempt.score)
+    variational = [attempt for attempt in ranked if attempt.candidate.is_variational]
+    return [
+        attempt
+        for attempt in ranked
+        if attempt.candidate.is_variational
+        or not variational
+        or attempt.ahead_of(variational[0]).is_clear
+    ]
+
+
+def mixture_scores(attempts: Sequence[Attempt]) -> Float[Tensor, "rows"]:
+    """log of the mean density of the attempts, for each row."""
+    stacked = torch.stack([attempt.scores for attempt in attempts])
+    return stacked.logsumexp(0) - math.log(len(attempts))
+
+
+def mixture_score(attempts: Sequence[Attempt]) -> float:
+    """The weighted mean of `mixture_scores`."""
+    return mean(mixture_scores(attempts), attempts[0].weights)
+
+
+def describe(
+    attempts: Sequence[Attempt], kept: Sequence[Attempt], dropped: Sequence[Dropped] = ()
+) -> Json:
+    """The selection as `models.artifact.schema.SelectionDocument`, the best candidate first."""
+    best = best_of(attempts)
+    ranked = sorted(attempts, key=lambda attempt: -attempt.score)
+    averaged = mixture_score(kept)
+    note = (
+        f"{best.candidate.name} is best{_margin(ranked)}"
+        if len(kept) == 1
+        else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
+    )
+    return {
+        "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
+        "metric": "log_likelihood",
+        "rows": len(best.scores),
+        "note": ". ".join([note, *notes_on_dropped(dropped)]),
+    }
+
+
+def _margin(ranked: Sequence[Attempt]) -> str:
+    """How far the first is ahead of the second, with its standard error."""
+    if len(ranked) < 2:
+        return ""
+    pair = ranked[0].ahead_of(ranked[1])
+    by = f"{pair.difference:.2g} nats per row, standard error {pair.standard_error:.2g}"
+    return f", ahead of {ranked[1].candidate.name} by {by}"
+
+
+def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
+    """What was chosen and why, and how the best point estimates compare."""
+    best, names = kept[0], " · ".join(attempt.candidate.name for attempt in kept)
+    rows = f"{len(best.scores)} rows, each predicted by members that did not learn from it"
+    notes = [f"the recipe was chosen among {len(attempts)} candidates by {rows}: {names}"]
+    points = [attempt for attempt in attempts if not attempt.candidate.is_variational]
+    variational = [attempt for attempt in attempts if attempt.candidate.is_variational]
+    if points and variational:
+        ahead = best_of(points).ahead_of(best_of(variational))
+        if ahead.is_clear:
+            notes.append(
+                "point estimates are better than the best variational members by "
+                f"{ahead.difference:.2g} nats per row (standard error {ahead.standard_error:.2g})"
+            )
+    weights = sorted({a.candidate.part.kl_weight or 0.0 for a in kept} - {1.0})
+    if weights:
+        listed = ", ".join(f"{weight:.3g}" for weight in weights)
+        notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
+    return tuple(notes)
+
+
+def notes_on_dropped(dropped: Sequence[Dropped]) -> tuple[str, ...]:
+    """Which candidates diverged, and where."""
+    return tuple(f"{one.name} was dropped: {one.error.what}" for one in dropped)
+
+
+def notes_on_shapes(tried: Sequence[tuple[Shape, Attempt]]) -> tuple[str, ...]:
+    """Which shape of the target was chosen, and how far the others are behind."""
+    ranked = sorted(tried, key=lambda pair: -pair[1].score)
+    (best, winner), others = ranked[0], ranked[1:]
+    pairs = [(shape.name, winner.ahead_of(attempt)) for shape, attempt in others]
+    behind = ", ".join(
+        f"{name} {pair.difference:.2g} (standard error {pair.standard_error:.2g})"
+        for name, pair in pairs
+    )
+    note = f"the target is a {best.name}"
+    return (f"{note}; behind it, in nats per row: {behind}" if behind else note,)
+
+
+def _describe(attempt: Attempt, best: Attempt, kept: bool) -> Json:
+    behind = attempt.ahead_of(best)
+    return {
+        "name": attempt.candidate.name,
+        "settings": attempt.candidate.settings,
+        "score": attempt.score,
+        "standard_error": standard_error(attempt.scores, attempt.weights),
+        "difference": behind.difference,
+        "difference_error": behind.standard_error,
+        "kept": kept,
+    }

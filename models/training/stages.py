@@ -17,11 +17,11 @@ from models.posteriors.variant import Variant
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
 from models.tabular.problem import RowProblem
-from models.tabular.task import RowTask
 from models.training.card import RowProfile
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer, required
 from models.training.unit_variants import (
     are_as_good,

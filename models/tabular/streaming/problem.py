@@ -22,7 +22,7 @@ from models.prediction.device import to_device
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.problem import RowProblem
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 from models.training.trainer import required
 
 CPU = torch.device("cpu")

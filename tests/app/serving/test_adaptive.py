@@ -56,7 +56,7 @@ def expected(service: Service) -> list[Adapted]:
     """What the mathematics say of the labels of the newest version."""
     version = service.context.registry.get("price")
     model = read_model(service.context.registry.path(version))
-    reference = model.reference(0.0)
+    reference = model.variant(0.0).reference
     labels = service.context.feedback.labels("price", version.version)
     assert reference is not None
     assert len(labels.scores) == 60

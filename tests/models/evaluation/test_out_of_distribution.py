@@ -4,20 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import binom
 
 from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, OutOfDistributionConfig, TrainingConfig
-from models.evaluation.out_of_distribution import (
-    SURPRISE,
-    Detector,
-    logit_disagreement,
-)
+from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
-from models.prediction.prediction import summarise
-from models.prediction.predictive import GaussianMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -50,41 +43,11 @@ def trees() -> TabularModel:
     return train(columns, types, resolve(wanted, profiles, 2000))
 
 
-def test_disagreement_is_that_of_whole_weight_draws(trees: TabularModel) -> None:
-    """A variance of 20,000 normal draws is known to 1 % (√(2/S)); both sides, 5 of it."""
-    x = trees.encoder.expand(trees.encode(plane(6, 1)))
-    state = trees.variant(0.0).state
-    noise = torch.randn(20_000, state.num_noise, generator=torch.Generator().manual_seed(1))
-    weights = trees.network.layout.unflatten(state.draws(noise).weights)
-    logits = trees.network(weights, x, None).double()
-    expected = torch.stack(
-        [(row - row.mean(1, keepdim=True)).var(0).mean() for row in logits.unbind(1)]
-    )
-    ((_, mixture),) = trees.engine.mixtures(trees.fitted(0.0), x, "sobol", 3, 10_000)
-    torch.testing.assert_close(logit_disagreement(mixture), expected, rtol=0.07, atol=0)
-
-
-def test_numbers_scores_by_hand() -> None:
-    """Two samples: means 1 and 3, variances 1 and e²."""
-    e2 = float(np.exp(2))
-    mixture = GaussianMixture(torch.tensor([[1.0], [3.0]]), torch.tensor([[1.0], [e2]]))
-    aleatoric = (1 + e2) / 2
-    for name, expected in (
-        ("epistemic_variance", 1.0),
-        ("total_variance", 1 + aleatoric),
-        ("epistemic_share", 1 / (1 + aleatoric)),
-        ("noise_disagreement", 1.0),
-    ):
-        assert summarise(mixture, PredictOptions(intervals=()), name)["ood_score"] == pytest.approx(
-            [expected]
-        )
-
-
 @pytest.mark.parametrize(("rows", "rate"), [(99, 0.01), (20, 0.5)])
 def test_the_bound_is_exceeded_as_often_as_asked(rows: int, rate: float) -> None:
     """Of uniform scores the share above the k-th smallest is 1 − U_(k), whose mean is known."""
     random = np.random.default_rng(0)
-    bounds = [Detector.fit("energy", random.random(rows), rate).threshold for _ in range(4000)]
+    bounds = [Detector.fit(SURPRISE, random.random(rows), rate).threshold for _ in range(4000)]
     alarms = 1 - np.array(bounds)
     assert alarms.mean() <= rate + 4 * alarms.std() / np.sqrt(4000)
     assert alarms.mean() == pytest.approx(rate, abs=1 / (rows + 1))
@@ -119,7 +82,7 @@ def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Pa
         trees.detector(p) for p in trees.variants
     ]
     x = trees.encode(plane(50, 9))
-    np.testing.assert_allclose(again.ood_score(x), trees.ood_score(x), rtol=1e-4)
+    np.testing.assert_allclose(again.surprise(x), trees.surprise(x), rtol=1e-4)
 
 
 def test_a_score_that_is_no_number_is_flagged() -> None:

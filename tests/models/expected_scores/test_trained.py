@@ -12,6 +12,7 @@ from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import simulate
 from tests.models.training.fitting import trained
 
 ROWS, NEW = 1_000, 1_000
@@ -51,7 +52,7 @@ def classifier() -> TabularModel:
 
 def expected(model: TabularModel, columns: Columns) -> dict[str, Expectation]:
     truth = columns.get(model.config.target)
-    found = model.simulate(model.encode(columns), OPTIONS, truth)
+    found = simulate(model, model.encode(columns), OPTIONS, truth)
     return expect(found, model.variant(0.0).promise, 0.9)
 
 

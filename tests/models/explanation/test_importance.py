@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from models.explanation.dependence import associate
 from models.explanation.importance import (
+    associate,
     measure_importance,
 )
 from models.tabular.model import TabularModel

@@ -9,7 +9,7 @@ import torch
 
 from models.artifact.files import BACKGROUND, examine_artifact, write_model
 from models.exceptions import InvalidInput
-from models.explanation.background import choose_background
+from models.explanation.explainer import choose_background
 from models.features.rows import Rows
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction

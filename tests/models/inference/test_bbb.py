@@ -20,8 +20,8 @@ from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import GaussianPrior
-from models.tabular.task import RowTask
 from models.training.checkpoints import Checkpoints
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

@@ -36,7 +36,7 @@ from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior, gradient
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32

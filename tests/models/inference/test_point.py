@@ -21,7 +21,7 @@ from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
 from models.prediction.weight_draws import DropoutDraws, FittedDraws
 from models.randomness import generator
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

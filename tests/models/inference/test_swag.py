@@ -13,7 +13,7 @@ from models.inference.swag import AveragingRun, ConstantSGD, SWAGState, plan_ste
 from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.tabular.task import RowTask
+from models.training.row_task import RowTask
 
 NETWORK = MLP.build(MLPConfig(hidden=(2,)), 1, 1)
 

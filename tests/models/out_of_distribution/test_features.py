@@ -12,7 +12,6 @@ from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.out_of_distribution.features import FeatureScores
-from models.out_of_distribution.left_out import scores_left_out
 from models.out_of_distribution.reasons import find_reasons
 
 TYPES = {"height": "number", "weight": "number", "place": "category"}
@@ -36,8 +35,8 @@ def known() -> tuple[FeatureEncoder, FeatureScores]:
     learned = people(800, 0)
     encoder = FeatureEncoder.fit(FEATURES, TYPES, learned, pieces=True, rate=RATE)
     x = encoder.encode_inputs(learned)
-    left_out = scores_left_out(FEATURES, TYPES, learned, RATE)
-    return encoder, FeatureScores.begin(encoder, left_out).fit(Rows(x, torch.zeros(800)), seed=0)
+    begun = FeatureScores.begin(encoder, TYPES, learned, RATE)
+    return encoder, begun.fit(Rows(x, torch.zeros(800)), seed=0)
 
 
 def surprises(known: tuple[FeatureEncoder, FeatureScores], columns: Columns) -> np.ndarray:
@@ -76,9 +75,7 @@ def test_a_strange_combination_is_flagged_and_its_columns_are_named(
     }
     flagged = detector.flags(surprises(known, rows))
     assert flagged.tolist() == [True, False]
-    found = find_reasons(
-        encoder, rows, flagged, lambda some: scores.contributions(encoder.encode(some))
-    )
+    found = find_reasons(encoder, rows, flagged, scores)
     assert {one.column for one in found[0]} == {"height", "weight"}
     assert {one.code for one in found[0]} == {"unusual_combination"}
     assert not found[1]
@@ -100,7 +97,7 @@ def test_images_are_compared_with_the_directions_of_training() -> None:
     learned, usual = {"image": images[:400]}, {"image": images[400:]}
     mixed = images[400:].reshape(300, 36)[:, random.permutation(36)].reshape(300, 6, 6)
     encoder = FeatureEncoder.fit(features, types, learned, rate=RATE)
-    begun = FeatureScores.begin(encoder, scores_left_out(features, types, learned, RATE))
+    begun = FeatureScores.begin(encoder, types, learned, RATE)
     scores = begun.fit(Rows(encoder.encode_inputs(learned), torch.zeros(400)), seed=0)
     detector = Detector.fit(SURPRISE, surprises((encoder, scores), usual), RATE)
     assert detector.flags(surprises((encoder, scores), {"image": mixed})).mean() > 0.95

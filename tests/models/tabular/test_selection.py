@@ -10,7 +10,7 @@ from models.config import PartConfig
 from models.evaluation.weighting import paired
 from models.features.targets import NumberTarget
 from models.tabular.candidates import Candidate
-from models.tabular.selection import Attempt, keep, mixture_scores, notes_on
+from models.tabular.race import Attempt, keep, mixture_scores, notes_on
 
 ROWS = 400
 

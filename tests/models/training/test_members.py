@@ -29,8 +29,8 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
 from models.networks import Stack
 from models.prediction.options import PredictOptions
-from models.tabular.members import with_members
 from models.tabular.model import TabularModel
+from models.tabular.recipe import with_members
 from models.training.recipe import resolve
 from tests.models.training.fitting import trained
 

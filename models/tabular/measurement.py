@@ -1,0 +1,210 @@
+"""What the end of a training measures of a model of rows: calibration, scores, errors, detector.
+
+A prediction needs the results, which the variants keep, and none of these functions.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import Json, OutOfDistributionConfig
+from models.evaluation.calibration import ScalesVariance
+from models.evaluation.cells import Cells
+from models.evaluation.group_coverage import uncovered
+from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
+from models.exceptions import InvalidInput
+from models.features.rows import Rows, evenly_spread
+from models.model import TrainedModel
+from models.out_of_distribution.features import MOST
+from models.prediction.cheapest.errors import LEVELS
+from models.prediction.cheapest.measure import (
+    PRUNED_RUNS,
+    RUNS,
+    candidates,
+    default_operations,
+    num_rows,
+)
+from models.prediction.cheapest.measure import measure_samplers as measure_ways
+from models.prediction.cheapest.record import Candidate, MeasuredSamplers
+from models.prediction.mc_error import LEVEL, ROWS, measure_factors
+from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
+from models.prediction.products import rounding
+from models.prediction.products.choice import ROUNDED
+from models.prediction.summary import Summary
+from models.prediction.weight_draws import FittedDraws
+from models.tabular.metrics import summarise
+from models.tabular.model import TabularModel
+
+LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
+
+
+def calibrated(model: TabularModel, rows: Rows, samples: int) -> TabularModel:
+    """A copy whose variants are calibrated on these rows.
+
+    The rows must not have been used to fit weights or to choose the epoch.
+    """
+    engine, seed, groups = model.engine, model.default_seed, model.num_groups
+    found = {
+        prune: engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
+        for prune in model.variants
+    }
+    variants = {
+        prune: replace(variant, calibration=found[prune])
+        for prune, variant in model.variants_by_prune.items()
+    }
+    return replace(model, variants_by_prune=variants)
+
+
+def score(
+    model: TabularModel, prune: float, held_out: Rows, samples: int
+) -> tuple[Json, Float[Tensor, "rows"]]:
+    """Metrics of rows that no weight was fitted to, and the log likelihood of each row."""
+    sampler, seed, calibration = model.samplers[0], model.default_seed, model.calibration_of(prune)
+    scores = model.engine.row_scores(
+        model.fitted(prune), held_out, sampler, seed, samples, calibration, by_class=True
+    )
+    return summarise(scores, model.classes, model.groups), scores["log_likelihood"]
+
+
+def notes_on(model: TabularModel, metrics: Json) -> tuple[str, ...]:
+    """Which conformal quantiles the full model has, and which parts of the rows it misses.
+
+    Args:
+        metrics: of the full model.
+    """
+    calibration = model.variant(0.0).calibration
+    cells = calibration.cells if isinstance(calibration, ScalesVariance) else None
+    return (*_notes_on(model, cells), *uncovered(metrics))
+
+
+def _notes_on(model: TabularModel, cells: Cells | None) -> Iterator[str]:
+    """Which quantiles the conformal intervals have."""
+    if cells is None:
+        return
+    if model.groups is None:
+        low, high = cells.edges
+        yield (
+            "conformal intervals of predicted means below "
+            f"{low:.4g}, from there to {high:.4g}, and above have quantiles of their own: one "
+            "quantile does not cover them alike"
+        )
+        return
+    pairs = zip(model.groups.names, cells.rows, strict=True)
+    few = [f"{name} ({rows})" for name, rows in pairs if rows < LEAST_ROWS]
+    if few:
+        yield (
+            f"groups of {model.groups.column!r} with fewer than {LEAST_ROWS} calibration rows "
+            "(rows): their conformal 90 % intervals are at least those of all rows, and "
+            f"contain all of their calibration rows: {', '.join(few)}"
+        )
+
+
+# Rows unlike those of training
+
+
+def with_unlike(model: TabularModel, rows: Rows) -> TabularModel:
+    """A copy that knows what these training rows have in common."""
+    assert model.unlike is not None
+    return replace(model, unlike=model.unlike.fit(rows, model.config.training.seed))
+
+
+def fit_detector(model: TabularModel, prune: float, rows: Rows) -> Detector:
+    """Fit the configured false-alarm rate to rows that no weight was fitted to.
+
+    A row that is as surprising as can be counts as above any threshold. Where held-out rows are
+    few, their largest surprise may be an ordinary one. So no row is flagged that is no more
+    surprising than a share of the wanted rate of the training rows.
+    """
+    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    surprises = model.surprise(rows.inputs)
+    usual = np.where(surprises >= MOST, np.inf, surprises)
+    weights = None if rows.weights is None else rows.weights.cpu().numpy()
+    found = Detector.fit(SURPRISE, usual, rate, weights)
+    return replace(found, threshold=max(found.threshold, -math.log10(rate)))
+
+
+def predictive_ood_score(
+    model: TrainedModel, x: Float[Tensor, "rows inputs"], samples: int = DEFAULT_SAMPLES
+) -> Float[np.ndarray, "rows"]:
+    """The out-of-distribution score of each row's predictive distribution, of the full model.
+
+    Unlike the surprise of the features it depends on the method.
+
+    Raises:
+        InvalidInput: for a model that is not of rows.
+    """
+    if not isinstance(model, TabularModel):
+        raise InvalidInput(f"a {model.task} has no out-of-distribution score", "/model")
+    options = model.resolve(PredictOptions(samples=samples, intervals=()))
+    name = model.detector(0.0).score
+    name = DEFAULT_SCORES[model.task] if name == SURPRISE else name
+    return model.summary(model.fitted(0.0), x, options, name)["ood_score"]
+
+
+# Errors of samplers and of rounded products
+
+
+def measure_sobol_factors(
+    model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
+) -> dict[int, float]:
+    """Actual ÷ stated error of evenly spread samples, by number of samples."""
+    fitted, rows = model.fitted(prune), x[:ROWS]
+    if isinstance(fitted, FittedDraws) or "sobol" not in model.samplers:
+        return {}
+    if not model.has_errors("sobol"):
+        return {}
+    asked = PredictOptions(prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True)
+    plain = model.resolve(asked)
+
+    def summarise_seeds(seeds: Sequence[int], samples: int) -> list[Summary]:
+        return model.summaries(fitted, rows, replace(plain, samples=samples), seeds)
+
+    return measure_factors(summarise_seeds, model.network.layout.members)
+
+
+def measure_samplers(
+    model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
+) -> MeasuredSamplers | None:
+    """Which samplers are as exact as 100 independent samples, and what they cost.
+
+    None for whole draws.
+    """
+    fitted, engine = model.fitted(prune), model.engine
+    if engine.whole_draws or isinstance(fitted, FittedDraws):
+        return None
+    most = num_rows(default_operations(engine, fitted, 1), prune)
+    rows = x[evenly_spread(len(x), most)]
+    asked = PredictOptions(
+        prune=prune, samples=DEFAULT_SAMPLES, intervals=LEVELS, interval_kinds=("credible",)
+    )
+    plain = model.resolve(asked)
+
+    def summarise_way(
+        candidate: Candidate, seeds: Sequence[int], *, errors: bool = False
+    ) -> list[Summary]:
+        sampler, samples = candidate.sampler, candidate.samples or DEFAULT_SAMPLES
+        options = replace(plain, sampler=sampler, samples=samples, return_mc_errors=errors)
+        ready = replace(fitted, nodes=candidate.nodes or None)
+        return model.summaries(ready, rows, options, seeds)
+
+    ways, operations = candidates(engine, fitted), default_operations(engine, fitted)
+    runs = PRUNED_RUNS if prune else RUNS
+    return measure_ways(summarise_way, ways, operations, len(rows), runs)
+
+
+def measure_rounding(
+    model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
+) -> rounding.Rounding | None:
+    """How far products in bfloat16 move the answers; None if no product is large enough."""
+    fitted, rows = model.fitted(prune), x[: rounding.ROWS]
+    if isinstance(fitted, FittedDraws) or not fitted.can_round:
+        return None
+    plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
+    options = model.resolve(replace(plain, return_mc_errors=True))
+    exact = model.summary(fitted, rows, options)
+    rounded = model.summary(fitted.rounded(), rows, options)
+    return rounding.measure(exact, rounded, ROUNDED)
