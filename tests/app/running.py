@@ -104,7 +104,10 @@ def serving(
             while not server.started:
                 assert thread.is_alive(), "the server did not start"
                 time.sleep(0.01)
-            with httpx.Client(base_url=url, timeout=120) as client:
+            # No idle connection is closed for being one too many: in another thread a request may
+            # just have been given it.
+            limits = httpx.Limits(max_connections=100, max_keepalive_connections=None)
+            with httpx.Client(base_url=url, timeout=120, limits=limits) as client:
                 yield Service(url, client, app)
         finally:
             server.should_exit = True

@@ -1,5 +1,6 @@
 """POST /train and /jobs: requests become rows, with every default filled in."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ def own(make_service: MakeService) -> Service:
 
 
 @pytest.fixture
-def dataset(trained: Path) -> str:
-    context = open_context(load_settings(data_dir=trained))
+def dataset(trained: Path, tmp_path: Path) -> str:
+    """Of every copy of the trained models. An open database has files that come and go."""
+    copy = shutil.copytree(trained, tmp_path / "opened")
+    context = open_context(load_settings(data_dir=copy))
     found = context.datasets.list().data
     context.close()
     return next(d.id for d in found if d.name == "price")
