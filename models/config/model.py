@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
 from models.config.ranges import STRICT, ColumnName, Fraction
-from models.config.taken_out import upgraded
+from models.config.taken_out import no_student, upgraded
 from models.config.training import OutOfDistributionConfig, TrainingConfig
 
 Task = Literal["regression", "classification", "forecasting", "language_model"]
@@ -81,20 +81,7 @@ class SupportConfig:
     integer: bool | None = None
 
 
-def _refuse_removed(value: object) -> object:
-    """Name what replaces a likelihood of earlier releases, in requests and stored versions."""
-    kind = value.get("kind") if isinstance(value, dict) else value
-    if kind == "student":
-        raise ValueError(
-            "the likelihood 'student' was removed after release 0.1.0: take 'mixture', whose three "
-            "logistic components also have heavy tails"
-        )
-    return value
-
-
-GivenLikelihood = Annotated[
-    LikelihoodName | LikelihoodConfig | None, BeforeValidator(_refuse_removed)
-]
+GivenLikelihood = Annotated[LikelihoodName | LikelihoodConfig | None, BeforeValidator(no_student)]
 Identity = Literal["one_hot", "embedding", "none"]
 Transform = Literal["none", "log", "sqrt", "logit", "counts"]
 

@@ -1,12 +1,13 @@
 """Kinds of networks and their layers."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from models.config.ranges import STRICT, Width, kind_or
+from models.config.taken_out import no_sharing
 
 Activation = Literal["relu", "tanh", "silu", "gelu"]
 
@@ -28,22 +29,6 @@ class PartConfig:
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
 
 
-def _without_sharing(part: Any) -> Any:
-    """Drop `sharing` and `networks`, which parts of release 0.1 have.
-
-    Raises:
-        ValueError: for members with shared weights.
-    """
-    if not isinstance(part, dict):
-        return part
-    if part.get("sharing", "none") != "none":
-        raise ValueError(
-            "members with shared weights (sharing 'rank_one') were taken out; the last release "
-            "that had them is 0.1: leave out sharing and networks, so that each member has its own"
-        )
-    return {key: value for key, value in part.items() if key not in ("sharing", "networks")}
-
-
 @dataclass(frozen=True, kw_only=True)
 class MLPConfig:
     """A multilayer perceptron; `hidden` are the widths of its hidden layers.
@@ -57,8 +42,7 @@ class MLPConfig:
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] | None = None
     activation: Activation = "relu"
     parts: (
-        Annotated[tuple[Annotated[PartConfig, BeforeValidator(_without_sharing)], ...], Len(1, 32)]
-        | None
+        Annotated[tuple[Annotated[PartConfig, BeforeValidator(no_sharing)], ...], Len(1, 32)] | None
     ) = None
 
 

@@ -1,7 +1,8 @@
-"""Settings that were taken out: requests for them are refused, and stored ones are ignored.
+"""Settings that were taken out. `LAST_RELEASE` was the last one that had them.
 
-A stored version that was trained with one of them keeps an ordinary posterior, and so it still
-predicts. `LAST_RELEASE` was the last one with these settings.
+Requests for them are refused. Stored versions whose posterior is an ordinary one still predict, and
+the setting is ignored; those with members that share weights, or with the likelihood "student", are
+refused, too.
 """
 
 from typing import Any
@@ -22,6 +23,37 @@ def no_sharpening(method: Any) -> Any:
             f"posterior sharpening was taken out after release {LAST_RELEASE}: leave sharpening out"
         )
     return {name: value for name, value in method.items() if name != "sharpening"}
+
+
+def no_sharing(part: Any) -> Any:
+    """Drop `sharing` and `networks`, which parts of a network had.
+
+    Raises:
+        ValueError: for members with shared weights.
+    """
+    if not isinstance(part, dict):
+        return part
+    if part.get("sharing", "none") != "none":
+        raise ValueError(
+            "members with shared weights (sharing 'rank_one') were taken out; the last release "
+            f"that had them is {LAST_RELEASE}: leave out sharing and networks, so that each member "
+            "has its own"
+        )
+    return {name: value for name, value in part.items() if name not in ("sharing", "networks")}
+
+
+def no_student(likelihood: Any) -> Any:
+    """
+    Raises:
+        ValueError: for the likelihood "student", also of a stored version.
+    """
+    kind = likelihood.get("kind") if isinstance(likelihood, dict) else likelihood
+    if kind == "student":
+        raise ValueError(
+            f"the likelihood 'student' was removed after release {LAST_RELEASE}.0: "
+            "take 'mixture', whose three logistic components also have heavy tails"
+        )
+    return likelihood
 
 
 def no_plateau(schedule: Any) -> Any:
