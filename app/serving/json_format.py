@@ -1,5 +1,6 @@
 """Reads requests and writes responses of `POST /predict` in JSON."""
 
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from app.schemas.predictions import PredictParameters
 from app.serving.json_pieces import in_pieces
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.inputs.records import decode_columns, num_rows, read_rows
-from core.predictions.document import record, to_document
+from core.predictions.document import to_document
 from core.validation import validate_again
 
 # orjson would write an interval's fields itself, those without a value as null.
@@ -54,6 +55,6 @@ def write_response(response: PredictionResponse) -> bytes:
         document["notes"] = response.notes
     document["timings_ms"] = response.timings.milliseconds()
     if response.num_bytes <= INLINE_BYTES:
-        return orjson.dumps(document, option=OPTIONS, default=record)
+        return orjson.dumps(document, option=OPTIONS, default=asdict)
     pieces = in_pieces(document)
-    return orjson.dumps(pieces, option=OPTIONS, default=lambda one: in_pieces(record(one)))
+    return orjson.dumps(pieces, option=OPTIONS, default=lambda one: in_pieces(asdict(one)))

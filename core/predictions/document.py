@@ -1,7 +1,6 @@
 """A prediction as the members of a JSON object, as `models.prediction.outputs` declares them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +18,7 @@ Json = dict[str, Any]
 def to_document(prediction: Prediction) -> Json:
     """The members of the answer of `POST /predict`, from the variant to the outputs.
 
-    Arrays stay arrays; `record` gives the members of those values that are dataclasses.
+    Arrays stay arrays, and some values are dataclasses: `asdict` has their members.
     """
     document: Json = {
         "prune": prediction.prune,
@@ -39,48 +38,53 @@ def _members(found: Summary, outputs: Declared, task: str) -> Json:
     """The outputs of a prediction or of a part of one."""
     document: Json = {}
     records: dict[tuple[str, str | None, int], Json] = {}
-    there = {*found.values, *found.constants, *found.parts, MC_ERRORS.name}
-    for one in _in_json(outputs, task):
-        if one.name not in there and not one.is_nullable:
-            continue
+    names = frozenset((*found.values, *found.constants, *found.parts))
+    for one in _in_json(outputs, task, names):
         if isinstance(one, Part):
             _add_part(document, one, found, task)
-        elif one is not MC_ERRORS:
-            _add(document, records, one, found)
-        elif isinstance(found, RowPrediction) and (errors := found.mc_errors):
-            document[one.name] = {name: _contiguous(v) for name, v in errors.items()}
+        elif one is MC_ERRORS:
+            if isinstance(found, RowPrediction) and (errors := found.mc_errors):
+                document[one.name] = {name: _contiguous(v) for name, v in errors.items()}
+        elif one.records:
+            _add_records(document, records, one, found)
+        else:
+            _set(document, one.path, _ready(found.get(one.name), one))
     return document
 
 
-@lru_cache(maxsize=256)  # every answer reads them
-def _in_json(outputs: Declared, task: str) -> Declared:
+@lru_cache(maxsize=1024)  # of the outputs that options ask for
+def _in_json(outputs: Declared, task: str, names: frozenset[str]) -> Declared:
+    """What JSON has of a prediction with values of these names."""
     own = of_task(outputs, task)
-    return tuple(o for o in outputs if isinstance(o, Part) or (o in own and o.member is not None))
+    return tuple(
+        one
+        for one in outputs
+        if isinstance(one, Part) or (one in own and one.member is not None)
+        if one.name in names or one.is_nullable or one is MC_ERRORS
+    )
 
 
-def _add(
+def _add_records(
     document: Json,
     records: dict[tuple[str, str | None, int], Json],
     output: Output,
     found: Summary,
 ) -> None:
-    """Add an output to a document.
+    """Add an output to the objects of a list, each of which has a coordinate.
 
     Args:
         records: those that the document has, by list, kind and number of the coordinate.
     """
-    values = found.get(output.name)
-    if not output.records:
-        _set(document, output.path, _ready(values, output))
-        return
     *outer, name = output.records.split(".")
     each = _inside(document, outer).setdefault(name, [])
-    coordinates = () if values is None or output.along is None else found.coordinates[output.along]
-    for i, coordinate in enumerate(coordinates):
+    values, along = found.get(output.name), output.along
+    if values is None or along is None:
+        return
+    for i, coordinate in enumerate(found.coordinates[along]):
         key = (output.records, output.kind, i)
         if key not in records:
             kind = {} if output.kind is None else {"kind": output.kind}
-            records[key] = {str(output.along and output.along.name): coordinate, **kind}
+            records[key] = {along.name: coordinate, **kind}
             each.append(records[key])
         own = values[i] if output.name in found.constants else at(values, i)
         _set(records[key], output.path, _ready(own, output))
@@ -109,8 +113,7 @@ def _inside(document: Json, path: Sequence[str]) -> Json:
 
 
 def _set(document: Json, path: Sequence[str], value: Any) -> None:
-    *outer, name = path
-    _inside(document, outer)[name] = value
+    _inside(document, path[:-1])[path[-1]] = value
 
 
 def _ready(values: Any, output: Output) -> Any:
@@ -125,7 +128,7 @@ def _ready(values: Any, output: Output) -> Any:
         values = values.reshape(-1)
     if output.unit == "time":
         return rfc3339(values)
-    return values.tolist() if values.dtype == object else _contiguous(values)
+    return values.tolist() if values.dtype.kind == "O" else _contiguous(values)
 
 
 def _contiguous(values: np.ndarray) -> np.ndarray:
@@ -143,8 +146,3 @@ def rfc3339(times: np.ndarray) -> list[Any]:
     if not np.issubdtype(times.dtype, np.datetime64):
         return list(times.tolist())
     return [moment.isoformat() + "Z" for moment in times.astype("datetime64[us]").tolist()]
-
-
-def record(value: Any) -> Mapping[str, Any]:
-    """The members of a dataclass."""
-    return asdict(value)

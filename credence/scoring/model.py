@@ -1,7 +1,7 @@
 """A loaded model: predictions with the values of `POST /predict`, in this process."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from core.exceptions import Invalid
 from core.inputs.arrow import to_columns
 from core.inputs.records import decode
 from core.predictions.blocks import block_rows
-from core.predictions.document import record, to_document
+from core.predictions.document import to_document
 from core.predictions.prediction_table import to_table, with_metadata
 from credence.client.prediction import Prediction
 from credence.scoring.blocks import Blocks
@@ -155,7 +155,7 @@ class LoadedModel:
         text = orjson.dumps(
             about | found,
             option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS,
-            default=record,
+            default=asdict,
         )
         document: dict[str, Any] = orjson.loads(text)
         return document

@@ -23,8 +23,11 @@ from models.prediction.answers.reasons import REASONS
 from models.prediction.options import KINDS
 from models.prediction.outputs import (
     CLASS,
+    CLASSIFICATION,
+    FORECASTING,
     FORECASTS,
     LEVEL,
+    REGRESSION,
     ROW_OUTPUTS,
     SAMPLE,
     Declared,
@@ -46,7 +49,6 @@ DATATYPES: dict[str, Datatype] = {  # by unit; else FP64
     "time": "BYTES",
     "steps": "INT64",
 }
-FORECASTING = "forecasting"
 OF_SERIES = ("series", "step")  # only with a key
 
 BOUNDS = {str(one.tensor): one.kind for one in ROW_OUTPUTS if one.along is LEVEL and one.tensor}
@@ -80,20 +82,26 @@ class TensorOutput:
     option: str
     on_request: bool
 
-    def of(self, prediction: RowPrediction) -> np.ndarray | None:
-        """The tensor of a prediction; None if it does not have it."""
-        found: Summary | None = prediction
-        if self.part is not None:
-            found = prediction.parts.get(self.part.name)
+    def is_in(self, prediction: RowPrediction) -> bool:
+        """Whether the prediction has the tensor."""
+        found = self._summary(prediction)
+        return found is not None and found.get(self.outputs[0].name) is not None
+
+    def of(self, prediction: RowPrediction) -> np.ndarray:
+        """The tensor of a prediction that has it."""
+        found = self._summary(prediction)
+        assert found is not None
         first = self.outputs[0]
-        if found is None or (values := found.get(first.name)) is None:
-            return None
+        values = found.get(first.name)
         if len(self.outputs) > 1:
             values = np.stack([found[one.name] for one in self.outputs], axis=-1)
         array = _array(values, first, prediction)
         if self.part not in GROUPS:
             return array
         return array.reshape(len(prediction.constants["groups"]), -1, *array.shape[1:])
+
+    def _summary(self, prediction: RowPrediction) -> Summary | None:
+        return prediction if self.part is None else prediction.parts.get(self.part.name)
 
 
 def outputs(num_classes: int | None, task: str | None = None) -> Mapping[str, TensorOutput]:
@@ -103,7 +111,7 @@ def outputs(num_classes: int | None, task: str | None = None) -> Mapping[str, Te
         num_classes: None of numbers.
         task: by default regression, or classification.
     """
-    task = task or ("regression" if num_classes is None else "classification")
+    task = task or (REGRESSION if num_classes is None else CLASSIFICATION)
     return _outputs(questions.outputs(), num_classes, task)
 
 
@@ -130,7 +138,7 @@ def _outputs(declared: Declared, num_classes: int | None, task: str) -> Mapping[
     return dict(sorted(found.items(), key=lambda item: item[1].on_request))
 
 
-_GROUP = Output("groups", "key", (FORECASTING,), tensor=GROUP, option="totals")
+_GROUP = Output("groups", "key", FORECASTS, tensor=GROUP, option="totals")
 
 
 def _in_order(declared: Declared) -> Iterator[tuple[Part | None, Output]]:
@@ -205,12 +213,12 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
         names += [] if rows.abstained is None else [ABSTAINED]
-        names += [n for n, one in known.items() if one.option and one.of(rows) is not None]
+        names += [n for n, one in known.items() if one.option and one.is_in(rows)]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
         kind = BOUNDS.get(name, "credible")
-        if kind != "credible" and known[name].of(rows) is None:
+        if kind != "credible" and not known[name].is_in(rows):
             message = f"this version has no {kind} intervals: it was not calibrated"
             raise Invalid([(f"/outputs/{i}/name", message)])
     return {name: _tensor(name, known[name], rows) for name in names}
@@ -222,8 +230,8 @@ def _tensor(name: str, output: TensorOutput, prediction: RowPrediction) -> np.nd
     Raises:
         Invalid: an option must ask for it.
     """
-    if (found := output.of(prediction)) is not None:
-        return found
+    if output.is_in(prediction):
+        return output.of(prediction)
     if output.option:
         path = f"/parameters/{output.option}"
         raise Invalid([(path, f"the output {name!r} needs it: give it")])

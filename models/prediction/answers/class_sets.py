@@ -13,7 +13,7 @@ from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_sets import RankedClasses
 from models.prediction.answers.question import Question
 from models.prediction.options import BatchOptions, IntervalKind, ResolvedOptions
-from models.prediction.outputs import CLASSES, SET_LEVEL, Output
+from models.prediction.outputs import CLASSES, NUMBERS, SET_LEVEL, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 
@@ -63,5 +63,5 @@ QUESTION = Question(
     OUTPUTS,
     of_mixture,
     finish=_finish,
-    instead=dict.fromkeys(("regression", "forecasting"), "for numbers there are `intervals`"),
+    instead=dict.fromkeys(NUMBERS, "for numbers there are `intervals`"),
 )

@@ -6,7 +6,7 @@ Everything that the golden answers need to know about the code stands in this mo
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from core.inputs.records import decode_columns, read_rows
-from core.predictions.document import record, to_document
+from core.predictions.document import to_document
 from models.evaluation.adaptive import Adapted
 from models.model import TrainedModel
 from models.prediction.compiled.compiler import compiler
@@ -35,7 +35,7 @@ def ask(model: TrainedModel, request: Json) -> Json:
     ahead = None if future is None else decode_columns(future, model.future_inputs)
     prediction = model.predict_rows(model.read(columns, ahead, options), options)
     document = to_document(model.with_reasons(prediction, columns))
-    return dict(json.loads(orjson.dumps(document, option=ORJSON, default=record)))
+    return dict(json.loads(orjson.dumps(document, option=ORJSON, default=asdict)))
 
 
 @contextmanager
