@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from models.tabular.model import TabularModel
 T = TypeVar("T")
 
 
-def expects_scores(model: TrainedModel) -> bool:
+def expects_scores(model: TrainedModel) -> TypeGuard[TabularModel]:
     """Whether `simulate` takes the model: one of a table with one target."""
     return isinstance(model, TabularModel) and model.has_independent_rows
 
@@ -47,7 +47,7 @@ def simulate(
     Raises:
         InvalidInput: for a model of another kind.
     """
-    if not isinstance(model, TabularModel) or not model.has_independent_rows:
+    if not expects_scores(model):
         message = f"is for {model.task.replace('_', ' ')}: scores are expected of rows of a table"
         raise InvalidInput(message, "/model")
     options = model.resolve(options)
