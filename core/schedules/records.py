@@ -17,7 +17,7 @@ class Run:
         status: what the gate decided (`passed`, `refused`), `unchanged` if there was nothing new to
             learn, `failed` if no job could be queued; until then the status of the job.
         version: what the training published.
-        outcome: what the gate decided and why; see `core.schedules.outcomes`.
+        outcome: what the gate decided and why; see `core.schedules.runs`.
     """
 
     number: int

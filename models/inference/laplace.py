@@ -205,7 +205,7 @@ class LaplaceFit:
 class Approximation:
     """The Laplace approximation of a network's posterior.
 
-    Rows must be a method's rows with all network inputs (`models.tabular.task`).
+    Rows must be a method's rows with all network inputs (`models.training.row_task`).
     """
 
     network: Network

@@ -38,7 +38,7 @@ def _outputs() -> Iterator[Output]:
 
 
 OUTPUTS = tuple(_outputs())
-"""Shapley values of the features (`models.explanation.shapley`) with their standard errors.
+"""Shapley values of the features (`models.explanation.explainer`) with their standard errors.
 
 Numbers: of the mean in units of the target, of both variances in squared units. Classes: of
 all probabilities, of the expected entropy (aleatoric) and of the mutual information (epistemic)
