@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import Json, OutOfDistributionConfig
+from models.config import Json
 from models.evaluation.calibration import ScalesVariance
 from models.evaluation.cells import Cells
 from models.evaluation.group_coverage import uncovered
@@ -119,7 +119,7 @@ def fit_detector(model: TabularModel, prune: float, rows: Rows) -> Detector:
     few, their largest surprise may be an ordinary one. So no row is flagged that is no more
     surprising than a share of the wanted rate of the training rows.
     """
-    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = model.config.false_alarm_rate
     surprises = model.surprise(rows.inputs)
     usual = np.where(surprises >= MOST, np.inf, surprises)
     weights = None if rows.weights is None else rows.weights.cpu().numpy()

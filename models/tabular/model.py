@@ -23,10 +23,9 @@ from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.explanation.explainer import Explainer, can_be_explained
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, with_readings
 from models.features.feature_encoder import FeatureEncoder
 from models.features.groups import Groups
-from models.features.readings import with_readings
 from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
@@ -34,7 +33,7 @@ from models.features.targets import (
     Target,
     present,
 )
-from models.features.usable import UsableRows
+from models.features.weights import UsableRows
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.inference.registry import method_of
