@@ -1,7 +1,6 @@
 """Convolutional networks as pure functions of their weights."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,9 +14,12 @@ from models.layers.convolution import Conv2d, max_pool
 from models.layers.dense import Dense
 from models.networks.mlp import ACTIVATIONS, MLP, gain_of
 from models.networks.network import (
+    Batch,
     Inputs,
     LocallyDrawn,
     Masks,
+    Noise,
+    Outputs,
     TensorSlot,
     beside,
     init_layers,
@@ -140,12 +142,7 @@ class ConvolutionalNetwork(LocallyDrawn):
         """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
         return init_layers(self.layers, gain_of(self.head.activation), generator)
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
         y = self.image.read(x)
         for i, layer in enumerate(self.convolutions):
@@ -154,13 +151,7 @@ class ConvolutionalNetwork(LocallyDrawn):
         rest = None if masks is None else masks[num:]
         return self.head(weights, beside(x, self.image.slot, y.flatten(-3)), rest)
 
-    def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        noise: Sequence[Tensor],
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
         """An approximation: it treats the positions of a convolution's output as independent.
 
         `Conv2d.local` has the reason.

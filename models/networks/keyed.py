@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from models.layers.layer import Layer
 from models.layers.tables import KeyTable
-from models.networks.network import Inputs, Masks, Network, TensorSlot
+from models.networks.network import Batch, Inputs, Masks, Network, Outputs, TensorSlot
 from models.posteriors.layout import Weights
 
 
@@ -63,12 +62,7 @@ class KeyedNetwork(Network):
         rows = torch.randn(shape, generator=generator) * self.table.fan_in**-0.5
         return {self.table.weight: rows, **self.inner.init(generator)}
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         row = self.table(weights, x[..., -1])
         rest = x[..., :-1].expand(*row.shape[:-1], -1)
         flat, beside = rest[..., : self.slot.stop], rest[..., self.slot.stop :]

@@ -1,20 +1,19 @@
 """Multilayer perceptrons as pure functions of their weights."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from models.config import MLPConfig
 from models.layers.dense import Dense
 from models.layers.drawing import gaussian_draw
-from models.networks.network import LocallyDrawn, Masks, init_layers
+from models.networks.network import Batch, LocallyDrawn, Masks, Noise, Outputs, init_layers
 from models.posteriors.layout import Weights
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -96,12 +95,7 @@ class MLP(LocallyDrawn):
             return weights
         return {name: torch.zeros(shape) for name, shape in self.skip.shapes().items()} | weights
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for i, layer in enumerate(self.dense[:-1]):
             y = activation(layer(weights, y))
@@ -109,13 +103,7 @@ class MLP(LocallyDrawn):
         y = self.dense[-1](weights, y)
         return y if self.skip is None else y + self.skip(weights, x)
 
-    def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        noise: Sequence[Tensor],
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for layer, block in zip(self.dense[:-1], noise[:-1], strict=True):
             y = activation(layer.local(loc, variance, y, block))

@@ -13,8 +13,13 @@ from torch import Tensor
 from models.layers.layer import Layer
 from models.posteriors.layout import Layout, Weights
 
+Batch = Float[Tensor, "*samples batch inputs"]
+Outputs = Float[Tensor, "*samples2 batch outputs"]
 Masks = Sequence[Float[Tensor, "... _"]]
 """One mask per masked layer: [batch, units], or [S, 1, units] if all rows share S masks."""
+
+Noise = Sequence[Float[Tensor, "... _"]]
+"""A block of standard normals per layer."""
 
 
 class Network(ABC):
@@ -55,9 +60,7 @@ class Network(ABC):
         return init_layers(self.layers, 1.0, generator)
 
     @abstractmethod
-    def __call__(
-        self, weights: Weights, x: Tensor, masks: Masks | None = None
-    ) -> Float[Tensor, "*samples batch outputs"]:
+    def __call__(self, weights: Weights, x: Tensor, masks: Masks | None = None) -> Tensor:
         """Compute outputs; weights [S, …] give outputs [S, batch, …] in one pass."""
 
 
@@ -69,9 +72,7 @@ class LocallyDrawn(Network):
         """Number of standard normals needed per layer and sample."""
 
     @abstractmethod
-    def local(
-        self, loc: Weights, variance: Weights, x: Tensor, noise: Sequence[Tensor]
-    ) -> Float[Tensor, "*samples batch outputs"]:
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
         """Compute outputs by local reparameterisation with one block of noise per layer.
 
         Noise [batch, width] gives one independent draw per row, for training. Noise [S, 1, width]

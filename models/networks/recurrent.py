@@ -16,7 +16,16 @@ from models.layers.layer import Layer
 from models.layers.recurrent import CELLS, Recurrent, Sequences, State
 from models.layers.tables import Embedding, TiedDecoder
 from models.networks.mlp import MLP
-from models.networks.network import Inputs, Masks, Network, TensorSlot, beside, layout_of
+from models.networks.network import (
+    Batch,
+    Inputs,
+    Masks,
+    Network,
+    Outputs,
+    TensorSlot,
+    beside,
+    layout_of,
+)
 from models.posteriors.layout import Weights
 
 States = tuple[State, ...]
@@ -168,12 +177,7 @@ class SequenceNetwork(Network):
     def mask_widths(self) -> tuple[int, ...]:
         return tuple(layer.hidden for layer in self.recurrent)
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         """Return the outputs after the last step, starting from a state of zeros."""
         flat = x[..., self.slot.start : self.slot.stop]
         sequences = flat.unflatten(-1, (self.steps, -1))

@@ -14,10 +14,12 @@ from models.config import MLPConfig, PartConfig
 from models.exceptions import InvalidData
 from models.layers.layer import Layer
 from models.networks.mlp import MLP
-from models.networks.network import Inputs, LocallyDrawn, Masks, Network
+from models.networks.network import Batch, Inputs, LocallyDrawn, Masks, Network, Noise
 from models.posteriors.layout import StackedLayout, Weights, part_name
 
 MAX_MEMBERS = 128
+
+OfMembers = Float[Tensor, "*samples2 members batch outputs"]
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,7 @@ class Members:
             return x
         return x[..., index.to(x.device) if isinstance(index, Tensor) else index]
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples rows inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 members rows outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> OfMembers:
         """Compute the outputs of weights [members, …] or [S, members, …].
 
         Args:
@@ -89,13 +86,7 @@ class Members:
         outputs = self.network(weights, repeated, blocks)
         return outputs.unflatten(-2, (samples, rows)).movedim(-3, 0)
 
-    def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "rows inputs"],
-        noise: Sequence[Float[Tensor, "rows _"]],
-    ) -> Float[Tensor, "members rows outputs"]:
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> OfMembers:
         """Compute outputs by local reparameterisation, as `MLP.local`, for training.
 
         Args:
@@ -215,12 +206,7 @@ class Stack(LocallyDrawn):
         vectors = [net.layout.flatten(net.init(generator)) for net in self.networks]
         return self.layout.unflatten(torch.cat(vectors))
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples rows inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 members rows outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> OfMembers:
         owned = self._split(masks, [len(part.network.mask_widths) for part in self.parts])
         outputs = [
             part(own, x, own_masks)
@@ -229,13 +215,7 @@ class Stack(LocallyDrawn):
         lead = torch.broadcast_shapes(*(part.shape[:-3] for part in outputs))
         return torch.cat([part.expand(*lead, -1, -1, -1) for part in outputs], dim=-3)
 
-    def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "rows inputs"],
-        noise: Sequence[Float[Tensor, "rows _"]],
-    ) -> Float[Tensor, "members rows outputs"]:
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> OfMembers:
         """Compute outputs by local reparameterisation, for training (`Members.local`)."""
         owned = self._split(noise, [len(part.network.noise_widths()) for part in self.parts])
         moments = zip(self._weights(loc), self._weights(variance), strict=True)
