@@ -41,7 +41,7 @@ from models.language.text import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
 from models.posteriors.variant import PrunedBy
 from models.prediction.cheapest.record import MeasuredSamplers
-from models.prediction.products.rounding import Rounding
+from models.prediction.products import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
 

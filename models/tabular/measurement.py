@@ -20,6 +20,7 @@ from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread
 from models.model import TrainedModel
 from models.out_of_distribution.features import MOST
+from models.prediction import products
 from models.prediction.cheapest.errors import LEVELS
 from models.prediction.cheapest.measure import (
     PRUNED_RUNS,
@@ -32,8 +33,6 @@ from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.mc_error import LEVEL, ROWS, measure_factors
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
-from models.prediction.products import rounding
-from models.prediction.products.choice import ROUNDED
 from models.prediction.summary import Summary
 from models.prediction.weight_draws import FittedDraws
 from models.tabular.metrics import summarise
@@ -198,13 +197,13 @@ def measure_samplers(
 
 def measure_rounding(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> rounding.Rounding | None:
+) -> products.Rounding | None:
     """How far products in bfloat16 move the answers; None if no product is large enough."""
-    fitted, rows = model.fitted(prune), x[: rounding.ROWS]
+    fitted, rows = model.fitted(prune), x[: products.ROWS]
     if isinstance(fitted, FittedDraws) or not fitted.can_round:
         return None
     plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
     options = model.resolve(replace(plain, return_mc_errors=True))
     exact = model.summary(fitted, rows, options)
     rounded = model.summary(fitted.rounded(), rows, options)
-    return rounding.measure(exact, rounded, ROUNDED)
+    return products.measure_rounding(exact, rounded, products.ROUNDED)
