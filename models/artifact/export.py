@@ -66,7 +66,8 @@ def build(
         )
     state = model.variant(prune).state
     functions = _mean(state, model) if posterior == "mean" else _draws(state, model, samples)
-    module = _Exported(model, functions, prune).eval()
+    seed = None if posterior == "mean" else model.default_seed
+    module = _Exported(model, functions, prune, seed).eval()
     outputs = NUMBER_OUTPUTS if isinstance(model.target, NumberTarget) else CLASS_OUTPUTS
     names = {"inputs": list(module.input_names), "outputs": list(outputs)}
     return Export(
@@ -136,9 +137,12 @@ def _describe_values(encoder: Encoder) -> Json:
 class _Exported(nn.Module):
     """Takes the columns as one float64 matrix, then each tensor feature as float32."""
 
-    def __init__(self, model: TabularModel, functions: Functions, prune: float) -> None:
+    def __init__(
+        self, model: TabularModel, functions: Functions, prune: float, seed: int | None
+    ) -> None:
         super().__init__()
         self._model = model
+        self._seed = seed  # of the draws of a process below the networks; None for its mean
         self._prune = prune
         _fill_caches(model)
         self._weights = self._register("weight", functions.weights)
@@ -161,9 +165,11 @@ class _Exported(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The moments or probabilities of the mixture that predictions are made of."""
         encoder, engine = self._model.encoder, self._model.engine
-        outputs = self._outputs(encoder.expand(encoder.encode_read(self._read(inputs)))).double()
+        x = encoder.expand(encoder.encode_read(self._read(inputs)))
+        outputs = self._outputs(x)
         if outputs.ndim == 4:  # each member of each draw is a sample
             outputs = outputs.flatten(0, 1)
+        outputs = engine.move(outputs, x, self._seed).double()
         point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
         mixture = engine.whole_mixture(outputs, point)
         calibration = self._model.variant(self._prune).calibration

@@ -13,18 +13,25 @@ from models.tensors import TensorRecord
 
 @dataclass(frozen=True)
 class Rows(TensorRecord):
-    """Network inputs, encoded targets and, if a column has them, the weights of the rows."""
+    """Network inputs, encoded targets and, if a column has them, the weights of the rows.
+
+    `offsets` are what a process below the networks says of rows that it was fitted to, without
+    their own folds (`models.features.gaussian_process`).
+    """
 
     inputs: Float[Tensor, "rows features"]
     targets: Shaped[Tensor, "rows"]
     weights: Float[Tensor, "rows *members"] | None = None
+    offsets: Float[Tensor, "rows 2"] | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __getitem__(self, index: Tensor | slice) -> "Rows":
-        weights = None if self.weights is None else self.weights[index]
-        return Rows(self.inputs[index], self.targets[index], weights)
+        weights, offsets = (
+            None if part is None else part[index] for part in (self.weights, self.offsets)
+        )
+        return Rows(self.inputs[index], self.targets[index], weights, offsets)
 
     def weigh(self, values: Float[Tensor, "*samples rows"]) -> Float[Tensor, "*samples rows"]:
         """Multiply by the weights: a row of weight 2 counts as two rows.

@@ -28,7 +28,7 @@ from models.inference.method import (
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
 from models.layers.layer import Layer
-from models.likelihoods import Likelihood
+from models.likelihoods import Likelihood, ShapedLikelihood
 from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
 from models.networks.network import fan_in
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
@@ -241,6 +241,9 @@ class BayesByBackprop(Method):
             outputs, kl = self._draw_weights(state, batch.inputs, generator)
         else:
             outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
+        if batch.offsets is not None:
+            assert isinstance(self.likelihood, ShapedLikelihood), "only these have a process below"
+            outputs = self.likelihood.moved(outputs, batch.offsets)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         tempered = None
         if self.part_weights is not None:

@@ -133,6 +133,23 @@ class ShapedLikelihood:
             log_prob = torch.where(here, both, log_prob)
         return log_prob
 
+    def moved(self, outputs: Outputs, offsets: Float[Tensor, "rows 2"]) -> Outputs:
+        """The outputs of the distribution whose locations are moved by N(m, s²).
+
+        A component's variance grows by s², which is exact for Gaussians.
+
+        Args:
+            offsets: m and s of each row, on z.
+        """
+        k, (mean, deviation) = self.components, offsets.unsqueeze(-2).unbind(-1)
+        start, unit = math.log(self._start_scale), 1.0
+        if self.family == "logistic":
+            unit = math.pi / math.sqrt(3)  # the deviation at scale 1
+        own = _LOG_SCALES(outputs[..., k : 2 * k] + start)
+        added = 2 * (deviation / unit).log()
+        scales = 0.5 * torch.logaddexp(2 * own, added.expand_as(own)) - start
+        return torch.cat([outputs[..., :k] + mean, scales, outputs[..., 2 * k :]], dim=-1)
+
     def log_terms(self, parts: Parts, y: Float[Tensor, "rows"]) -> Components:
         """log f_k of each component: a density of z, or the probability of a whole number."""
         return log_terms(self.target, parts, y)

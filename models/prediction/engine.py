@@ -19,6 +19,7 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.expansion import Expansion
+from models.features.gaussian_process import GaussianProcess, Offsets, spread_normals
 from models.features.rows import Rows, evenly_spread
 from models.features.targets import ClassTarget, NumberTarget, Target
 from models.inference.bbb import BBBState
@@ -58,6 +59,7 @@ from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.summary import Summary
 from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
+from models.randomness import derive_seed
 
 Ready = Fitted | FittedStack | FittedDraws
 """A state prepared for prediction."""
@@ -88,6 +90,7 @@ class Engine:
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
+    process: GaussianProcess | None = None  # below the network, of a likelihood with a shape
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
 
     @cached_property
@@ -122,19 +125,24 @@ class Engine:
         has_sobol = all(source.has_sobol for source in self.noise.values())
         return ("sobol", *always) if has_sobol else always
 
-    def mixtures(
+    def mixtures(  # noqa: PLR0917 - a request, and what its rows are known for
         self,
         fitted: Ready,
         x: Float[Tensor, "rows inputs"],
         sampler: str,
         seed: int,
         samples: int,
+        offsets: Offsets | None = None,
     ) -> Iterator[tuple[slice, Mixture]]:
-        """The predictive mixture of each chunk of rows, in the target's units."""
+        """The predictive mixture of each chunk of rows, in the target's units.
+
+        Args:
+            offsets: of the process, for rows that it was fitted to; by default those it computes.
+        """
         if isinstance(fitted, FittedDraws):
             yield from self._mixtures_of_draws(fitted, x, seed, samples)
             return
-        for rows, sampled in self._sampled(fitted, x, sampler, seed, samples):
+        for rows, sampled in self._sampled(fitted, x, sampler, seed, samples, offsets):
             with torch.inference_mode():
                 mixture = self._mixture(sampled, sampler)
             yield rows, mixture
@@ -230,11 +238,16 @@ class Engine:
         x: Float[Tensor, "rows inputs"],
         seed: int,
         samples: int,
+        offsets: Offsets | None = None,
     ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
-        """Network outputs by plain Monte Carlo, and the likelihood's point parameters."""
+        """Network outputs by plain Monte Carlo, and the likelihood's point parameters.
+
+        `offsets` are as of `mixtures`.
+        """
         if isinstance(fitted, FittedDraws):
             return self._outputs_of_draws(fitted, x, seed, samples)
-        parts = [part for _, part in self._sampled(fitted, x, "monte_carlo", seed, samples)]
+        drawn = self._sampled(fitted, x, "monte_carlo", seed, samples, offsets)
+        parts = [part for _, part in drawn]
         return torch.cat([sampled.drawn() for sampled in parts], dim=1), parts[0].point
 
     @torch.inference_mode()
@@ -308,7 +321,8 @@ class Engine:
         targets = rows.targets
         if isinstance(self.target, NumberTarget):
             targets = self.target.decode(targets)
-        for part, mixture in self.mixtures(fitted, rows.inputs, sampler, seed, samples):
+        mixtures = self.mixtures(fitted, rows.inputs, sampler, seed, samples, rows.offsets)
+        for part, mixture in mixtures:
             weights = None if rows.weights is None else rows.weights[part]
             groups = self.groups(rows.inputs[part])
             yield LabelledMixture(mixture, targets[part], weights, part.start, groups)
@@ -317,10 +331,16 @@ class Engine:
         """The number of each encoded row's group; None if the model has no groups."""
         return None if self.group_column is None else x[:, self.group_column].long()
 
-    def _sampled(
-        self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
+    def _sampled(  # noqa: PLR0917 - in the order of `mixtures`
+        self,
+        fitted: Fitted | FittedStack,
+        x: Tensor,
+        sampler: str,
+        seed: int,
+        samples: int,
+        offsets: Offsets | None = None,
     ) -> Iterator[tuple[slice, Sampled]]:
-        for rows, passed in self._passes(fitted, x, sampler, seed, samples):
+        for rows, passed in self._passes(fitted, x, sampler, seed, samples, offsets):
             yield rows, _as_sampled(passed)
 
     def _packed(
@@ -338,8 +358,14 @@ class Engine:
         """The compiled kernels, once they are ready."""
         return compiler().kernels if self.compiles else None
 
-    def _passes(
-        self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
+    def _passes(  # noqa: PLR0917 - in the order of `mixtures`
+        self,
+        fitted: Fitted | FittedStack,
+        x: Tensor,
+        sampler: str,
+        seed: int,
+        samples: int,
+        offsets: Offsets | None = None,
     ) -> Iterator[tuple[slice, Sampled | Outputs]]:
         """The outputs of each chunk of rows, by compiled kernels where there are some."""
         shares = divide(fitted.members, samples)
@@ -370,6 +396,9 @@ class Engine:
                     passed = self._sample(
                         fitted, inputs, samples, noise, chunks, integrate=integrate
                     )
+                if self.process is not None:
+                    own = self._offsets(inputs) if offsets is None else offsets[rows]
+                    passed = passed.moved(self._moves(own, seed, passed.count), self._num_locations)
             yield rows, passed
 
     def _sample(
@@ -405,13 +434,48 @@ class Engine:
         self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
     ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
         """Outputs of whole draws, for so many rows at once that their network inputs fit."""
-        inputs = x.shape[1] if self.expand is None else self.expand.width
-        step = max(1, self.memory_bytes // (2 * 4 * inputs) if inputs > x.shape[1] else len(x))
-        parts = [
-            fitted.outputs(self._inputs(part), seed, samples, self.memory_bytes)
-            for part in x.split(step)
-        ]
+        width = x.shape[1] if self.expand is None else self.expand.width
+        step = max(1, self.memory_bytes // (2 * 4 * width) if width > x.shape[1] else len(x))
+        parts = []
+        for part in x.split(step):
+            inputs = self._inputs(part)
+            outputs, point = fitted.outputs(inputs, seed, samples, self.memory_bytes)
+            parts.append((self.move(outputs, inputs, seed), point))
         return torch.cat([outputs for outputs, _ in parts], dim=1), parts[0][1]
+
+    def move(
+        self, outputs: Float[Tensor, "samples rows outputs"], x: Tensor, seed: int | None
+    ) -> Float[Tensor, "samples rows outputs"]:
+        """Outputs of networks above the process, with their locations moved by draws of it.
+
+        Args:
+            x: network inputs.
+            seed: None for the process's mean instead.
+        """
+        if self.process is None:
+            return outputs
+        offsets = self._offsets(x)
+        moves = offsets[:, 0] if seed is None else self._moves(offsets, seed, len(outputs))
+        moved = outputs[..., : self._num_locations] + moves.unsqueeze(-1)
+        return torch.cat([moved, outputs[..., self._num_locations :]], dim=-1)
+
+    def _offsets(self, x: Float[Tensor, "rows inputs"]) -> Offsets:
+        """What the process says of rows, which are network inputs."""
+        assert self.process is not None
+        process = self.process.to(x.device)
+        return process(x[:, : len(process.lengths)])
+
+    @staticmethod
+    def _moves(offsets: Offsets, seed: int, samples: int) -> Float[Tensor, "samples rows"]:
+        """m(x) + s(x) ε for each sample: the same evenly spread ε for all rows."""
+        normals = spread_normals(derive_seed(seed, "process"), samples).to(offsets)
+        return torch.addcmul(offsets[:, 0], normals.unsqueeze(1), offsets[:, 1])
+
+    @property
+    def _num_locations(self) -> int:
+        """Outputs that are locations, the first ones."""
+        assert isinstance(self.likelihood, ShapedLikelihood)
+        return self.likelihood.components
 
     def _inputs(self, x: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         return x if self.expand is None else self.expand(x)

@@ -45,6 +45,17 @@ class Sampled:
             drawn[..., MEAN] = mean[..., MEAN]
         return drawn
 
+    @property
+    def count(self) -> int:
+        """The number of samples."""
+        return len(self.noise)
+
+    def moved(self, moves: Float[Tensor, "samples rows"], locations: int) -> "Sampled":
+        """The first outputs of each sample, so many locations, moved."""
+        mean, variance = self.outputs
+        moved = mean[..., :locations] + moves.unsqueeze(-1)
+        return replace(self, outputs=(torch.cat([moved, mean[..., locations:]], -1), variance))
+
     @classmethod
     def beside(cls, parts: Sequence["Sampled"]) -> "Sampled":
         """The same rows by several seeds, as rows one seed after the other."""

@@ -74,7 +74,7 @@ class Budget:
     @property
     def fits(self) -> int:
         """The most fits that a race may take, for its progress."""
-        return self.attempts + self.shapes + 1
+        return self.attempts + self.shapes + 2
 
 
 def plan_budget(effort: Effort, num_rows: int) -> Budget:

@@ -18,8 +18,10 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
+from models.features.gaussian_process import MOST_INPUTS, GaussianProcess
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
+from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
 from models.inference.members import select
 from models.inference.method import State
@@ -32,6 +34,7 @@ from models.training.row_task import RowTask
 
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3
+_PROCESS_ROWS = 50_000  # whose covariances with the centres of a process are in memory: 100 MB
 _CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
 _CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
 _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
@@ -76,6 +79,33 @@ class FoldProblem(RowProblem):
         some = evenly_spread(len(self.rows), most)
         folds = replace(self.folds, of_row=self.folds.of_row[some])
         return replace(self, rows=self.rows[some], folds=folds)
+
+    def above_process(self) -> "FoldProblem | None":
+        """What a Gaussian process leaves of the target; None where a table is not for one.
+
+        It needs a likelihood with a shape, few enough inputs, and rows in memory of this process.
+        """
+        model, rows = self.model, self.rows
+        inputs = len(model.encoder.plain_columns)
+        is_suitable = (
+            type(self) is FoldProblem
+            and isinstance(model.likelihood, ShapedLikelihood)
+            and inputs <= MOST_INPUTS
+            and len(rows) <= _PROCESS_ROWS
+            and self.ranks.size == 1
+        )
+        if not is_suitable:
+            return None
+        assert isinstance(model.target, NumberTarget)
+        process, offsets = GaussianProcess.fit(
+            model.encoder.plain(rows.inputs).cpu(),
+            model.target.to_z(rows.targets.double()).cpu(),
+            None if rows.weights is None else rows.weights.cpu(),
+            self.folds.of_row.cpu(),
+        )
+        offsets = offsets.to(rows.inputs.device)
+        model = replace(model, process=process)
+        return replace(self, model=model, rows=replace(rows, offsets=offsets))
 
     def log_scores(self, state: State) -> Float[Tensor, "rows"]:
         """The out-of-fold log likelihood of each learning row, in the target's unit."""
@@ -163,7 +193,8 @@ class FoldProblem(RowProblem):
         engine, fitted = self._left_out(state, fold)
         rows = self.rows[index]
         samples = _CHOOSING_SAMPLES * engine.network.layout.members
-        outputs, point = engine.outputs(fitted, rows.inputs, self.model.default_seed, samples)
+        seed = self.model.default_seed
+        outputs, point = engine.outputs(fitted, rows.inputs, seed, samples, rows.offsets)
         log_prob = self.model.likelihood.log_prob(outputs, rows.targets, point)
         return log_prob.logsumexp(0) - math.log(len(outputs))
 

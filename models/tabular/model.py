@@ -25,6 +25,7 @@ from models.exceptions import InvalidData, InvalidInput
 from models.explanation.explainer import Explainer, can_be_explained
 from models.features.columns import Columns, InputColumn, with_readings
 from models.features.feature_encoder import FeatureEncoder
+from models.features.gaussian_process import GaussianProcess
 from models.features.groups import Groups
 from models.features.rows import Rows
 from models.features.targets import (
@@ -77,6 +78,7 @@ class TabularModel(TrainedModel):
     target: Target
     groups: Groups | None = None
     unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
+    process: GaussianProcess | None = None  # below the networks
     tuned: bool = False  # whether products fit the machine: not in training, which repeats exactly
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
@@ -137,6 +139,7 @@ class TabularModel(TrainedModel):
             whole_draws=not local,
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
+            process=self.process,
             compiles=self.tuned,
             memory_bytes=budget.memory,
             cache_bytes=budget.cache,
@@ -192,12 +195,14 @@ class TabularModel(TrainedModel):
         return {"encoder": encoder, "target": data["target"], "groups": groups, "tuned": True}
 
     def own_tensors(self) -> dict[str, Tensor]:
-        return {} if self.unlike is None else self.unlike.pack()
+        parts = [part for part in (self.unlike, self.process) if part is not None]
+        return {name: tensor for part in parts for name, tensor in part.pack().items()}
 
     def with_own_tensors(self, tensors: Mapping[str, Tensor]) -> "TabularModel":
         if not tensors:
             return self
-        return replace(self, unlike=FeatureScores.unpack(tensors, self.encoder))
+        process = GaussianProcess.unpack(tensors)
+        return replace(self, unlike=FeatureScores.unpack(tensors, self.encoder), process=process)
 
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory.

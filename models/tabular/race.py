@@ -32,6 +32,7 @@ from models.training.stages import Fit, Fitting, StageRunner
 
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
 SHAPE_EPOCHS = 40
+_TOLERATED = 0.01  # nats per row that a Gaussian process may cost, within a standard error
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -89,17 +90,19 @@ class Race:
         """
         raced = self.problem.thinned(self.budget.race_rows)
         first, shape_notes = self._first(raced)
-        self._search(raced, first)
+        raced, process_notes = self._begin(raced, first)
+        self._search(raced)
         self._check_any(self.attempts)
         kept = keep(self.attempts, self.budget.most_kept)
-        problem = joined(self.problem, [attempt.candidate for attempt in kept])
-        fit, fitting = self._joined_fit(kept, raced), Fitting(problem, self.stages)
+        whole = self._whole(raced, kept[0].candidate)
+        problem = joined(whole, [attempt.candidate for attempt in kept])
+        fit, fitting = self._joined_fit(kept, raced, whole), Fitting(problem, self.stages)
         self.stages.reporter.expect(fitting.epochs_left)
         model = fitting.finish(fitting.polish(fit))
         selection = describe(self.attempts, kept, self.dropped)
         notes = (*notes_on(self.attempts, kept), *notes_on_dropped(self.dropped))
         return replace(
-            model, selection=selection, notes=(*model.notes, *shape_notes, *notes)
+            model, selection=selection, notes=(*model.notes, *shape_notes, *process_notes, *notes)
         ), problem
 
     @property
@@ -126,9 +129,40 @@ class Race:
         chosen = replace(first, likelihood=shape.likelihood, target=shape.target)
         return chosen, (describe_shape(shape.target), *notes_on_shapes(tried))
 
-    def _search(self, raced: FoldProblem, first: Candidate) -> None:
+    def _begin(self, raced: FoldProblem, first: Candidate) -> tuple[FoldProblem, tuple[str, ...]]:
+        """Fit the first candidate with and without a Gaussian process below it.
+
+        The process is kept unless the rows speak against it: what it says of holes between them,
+        they cannot tell. All other candidates are compared above it then.
+        """
+        self.tried.append(first)
+        above = joined(raced, [first]).above_process()
+        problems = {"candidate-0-": raced} | ({} if above is None else {"process-": above})
+        fitted = {
+            stage: self._fit_or_drop(problem, first, stage, first.name)
+            for stage, problem in problems.items()
+        }
+        plain, moved = fitted["candidate-0-"], fitted.get("process-")
+        ahead = moved.ahead_of(plain) if plain and moved else None
+        is_kept = moved is not None and (
+            ahead is None or -ahead.difference <= min(_TOLERATED, ahead.standard_error)
+        )
+        best = moved if is_kept else plain
+        self.attempts += [] if best is None else [best]
+        notes = () if ahead is None else (note_on_process(ahead, is_kept=is_kept),)
+        return above if above and is_kept else raced, notes
+
+    def _whole(self, raced: FoldProblem, candidate: Candidate) -> FoldProblem:
+        """The problem of all rows, above the process of all rows if the race has one."""
+        if raced.model.process is None:
+            return self.problem
+        if len(raced.rows) == len(self.problem.rows):
+            return raced
+        return joined(self.problem, [candidate]).above_process() or self.problem
+
+    def _search(self, raced: FoldProblem) -> None:
         """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
-        self._try(raced, first)
+        first = self.tried[0]
         self._try(raced, first.with_part(inputs="plain"))
         self._try(raced, first.with_part(inputs="plain", hidden=()))
         self._vary(raced, kl_weight=0.0)
@@ -193,13 +227,13 @@ class Race:
         fit = Fitting(problem, self.stages, stage).fit()
         return Attempt(candidate, fit, problem.log_scores(fit.state), problem.rows.weights)
 
-    def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem) -> Fit:
+    def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem, whole: FoldProblem) -> Fit:
         """The states of all kept members as one; fitted to all rows if some were left out."""
         fits = [attempt.fit for attempt in kept]
-        if len(raced.rows) < len(self.problem.rows):
+        if len(raced.rows) < len(whole.rows):
             for i, attempt in enumerate(kept):
-                epochs = self.problem.epochs_on_all_rows(attempt.fit.best_epoch)
-                problem = joined(_in_epochs(self.problem, epochs), [attempt.candidate])
+                epochs = whole.epochs_on_all_rows(attempt.fit.best_epoch)
+                problem = joined(_in_epochs(whole, epochs), [attempt.candidate])
                 fits[i] = Fitting(problem, self.stages, f"all-rows-{i}-").fit()
         return replace(fits[0], state=concatenate([fit.state for fit in fits]))
 
@@ -323,6 +357,15 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
         listed = ", ".join(f"{weight:.3g}" for weight in weights)
         notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
     return tuple(notes)
+
+
+def note_on_process(ahead: Paired, *, is_kept: bool) -> str:
+    """Whether a Gaussian process is below the networks, and what it gains."""
+    verb = "is" if is_kept else "was tried, and is not,"
+    return (
+        f"a Gaussian process {verb} below the networks: with it the first candidate is better by "
+        f"{ahead.difference:.2g} nats per row (standard error {ahead.standard_error:.2g})"
+    )
 
 
 def notes_on_dropped(dropped: Sequence[Dropped]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A pass through packed networks by compiled kernels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from types import ModuleType
@@ -63,6 +63,17 @@ class Outputs:
         if self.are_nodes:
             return (len(self.column),)
         return tuple(share.count for share in self.shares)
+
+    @property
+    def count(self) -> int:
+        """The number of samples."""
+        return len(self.column)
+
+    def moved(self, moves: Float[Tensor, "samples rows"], locations: int) -> "Outputs":
+        """As `Sampled.moved`; each node of a quadrature then has moments of its own."""
+        moments = self.moments[..., self.column] if self.are_nodes else self.moments
+        moments[0, :locations] += moves.T.numpy()
+        return replace(self, moments=moments, column=np.arange(self.count))
 
     def sampled(self) -> Sampled:
         """The same as tensors."""

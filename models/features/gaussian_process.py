@@ -1,0 +1,191 @@
+"""A Gaussian process below the networks of a table: what is known of a smooth function of its rows.
+
+Members of an ensemble agree in a hole between rows, because each of them interpolates (Foong et al.
+2019, arXiv 1909.00719). A Gaussian process does not: its deviation s(x) grows with the distance
+from the rows, to that of the prior far away. Networks learn what is left of the target after the
+process's mean m(x), and each sample of a prediction moves the location by m(x) + s(x) ε.
+
+The prior covariance is a² exp(−½ Σ_j (x_j − x'_j)²/l_j²). Lengths l, size a and noise σ maximise
+the marginal likelihood of some rows times a prior. Then all rows count, by way of at most
+`MOST_CENTRES` centres u (Snelson and Ghahramani 2006, "FITC"). With ψ(x) = L⁻¹ k(u, x), where
+L Lᵀ = K(u, u), and r² = a² − |ψ|²,
+
+    w_i = 1/(σ² + r_i²),    A = I + Σ w_i ψ_i ψ_iᵀ,    m = ψᵀ A⁻¹ Σ w_i z_i ψ_i,
+    s² = r² + ψᵀ A⁻¹ ψ.
+
+Where rows are dense, s² falls like 1/n.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from models.features.rows import evenly_spread
+from models.tensors import TensorRecord
+
+MOST_CENTRES = 256
+MOST_INPUTS = 64  # lengths: more could not be told from 256 rows
+OFFSETS = 2  # numbers of a row's `offsets`
+_FITTED_ROWS = 256  # whose marginal likelihood is maximised: 0.4 s
+_STEPS, _RATE = 60, 0.2
+_FARTHEST = 5.0  # deviations of a target: outliers are no sign of a rough function
+_GOLDEN, _SHIFTS = (math.sqrt(5) - 1) / 2, 2**20
+_LESS_LIKELY, _FARTHEST_STEP, _CLOSE_STEP = 0.5, 2.0, 0.02  # in nats, and in logarithms
+_JITTER = 1e-5  # of a², so that equal centres do not matter
+# Priors on the logarithms: lengths grow with the root of the number of inputs, as distances do
+# (Hvarfner et al. 2024, arXiv 2402.02229, with a wider prior); the size is near the target's.
+_LENGTH, _LENGTH_SPREAD, _SIZE_SPREAD, _FIRST_NOISE = 1.0, 1.5, 1.0, -1.0
+
+Points = Float[Tensor, "rows inputs"]
+Offsets = Float[Tensor, "rows 2"]
+"""Mean and deviation of each row, in standard deviations of the target."""
+
+
+@dataclass(frozen=True)
+class GaussianProcess(TensorRecord):
+    """The process given its rows, in float64.
+
+    Args:
+        lengths: of each input.
+        size: a, the prior deviation.
+        noise: σ.
+        centres: u ÷ lengths.
+        mean: of the centres' covariances, for m(x).
+        known: of the same, for a² − s²(x).
+    """
+
+    lengths: Float[Tensor, "inputs"]
+    size: Float[Tensor, ""]
+    noise: Float[Tensor, ""]
+    centres: Float[Tensor, "centres inputs"]
+    mean: Float[Tensor, "centres"]
+    known: Float[Tensor, "centres rank"]
+
+    @classmethod
+    def fit(
+        cls,
+        x: Points,
+        targets: Float[Tensor, "rows"],
+        weights: Float[Tensor, "rows"] | None,
+        folds: Int[Tensor, "rows"],
+    ) -> "tuple[GaussianProcess, Offsets]":
+        """The process of all rows, and the offsets of each of them, given the other folds.
+
+        Args:
+            targets: standardised.
+            folds: the number of each row's fold.
+        """
+        x, z = x.double(), targets.double().clamp(-_FARTHEST, _FARTHEST)
+        some = evenly_spread(len(x), _FITTED_ROWS)
+        lengths, size, noise = _cautious(x[some], z[some])
+        x = x / lengths
+        centres = x[evenly_spread(len(x), MOST_CENTRES)]
+        prior = _covariance(centres, centres, size)
+        prior.diagonal().add_(_JITTER * size**2)
+        root = torch.linalg.cholesky(prior)
+        features = torch.linalg.solve_triangular(root, _covariance(centres, x, size), upper=False)
+        left = (size**2 - features.square().sum(0)).clamp_min(0)
+        precision = (1.0 if weights is None else weights.double()) / (noise**2 + left)
+        offsets = x.new_empty(len(x), OFFSETS)
+        for fold in torch.unique(folds).tolist():
+            out = folds == fold
+            mean, known = _posterior(features[:, ~out], precision[~out], z[~out])
+            own = features[:, out]
+            offsets[out, 0] = own.T @ mean
+            variance = size**2 - (known.T @ own).square().sum(0)
+            offsets[out, 1] = variance.clamp_min(_JITTER * size**2).sqrt()
+        mean, known = _posterior(features, precision, z)
+        mean, known = (
+            torch.linalg.solve_triangular(root.T, part, upper=True)
+            for part in (mean.unsqueeze(1), known)
+        )
+        return cls(lengths, size, noise, centres, mean[:, 0], known), offsets.float()
+
+    def __call__(self, x: Points) -> Offsets:
+        """Mean and deviation of rows that the process was not fitted to."""
+        near = _covariance(x.double() / self.lengths, self.centres, self.size)
+        variance = self.size**2 - (near @ self.known).square().sum(1)
+        deviation = variance.clamp_min(_JITTER * self.size**2).sqrt()
+        return torch.stack([near @ self.mean, deviation], 1).float()
+
+    def pack(self) -> dict[str, Tensor]:
+        """The tensors to store."""
+        return {f"process.{f.name}": getattr(self, f.name).cpu() for f in fields(self)}
+
+    @classmethod
+    def unpack(cls, tensors: Mapping[str, Tensor]) -> "GaussianProcess | None":
+        """The inverse of `pack`; None if there is no process among the tensors."""
+        names = [f.name for f in fields(cls)]
+        if f"process.{names[0]}" not in tensors:
+            return None
+        return cls(**{name: tensors[f"process.{name}"] for name in names})
+
+
+def _covariance(x: Points, others: Points, size: Tensor) -> Float[Tensor, "rows others"]:
+    """Prior covariances of points that are divided by the lengths."""
+    squares = x.square().sum(1, keepdim=True) + others.square().sum(1)
+    return size**2 * torch.exp(-0.5 * (squares - 2 * x @ others.T).clamp_min(0))
+
+
+def _posterior(
+    features: Float[Tensor, "centres rows"], precision: Tensor, z: Tensor
+) -> tuple[Float[Tensor, "centres"], Float[Tensor, "centres centres"]]:
+    """The weights of ψ in m(x), and a root of I − A⁻¹, by which s² is below a²."""
+    weighted = features * precision
+    value, vector = torch.linalg.eigh(weighted @ features.T)
+    value = value.clamp_min(0)
+    mean = vector @ ((vector.T @ (weighted @ z)) / (1 + value))
+    return mean, vector * (value / (1 + value)).sqrt()
+
+
+def _cautious(x: Points, z: Float[Tensor, "rows"]) -> tuple[Tensor, Tensor, Tensor]:
+    """Lengths, size and noise that are likely, and of these such that say less of holes.
+
+    First those that maximise the marginal likelihood times the prior. Then lengths are shortened,
+    and the size is enlarged, by a standard error each: to where the likelihood is e^−½ of the most.
+    Few rows hardly tell a smooth function from one that does more between them.
+    """
+    inputs = x.shape[1]
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        x, z = x.clone(), z.clone()
+        logs = x.new_tensor([0.5 * math.log(inputs)] * inputs + [0.0, _FIRST_NOISE])
+        optimiser = torch.optim.Adam([logs.requires_grad_()], lr=_RATE)
+        for _ in range(_STEPS):
+            optimiser.zero_grad()
+            (-_log_posterior(logs, x, z)).backward()
+            optimiser.step()
+    found = logs.detach()
+    for step in (x.new_tensor([-1.0] * inputs + [0.0, 0.0]), x.new_tensor([0.0] * inputs + [1, 0])):
+        best, reach, width = _log_posterior(found, x, z), 0.0, _FARTHEST_STEP
+        while (width := width / 2) > _CLOSE_STEP:
+            if best - _log_posterior(found + (reach + width) * step, x, z) < _LESS_LIKELY:
+                reach += width
+        found = found + reach * step
+    found = found.exp()
+    return found[:inputs], found[-2], found[-1]
+
+
+def _log_posterior(logs: Tensor, x: Points, z: Float[Tensor, "rows"]) -> Tensor:
+    """The logarithm of marginal likelihood times prior, of the logarithms of l, a and σ."""
+    inputs = x.shape[1]
+    size, noise, scaled = logs[-2].exp(), logs[-1].exp(), x / logs[:inputs].exp()
+    added = (noise**2 + _JITTER * size**2).expand(len(x))
+    root = torch.linalg.cholesky(_covariance(scaled, scaled, size) + torch.diag(added))
+    solved = torch.cholesky_solve(z.unsqueeze(1), root)[:, 0]
+    middle = _LENGTH + 0.5 * math.log(inputs)
+    prior = ((logs[:inputs] - middle) / _LENGTH_SPREAD).square().sum()
+    prior = prior + (logs[-2] / _SIZE_SPREAD).square()
+    return -0.5 * z @ solved - root.diagonal().log().sum() - 0.5 * prior
+
+
+def spread_normals(seed: int, samples: int) -> Float[Tensor, "samples"]:
+    """Standard normals whose successive ones are evenly spread, so that those of a member are, too.
+
+    They are quantiles at multiples of the golden ratio (Kronecker's sequence); the seed shifts it.
+    """
+    places = seed % _SHIFTS / _SHIFTS + _GOLDEN * torch.arange(1, samples + 1, dtype=torch.float64)
+    return torch.special.ndtri(places.frac().clamp(1e-9, 1 - 1e-9))

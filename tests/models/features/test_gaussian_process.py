@@ -1,0 +1,138 @@
+"""A Gaussian process beside exact posteriors, and functions whose prior is known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.features.gaussian_process import (
+    MOST_CENTRES,
+    GaussianProcess,
+    spread_normals,
+)
+
+NOISE = 0.2
+
+
+def draw(seed: int, rows: int, *, hole: float = 0.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows of a function of length 0.5 and their targets; 200 other points and the function there.
+
+    The other points are those of the hole, if there is one.
+    """
+    random = np.random.default_rng(seed)
+    x, fresh = random.uniform(-2, 2, (2, 20 * rows + 2_000))
+    x = x[np.abs(x) > 1.5 * hole][:rows]
+    fresh = fresh[np.abs(fresh) < hole][:200] if hole else fresh[:200]
+    every = np.concatenate([x, fresh])
+    covariance = np.exp(-0.5 * (every[:, None] - every) ** 2 / 0.25) + 1e-6 * np.eye(len(every))
+    values = np.linalg.cholesky(covariance) @ random.normal(size=len(every))
+    y = values[:rows] + NOISE * random.normal(size=rows)
+    parts = (x[:, None], y, fresh[:, None], values[rows:])
+    return tuple(map(torch.from_numpy, parts))  # type: ignore[return-value]
+
+
+def exact(process: GaussianProcess, x: Tensor, y: Tensor, at: Tensor) -> Tensor:
+    """Mean and deviation of the exact posterior with the process's lengths, size and noise."""
+
+    def prior(one: Tensor, other: Tensor) -> Tensor:
+        distance = ((one / process.lengths)[:, None] - other / process.lengths).square().sum(-1)
+        return process.size**2 * torch.exp(-0.5 * distance)
+
+    noisy = prior(x, x) + process.noise**2 * torch.eye(len(x))
+    near = prior(at, x)
+    mean = near @ torch.linalg.solve(noisy, y)
+    variance = process.size**2 - (near * torch.linalg.solve(noisy, near.T).T).sum(1)
+    return torch.stack([mean, variance.sqrt()], 1)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor]:
+    """A process whose centres are its rows, their offsets, the draw, and the folds."""
+    drawn = draw(0, 120, hole=0.4)
+    folds = torch.arange(120) % 3
+    process, offsets = GaussianProcess.fit(drawn[0], drawn[1], None, folds)
+    return process, offsets, drawn, folds
+
+
+def test_with_all_rows_as_centres_it_is_the_exact_posterior(
+    fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
+) -> None:
+    process, _, (x, y, at, _), _ = fitted
+    assert len(x) <= MOST_CENTRES
+    torch.testing.assert_close(process(at).double(), exact(process, x, y, at), rtol=0.02, atol=0.01)
+
+
+def test_offsets_of_a_row_are_those_of_the_other_folds(
+    fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
+) -> None:
+    process, offsets, (x, y, *_), folds = fitted
+    for fold in range(3):
+        out = folds == fold
+        expected = exact(process, x[~out], y[~out], x[out])
+        torch.testing.assert_close(offsets[out].double(), expected, rtol=0.02, atol=0.01)
+
+
+def test_noise_is_found_and_the_length_is_no_longer_than_it_is(
+    fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
+) -> None:
+    process, *_ = fitted
+    assert float(process.noise) == pytest.approx(NOISE, rel=0.25)
+    assert 0.2 < float(process.lengths) < 0.5  # a standard error shorter than the most likely one
+
+
+def test_intervals_hold_the_function_in_a_hole() -> None:
+    """The mean of 12 functions, whose values in a hole are correlated: a standard error of 0.07."""
+    covers = []
+    for seed in range(12):
+        x, y, at, truth = draw(seed, 100, hole=0.4)
+        process, _ = GaussianProcess.fit(x, y, None, torch.zeros(100))
+        mean, deviation = process(at).double().unbind(1)
+        covers.append(float(((truth - mean).abs() <= 1.645 * deviation).double().mean()))
+    assert 0.7 <= np.mean(covers)
+
+
+def test_it_knows_nothing_far_away_and_ever_more_where_rows_are() -> None:
+    variances = []
+    for rows in (200, 2_000, 20_000):
+        random = np.random.default_rng(rows)
+        x = torch.from_numpy(random.uniform(-2, 2, (rows, 1)))
+        y = torch.sin(2 * x[:, 0]) + NOISE * torch.from_numpy(random.normal(size=rows))
+        process, _ = GaussianProcess.fit(x, y, None, torch.arange(rows) % 2)
+        inside = process(torch.linspace(-1.5, 1.5, 50).unsqueeze(1))
+        variances.append(float(inside[:, 1].double().square().mean()))
+        far = process(torch.tensor([[60.0]]))
+        assert float(far[0, 1]) == pytest.approx(float(process.size), rel=1e-3)
+    assert variances[1] / variances[0] == pytest.approx(0.1, rel=0.6)
+    assert variances[2] / variances[1] == pytest.approx(0.1, rel=0.6)
+
+
+def test_a_row_of_weight_two_counts_as_two_rows() -> None:
+    x, y, at, _ = draw(3, 60)
+    weights = 1 + torch.arange(60) % 2
+    one, _ = GaussianProcess.fit(x, y, torch.ones(60), torch.zeros(60))
+    heavy, _ = GaussianProcess.fit(x, y, weights, torch.zeros(60))
+    again = torch.arange(60).repeat_interleave(weights)
+    known = exact(heavy, x[again], y[again], at)
+    torch.testing.assert_close(heavy(at).double(), known, rtol=0.02, atol=0.01)
+    assert not torch.allclose(one(at), heavy(at), atol=1e-3)
+
+
+def test_it_is_read_as_it_was_stored(
+    fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
+) -> None:
+    process, _, (_, _, at, _), _ = fitted
+    found = GaussianProcess.unpack(process.pack())
+    assert found is not None
+    assert torch.equal(found(at), process(at))
+    assert GaussianProcess.unpack({}) is None
+
+
+@pytest.mark.parametrize("samples", [16, 100])
+def test_successive_normals_are_evenly_spread(samples: int) -> None:
+    """Their mean is closer to 0 than that of independent ones, 1/√samples, by far."""
+    normals = spread_normals(12345, samples)
+    assert abs(float(normals.mean())) < 2 / samples
+    assert float(normals.std()) == pytest.approx(1, abs=0.15)
+    assert float(normals[: samples // 4].mean().abs()) < 0.6 / math.sqrt(samples // 4)
