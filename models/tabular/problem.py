@@ -21,9 +21,11 @@ from models.tabular import measurement
 from models.tabular.held_out import describe
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.simulation import promise
+from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
+from models.training.trainer import required
 
 P = TypeVar("P", bound="RowProblem")
 
@@ -44,6 +46,7 @@ class RowProblem:
         calibration: rows to calibrate the predictions with, if there are any.
         scores: rows for the metrics.
         columns: the table.
+        stream: how `rows` are read if they are on disk; None if they are in memory.
     """
 
     model: TabularModel
@@ -54,17 +57,30 @@ class RowProblem:
     profile: RowProfile
     columns: Columns
     ranks: Ranks = ALONE
+    stream: Stream | None = None
 
     def to(self: P, device: str) -> P:
-        """The same problem with all rows on a device."""
+        """The same problem with all rows on a device, but those on disk."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        kinds = (Rows, Folds)
-        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, kinds)}
+        moved: Any = {k: v.to(device) for k, v in values.items() if isinstance(v, Rows | Folds)}
+        if self.stream is not None:
+            moved = {k: v for k, v in moved.items() if k not in {"rows", "folds"}}
+            moved["stream"] = replace(self.stream, on=torch.device(device))
         return replace(self, **moved)
 
     @property
     def task(self) -> RowTask:
-        expand = self.model.engine.expand
+        expand, stream = self.model.engine.expand, self.stream
+        if stream is not None:
+            batch = required(self.model.config.training.batch_size, "batch_size")
+            return StreamedTask(
+                self.rows,
+                self.ranks,
+                expand and expand.to(stream.on),
+                stream.mean_weight,
+                stream.per_epoch(len(self.rows), batch),
+                on=stream.on,
+            )
         mean = 1.0 if self.rows.weights is None else self.rows.weight / len(self.rows)
         return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
@@ -75,7 +91,7 @@ class RowProblem:
     @property
     def sampled(self) -> Rows:
         """Rows that what does not need all of them is fitted to."""
-        return self.rows
+        return self.rows if self.stream is None else self.rows[:HEAD_ROWS]
 
     def refit(self) -> "RowProblem":
         if self.stopping is None:
