@@ -11,6 +11,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
+from models.expected_scores.tables import promise
 from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
@@ -18,9 +19,8 @@ from models.features.rows import Rows
 from models.features.splits import Folds
 from models.inference.method import State
 from models.tabular import measurement
-from models.tabular.held_out import describe
+from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.simulation import promise
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
@@ -154,7 +154,7 @@ class RowProblem:
         return measure_importance(model, self.scores.inputs, self.columns)
 
     def held_out(self, model: Any) -> Json:
-        """`models.tabular.held_out` of the rows for the metrics."""
+        """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
 
     def _background(self) -> Tensor | None:

@@ -17,7 +17,7 @@ from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
 from models.features.weights import notes_on_left_out
 from models.model import TrainedModel
-from models.out_of_distribution.columns import MAX_LEVELS, SeenColumn, SeenColumns
+from models.out_of_distribution.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.problem import RowProblem
