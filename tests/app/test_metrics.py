@@ -1,7 +1,6 @@
 """What /metrics tells of the state of the service, beside what is true of it."""
 
 import threading
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from app.metrics.collectors import BacklogCollector
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from tests.app.conftest import MakeService
-from tests.app.running import regression_columns
 
 ROW = [1.0, "oak", True, None]
 
@@ -50,23 +48,6 @@ def test_who_explores_says_nothing_of_drift(make_service: MakeService) -> None:
         assert service.post("/predict", strange, headers=headers).status_code == 200
         for name in ("out_of_distribution_rows_total", "epistemic_share_count"):
             assert service.metric(f"credence_predict_{name}", model="price") == counted
-
-
-def test_the_loss_that_predictions_expect_is_counted_beside_what_was_promised(
-    make_service: MakeService,
-) -> None:
-    service = make_service()
-    columns = regression_columns()
-    inputs = {name: values for name, values in columns.items() if name != "price"}
-    answer = service.post("/predict", {"model": "price", "inputs": inputs}).json()
-    loss = np.sqrt(answer["variance"]["total"])
-    counted = partial(service.metric, model="price")
-    assert counted("credence_predict_expected_loss_rows_total") == len(loss)
-    assert counted("credence_predict_expected_loss_total") == pytest.approx(loss.sum())
-    squares = counted("credence_predict_expected_loss_squares_total")
-    assert squares == pytest.approx(np.square(loss).sum())
-    promised = service.metric("credence_model_expected_loss", model="price", version="2")
-    assert promised == pytest.approx(loss.mean(), rel=0.5)  # of 12 other rows
 
 
 def test_jobs_and_workers_are_read_from_the_database(make_service: MakeService) -> None:

@@ -28,15 +28,6 @@ def test_the_page_of_a_version_leads_to_the_scores_of_a_data_set(make_service: M
     assert "actual" not in shown.text
 
 
-def test_an_alert_says_why(service: Service) -> None:
-    columns = regression_columns(60)
-    columns["size"] = [1e6 + i for i in range(60)]
-    dataset, _ = service.context.datasets.add_columns("far away", columns)
-    shown = service.http.get(PAGE, params={"dataset": dataset.id}).text
-    assert "<strong>Alert:</strong>" in shown
-    assert "100 % of the rows" in shown
-
-
 def test_a_data_set_without_the_columns_is_refused_on_the_page(service: Service) -> None:
     dataset, _ = service.context.datasets.add_columns("other", {"z": [1.0, 2.0]})
     shown = service.http.get(PAGE, params={"dataset": dataset.id}, headers={"Accept": "text/html"})

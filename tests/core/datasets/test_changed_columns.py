@@ -8,7 +8,7 @@ from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from core.storage import ArtifactStore
 
 CSV = "x,city\n1.5,Oslo\n2.5,Rome\n"
@@ -80,12 +80,3 @@ def test_inline_rows_are_changed_from_their_columns(datasets: Datasets) -> None:
     assert datasets.rows(changed.id) == datasets.rows(inline.id)
     with pytest.raises(Invalid, match="/options"):
         datasets.change_columns(inline.id, [], options=DatasetOptions(header=False))
-
-
-def test_wrong_changes_are_refused(datasets: Datasets, added: Dataset) -> None:
-    with pytest.raises(Invalid, match="town"):
-        datasets.change_columns(added.id, [ColumnFix(name="town", use=False)])
-    with pytest.raises(Invalid, match="twice"):
-        datasets.change_columns(added.id, [LEFT_OUT, LEFT_OUT])
-    with pytest.raises(NotFound):
-        datasets.change_columns("ds_0", [LEFT_OUT])

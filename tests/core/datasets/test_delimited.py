@@ -269,12 +269,6 @@ def test_what_is_not_csv_is_refused_by_line(read: Read, content: str | bytes, me
     assert len(str(refused.value)) < 200
 
 
-def test_a_header_without_rows_is_refused(read: Read) -> None:
-    with pytest.raises(Invalid) as refused:
-        read("a,b\n")
-    assert [error[0] for error in refused.value.errors] == ["/columns"]
-
-
 def test_errors_do_not_repeat_the_data(read: Read) -> None:
     for content in ("name,pay\nAda,1\nsecret\n", 'name,pay\n"secret,1\n'):
         with pytest.raises((NotParseable, Invalid)) as refused:
@@ -293,13 +287,3 @@ def test_text_is_a_row_per_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes("\ufeffa b\r\n\n c\u2028d\x0be\n".encode())
     assert text.read(path, LIMIT).table.to_pydict() == {"text": ["a b", "", " c\u2028d\x0be"]}
-
-
-def test_text_without_lines_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"")
-    with pytest.raises(NotParseable):
-        text.read(path, LIMIT)
-    path.write_bytes("größe\n".encode() + b"\xff")
-    with pytest.raises(NotParseable, match=r"byte 0xff at position 8 \(line 2\) is not UTF-8"):
-        text.read(path, LIMIT)

@@ -88,21 +88,6 @@ def test_what_is_never_read_says_how_to_go_on(tmp_path: Path, content: bytes, wh
         pass
 
 
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (b"-- dump\nCREATE TABLE t (a int);\nINSERT INTO t VALUES (1);\n", "a dump in SQL"),
-        (b"SET x = 1;\nCOPY public.t (a, b) FROM stdin;\n1\t2\n\\.\n", "a dump in SQL"),
-        (b"% made up\n@RELATION iris\n@attribute a numeric\n@data\n1\n", "Weka"),
-    ],
-)
-def test_dumps_and_arff_are_refused_with_what_to_do(
-    tmp_path: Path, content: bytes, what: str
-) -> None:
-    with pytest.raises(UnsupportedFormat, match=f"{what}.*upload"):
-        kind_of_text(_written(tmp_path, content))
-
-
 @pytest.mark.parametrize("content", [b"set x,begin\n1,2\n", b"a,b\n" + b"1,a\n" * 50 + b"2,a\0\n"])
 def test_words_of_sql_and_a_stray_nul_leave_a_table_a_table(tmp_path: Path, content: bytes) -> None:
     assert kind_of_text(_written(tmp_path, content)) == "csv"

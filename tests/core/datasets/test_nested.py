@@ -16,7 +16,7 @@ from core.datasets.columns.conversion import to_numpy
 from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
-from core.exceptions import CredenceError, NotParseable, TooLarge
+from core.exceptions import NotParseable, TooLarge
 from tests.core.datasets import reading
 
 LIMIT = 2**26
@@ -102,15 +102,6 @@ def test_types_without_a_place_are_left_out_and_named(tmp_path: Path, kind: str)
     }
 
 
-@pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
-@pytest.mark.parametrize("version", [1, 2])
-def test_both_versions_of_feather_are_read(tmp_path: Path, version: Any) -> None:
-    buffer = io.BytesIO()
-    table = pa.table({"a": [1.5, 2.5], "s": ["x", None]})
-    feather.write_feather(table, buffer, version=version)
-    assert read(tmp_path, buffer.getvalue()).table.to_pydict() == table.to_pydict()
-
-
 INDEXES = {
     "numbers": (pd.Index([5, 7, 9]), True),
     "names": (pd.Index(["a", "b", "c"]), True),
@@ -131,21 +122,6 @@ def test_an_index_that_only_names_the_rows_is_left_out(tmp_path: Path, kind: str
     assert source.reading.index is (True if goes else None)
     kept = read(tmp_path, content, index=False)
     assert kept.table.column_names == ["x", "__index_level_0__"]
-
-
-@pytest.mark.stack
-@pytest.mark.parametrize("kind", ["parquet", "orc", "feather"])
-def test_damage_is_seen(tmp_path: Path, kind: str) -> None:
-    content = bytearray(written(kind, NESTED))
-    with pytest.raises(CredenceError):
-        read_in_a_child(tmp_path, bytes(content[: len(content) // 2]))
-    for place in range(8, len(content) - 8, max(1, len(content) // 6)):
-        damaged = bytearray(content)
-        damaged[place : place + 4] = b"\xff\xff\xff\x7f"
-        try:
-            read_in_a_child(tmp_path, bytes(damaged))
-        except CredenceError as error:
-            assert str(error)  # noqa: PT017 - it may also be read
 
 
 @pytest.mark.stack

@@ -79,19 +79,6 @@ def test_copies_are_left_out_and_the_first_stays(datasets: Datasets, file: Path)
     assert datasets.get(added.id).rows == 6, "the old one is kept"
 
 
-def test_findings_name_the_lines_of_the_file(tmp_path: Path, datasets: Datasets) -> None:
-    lines = ["kind,x", *(f"k{row % 3},{row % 97 / 7:.3f}" for row in range(90))]
-    lines[4:4] = [lines[1]] * 2
-    lines[60] = "k1,-999"
-    path = tmp_path / "rows.csv"
-    path.write_text("\n".join(lines) + "\n")
-    changed, _ = datasets.change_columns(
-        datasets.add("rows", "text/csv", path)[0].id, [], options=UNIQUE
-    )
-    (sentinel,) = [one for one in changed.findings if one.code in ("sentinel", "extreme")]
-    assert [one.line for one in sentinel.examples] == [61]
-
-
 def test_rows_without_a_file_are_left_out_of_the_table(datasets: Datasets) -> None:
     inline, _ = datasets.add_columns("inline", {"x": [1, 2, 1, 1]})
     changed, _ = datasets.change_columns(inline.id, [], options=UNIQUE)

@@ -101,28 +101,6 @@ def test_merged_cells_are_names_in_two_rows_or_count_for_all_their_rows(read: Re
     assert codes(source) == ["merged_cells"]
 
 
-def test_a_first_row_of_data_is_no_header_unless_said(read: Read) -> None:
-    content = book([[1.5, "x"], [2.5, "y"], [3.5, "x"]])
-    source = read(content)
-    assert columns(source) == {"column_1": [1.5, 2.5, 3.5], "column_2": ["x", "y", "x"]}
-    assert codes(source) == ["header_missing"]
-    assert source.findings[0].fix == {"options": {"header": True}}
-    assert read(content, header=True).table.column_names == ["1.5", "x"]
-
-
-def test_formulas_give_their_stored_values(read: Read) -> None:
-    content = book([["a", "b"], [1, "=A2*2"], [2, "=A3*2"]])
-    stored = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stored, "w") as new:
-        for member in old.infolist():
-            part = old.read(member)
-            if member.filename == "xl/worksheets/sheet1.xml":
-                part = part.replace(b"<v></v>", b"<v>7</v>").replace(b"<v />", b"<v>7</v>")
-                part = part.replace(b"<v/>", b"<v>7</v>")
-            new.writestr(member, part)
-    assert columns(read(stored.getvalue()))["b"] == [7, 7]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -146,12 +124,6 @@ def test_formulas_without_values_are_said_with_what_to_do(read: Read) -> None:
     assert "line 2" in finding.message
     assert "spreadsheet program" in finding.message
     assert columns(found)["total"] == [None] * 10
-
-
-def test_some_formulas_below_a_title_are_a_warning(read: Read) -> None:
-    rows = [["Budget"], [], FORMULAS[0], *FORMULAS[1:5], [9, 4.5, 40.5], [8, 4, 32]]
-    (finding,) = [one for one in read(book(rows)).findings if one.code == "formulas"]
-    assert (finding.severity, finding.rows) == ("warning", 4)
 
 
 def test_a_table_of_formulas_alone_is_refused_with_what_to_do(read: Read) -> None:

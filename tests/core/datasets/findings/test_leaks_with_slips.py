@@ -33,12 +33,6 @@ def test_a_slip_hides_no_leak(rows: int, wrong: str, factor: float) -> None:
     assert leaks(table) == ["notary"]
 
 
-def test_as_many_slips_as_one_in_500_rows_hide_no_leak() -> None:
-    table = flats(5_000)
-    table["y"][::500] *= 10
-    assert leaks(table) == ["notary"]
-
-
 def test_a_slip_hides_no_line_in_a_series_that_grows() -> None:
     time = np.arange(300.0)
     prices = np.exp(time / 90)

@@ -10,7 +10,6 @@ from sklearn import datasets as known
 from core.datasets.files.ingest import Given, Ingested, ingest, understood
 from core.datasets.files.opening import opened
 from core.datasets.files.source import Source
-from core.datasets.findings.sentinels import sentinels_of
 from core.datasets.findings.table_checks import MAX_PER_CODE
 from core.datasets.understanding.fixes import ColumnFix
 from tests.core.datasets.findings.tables import columns_with, found
@@ -56,11 +55,6 @@ def test_a_sentinel_is_found_with_its_fix(values: np.ndarray, value: float) -> N
     (text,) = finding.fix["columns"][0]["missing"]
     assert float(text) == value
     assert [example.line for example in finding.examples] == [1, 41, 81, 121, 161]
-
-
-def test_several_sentinels_are_found_together() -> None:
-    assert sentinels_of(np.array([*range(1, 8), 97, 98, 99] * 4)) == {97: 4, 98: 4, 99: 4}
-    assert set(sentinels_of(np.array([*range(60), -99, -999] * 4))) == {-99, -999}
 
 
 @pytest.mark.parametrize(
@@ -137,13 +131,6 @@ def test_copies_are_a_warning_and_rows_that_are_equal_by_chance_are_not() -> Non
     assert (chance.severity, chance.rows > 10) == ("info", True)
     iris = pa.Table.from_pandas(known.load_iris(as_frame=True).frame, preserve_index=False)
     assert not [one for one in found(iris, "duplicate_rows") if one.severity == "warning"]
-
-
-def test_the_shape_of_a_table_is_said() -> None:
-    narrow = {f"c{i}": rng.normal(size=30) for i in range(40)}
-    assert columns_with(narrow, "wide") == [None]
-    assert columns_with(narrow, "few_rows") == [None]
-    assert not columns_with({"x": X}, "few_rows")
 
 
 def test_many_findings_of_one_code_are_said_in_one() -> None:

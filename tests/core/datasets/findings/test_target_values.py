@@ -12,7 +12,6 @@ from models.features.columns import Columns
 RANDOM = np.random.default_rng(11)
 ROWS = 1_000
 WORDS = RANDOM.choice(np.array(["red", "blue", "green", None], object), ROWS)
-NEARLY = np.where(np.arange(ROWS) < 995, 3.0, np.arange(ROWS))
 
 
 class Reader:
@@ -38,9 +37,3 @@ def test_blocks_say_what_the_whole_says(block_rows: int) -> None:
     assert (found.absent, found.first_absent) == (len(absent), absent[:5])
     assert found.known == len(known)
     assert read.most <= block_rows
-
-
-def test_a_number_that_is_nearly_constant_is_counted() -> None:
-    found = TargetValues.read(Reader(NEARLY), "y", ROWS, classes=False, block_rows=100)
-    assert found.counts.most_common(1) == [(3.0, 995)]
-    assert len(found.counts) == 6
