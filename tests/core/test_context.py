@@ -6,20 +6,7 @@ import pytest
 
 from core.context import open_context
 from core.exceptions import Unavailable
-from core.settings import Settings, load_settings
-
-
-def test_a_context_is_ready_to_use_and_closes(settings: Settings) -> None:
-    context = open_context(settings)
-    dataset, _ = context.datasets.add_columns("small", {"x": [1, 2], "y": [3, 4]})
-    for check in (context.database.check, context.store.check, context.queue.check):
-        check()
-    engine = context.database.engine
-    context.close()
-    assert engine.pool.checkedout() == 0  # type: ignore[attr-defined]
-    again = open_context(settings)
-    assert again.datasets.get(dataset.id) == dataset
-    again.close()
+from core.settings import load_settings
 
 
 def test_a_service_starts_without_its_broker_and_not_without_its_database(tmp_path: Path) -> None:

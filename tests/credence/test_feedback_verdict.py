@@ -8,8 +8,8 @@ from core.predictions.window_check import check_window, verdict
 from core.predictions.window_check import leaves as leaves_by_service
 from credence.feedback_verdict import leaves, sentence
 from credence.types import RollingFeedback
-from models.evaluation.metrics import PerRowScores, summarise
-from tests.core.predictions.test_window_check import HELD_OUT, classes, numbers
+from models.evaluation.metrics import PerRowScores
+from tests.core.predictions.test_window_check import HELD_OUT, numbers
 
 
 def rolling(
@@ -30,24 +30,3 @@ def test_intervals_are_judged_as_by_the_service(inside: float, rows: int) -> Non
     said = f"Inside the 90 % interval: {verdict(check)} ({test['inside']} of {test['rows']} rows"
     assert sentence(found).startswith(said)
     assert ("the newest 98 wait" in sentence(found)) == (rows == 198)
-
-
-@pytest.mark.parametrize("bias", [0.0, 0.3, -0.25])
-def test_classes_are_judged_as_by_the_service(bias: float) -> None:
-    held_out = summarise(classes(4000, 0.0, seed=1))
-    found = rolling(classes(300, bias), 300, **held_out)
-    check = found["metrics"]["check"]
-    assert leaves(found) == leaves_by_service(check)
-    said = f"Correct: {verdict(check)} ({check['calibration']['correct']}"
-    assert sentence(found).startswith(said)
-
-
-@pytest.mark.parametrize(("window", "needed"), [(1000, 100), (500, 50)])
-def test_too_few_rows_are_counted(window: int, needed: int) -> None:
-    few = rolling(numbers(needed - 1, 0.1), needed - 1, window)
-    assert f"{needed - 1} of {needed}" in sentence(few)
-    assert not leaves(few)
-    enough = rolling(numbers(needed, 0.1), needed, window)
-    assert sentence(enough).startswith("Inside")
-    unknown = rolling(numbers(needed, 0.9), needed, window, rows=50, coverage={})
-    assert not leaves(unknown)  # nothing to compare with

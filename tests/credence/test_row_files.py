@@ -105,14 +105,6 @@ def test_the_names_are_those_of_the_header_or_left_to_the_service(
     assert column_names(written(tmp_path, name, content), {}) == names
 
 
-def test_options_of_the_reading_count(tmp_path: Path) -> None:
-    caret = written(tmp_path, "a.csv", "one,\nprice^si,ze\n1^2\n")
-    assert column_names(caret, {"delimiter": "^", "skip": 1}) == ["price", "si,ze"]
-    assert column_names(caret, {"header": False}) is None
-    latin = written(tmp_path, "b.csv", "größe,y\n1,2\n".encode("latin-1"))
-    assert column_names(latin, {"encoding": "latin-1"}) == ["größe", "y"]
-
-
 def test_only_a_target_that_surely_is_no_column_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", ",price,price\n0,1,2\n1,3,4\n")
     assert names_without("prize", path, {}) == ["", "price", "price"]

@@ -229,8 +229,9 @@ def test_a_file_is_read_once_and_its_table_written_once(
     of_half, _ = _moved_by_adding(datasets, tmp_path / "half", media_type, half)
     of_all, written = _moved_by_adding(datasets, tmp_path / "all", media_type, content)
     database.dispose()
-    # A child reads the file, and the modules that it imports: these are the same for both.
-    assert of_all - of_half < 1.1 * (len(content) - len(half))
+    # A child reads the file, and the modules that it imports: these are nearly the same for both.
+    # A file that is read twice would make the difference twice as large.
+    assert of_all - of_half < 1.5 * (len(content) - len(half))
     assert written < 1.1 * sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
 
 

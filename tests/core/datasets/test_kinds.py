@@ -1,17 +1,12 @@
 """What a file is, whatever it is sent as."""
 
-import io
 import pickle
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from core.datasets.files.kinds import kind_of_text
 from core.datasets.files.opening import opened
-from core.datasets.formats import declared_format
 from core.exceptions import UnsupportedFormat
 
 LIMIT = 2**24
@@ -19,39 +14,10 @@ ANY = "application/octet-stream"
 FORM = "application/x-www-form-urlencoded"
 
 
-def table_as(kind: str) -> bytes:
-    """A small table, written as this kind."""
-    buffer = io.BytesIO()
-    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
-    match kind:
-        case "parquet":
-            parquet.write_table(table, buffer)
-        case "arrow":
-            with pa.ipc.new_stream(buffer, table.schema) as writer:
-                writer.write_table(table)
-        case "npz":
-            np.savez(buffer, a=np.arange(2))
-        case "csv":
-            buffer.write(b"a,b\n1,x\n2,y\n")
-    return buffer.getvalue()
-
-
 def put(folder: Path, content: bytes) -> Path:
     path = folder / "upload"
     path.write_bytes(content)
     return path
-
-
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "npz", "csv"])
-@pytest.mark.parametrize("media_type", [FORM, "text/tab-separated-values"])
-def test_a_file_is_read_as_what_it_is(tmp_path: Path, kind: str, media_type: str) -> None:
-    with opened(put(tmp_path, table_as(kind)), media_type, LIMIT) as file:
-        pass
-    declared = declared_format(media_type)
-    expected = "tsv" if (kind, declared) == ("csv", "tsv") else kind
-    assert file.format.name == expected
-    said = media_type not in (ANY, FORM) and declared != expected
-    assert [finding.code for finding in file.findings] == ["file_type"] * said
 
 
 @pytest.mark.parametrize("start", [b"ORC", b"PAR1", b"BZh"])

@@ -3,22 +3,18 @@
 import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 
-from core.datasets.columns.conversion import to_json
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats.spreadsheets import workbook
 from core.exceptions import Invalid, NotParseable
 
 LIMIT = 2**28
-MOMENT = datetime.fromisoformat("2020-01-02T03:04:05")
-MIDNIGHT = datetime.fromisoformat("2020-01-03T00:00:00")
 Read = Callable[..., Source]
 TABLE = [["a", "b"], [1, "x"], [2, "y"], [3, "z"]]
 
@@ -53,41 +49,6 @@ def columns(source: Source) -> Mapping[str, list[Any]]:
 
 def codes(source: Source) -> list[str]:
     return [finding.code for finding in source.findings]
-
-
-def test_dates_times_durations_and_booleans(read: Read) -> None:
-    rows = [
-        ["day", "moment", "clock", "took", "yes", "mixed"],
-        [date(2020, 1, 2), MOMENT, time(3, 4), timedelta(hours=30), True, 1],
-        [date(2020, 1, 3), MIDNIGHT, time(5, 6), timedelta(hours=1.5), False, "one"],
-    ]
-    source = read(book(rows))
-    (first, second) = to_json(source.table)
-    assert first["day"] == date(2020, 1, 2)
-    assert first["moment"] == "2020-01-02T03:04:05Z"
-    assert (first["clock"], second["clock"]) == (time(3, 4), time(5, 6))
-    assert (first["took"], second["took"]) == (108000, 5400)
-    assert (first["yes"], second["yes"]) == (True, False)
-    assert (first["mixed"], second["mixed"]) == ("1", "one")
-    assert codes(source) == ["unit"]
-
-
-def test_titles_blank_rows_notes_and_totals_are_left_out(read: Read) -> None:
-    rows = [
-        ["Report of 2021"],
-        [],
-        ["name", "x", "y"],
-        ["a", 1, 10],
-        [],
-        ["b", 2, 20],
-        ["Total", 3, 30],
-        [],
-        ["Source: the office"],
-    ]
-    source = read(book(rows))
-    assert columns(source) == {"name": ["a", "b"], "x": [1, 2], "y": [10, 20]}
-    assert source.lines([0, 1]) == [4, 6]
-    assert codes(source) == ["lines_left_out"] * 2
 
 
 def test_merged_cells_are_names_in_two_rows_or_count_for_all_their_rows(read: Read) -> None:

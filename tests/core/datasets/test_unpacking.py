@@ -11,8 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from core.datasets.files.opening import opened
-from core.datasets.files.options import ReadingOptions
 from core.datasets.files.unpacking import unpacked
 from core.exceptions import CredenceError, NotParseable, TooLarge
 
@@ -44,21 +42,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "zstd": zstd,
     "zip": lambda data: zipped(("t.csv", data)),
 }
-
-
-@pytest.mark.parametrize("packing", PACK)
-@pytest.mark.parametrize("media_type", ["text/csv", "application/gzip"])
-def test_what_was_packed_is_read(tmp_path: Path, packing: str, media_type: str) -> None:
-    path = put(tmp_path, PACK[packing](CSV))
-    with opened(path, media_type, LIMIT, tmp_path) as file:
-        source = file.read(LIMIT, ReadingOptions())
-    assert source.table.num_rows == 5000
-    assert source.table.column_names == ["a", "b"]
-    assert file.format.name == "csv"
-    assert source.reading.packing == packing
-    assert source.reading.member == ("t.csv" if packing == "zip" else None)
-    assert source.findings == ()
-    assert [p.name for p in tmp_path.iterdir()] == ["upload"], "nothing is left over"
 
 
 @pytest.mark.parametrize("packing", ["gzip", "bz2", "zstd"])

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from core.access.audit import Audit
 from core.access.callers import Quota
 from core.database.database import Database
-from core.exceptions import NotFound, NotOwner, QuotaExceeded
+from core.exceptions import QuotaExceeded
 from core.registry.registry import Registry, import_prefix
 from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
@@ -23,22 +22,6 @@ def description(**origin: Any) -> dict[str, Any]:
 
 def registry_of(database: Database, store: ArtifactStore, name: str, times: int = 9) -> Registry:
     return Registry(database, store, owner(name, quota=Quota(times * SIZE)))
-
-
-def test_a_version_is_its_importers_and_tells_its_origin(
-    database: Database, store: ArtifactStore, artifact: Path
-) -> None:
-    ours, theirs = (registry_of(database, store, owner) for owner in ("we", "they"))
-    made = ours.add("square", artifact, description(dataset="ds_1", job="job_1"), "champion")
-    assert (made.owner, made.version, made.aliases) == ("we", 1, ("champion",))
-    assert (made.dataset, made.job) == ("ds_1", "job_1")
-    assert ours.add("square", artifact, description()).version == 2
-    with pytest.raises(NotOwner):
-        theirs.add("square", artifact, description())
-    with pytest.raises(NotFound):
-        theirs.get("square")
-    lines = [line for line in Audit(database).list().data if line.action == "version.import"]
-    assert [(line.actor, line.object) for line in lines] == [("we", "square/2"), ("we", "square/1")]
 
 
 def test_its_bytes_count_until_it_is_deleted(

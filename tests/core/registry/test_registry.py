@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.database.database import Database
-from core.exceptions import Conflict, Invalid, LostClaim, NotFound
+from core.exceptions import LostClaim, NotFound
 from core.jobs.jobs import Claim, Jobs
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Registry, Version
@@ -65,38 +65,6 @@ def test_publishing_stores_the_files_and_ends_the_job(
     job = jobs.get(mine.job_id)
     assert (job.status, job.version, job.metrics) == ("succeeded", 1, DESCRIPTION["metrics"])
     assert jobs.events(job.id)[-1].data == {"status": "succeeded", "version": 1}
-
-
-def test_a_version_is_found_by_number_alias_or_as_the_newest(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    first, second = publish(alias="champion"), publish()
-    assert registry.get("square", 1) == registry.get("square", "1") == first
-    assert registry.get("square", "champion") == first
-    assert registry.get("square") == second
-
-
-@pytest.mark.parametrize(
-    ("model", "version"),
-    [
-        ("cube", None),
-        ("square", 2),
-        ("square", -1),
-        ("square", 10**30),
-        ("square", "challenger"),
-        ("square", "²"),
-        ("square", "\x00"),
-        ("square", "\ud800"),
-        ("\x00", None),
-        ("../square", None),
-    ],
-)
-def test_what_does_not_exist_is_not_found(
-    registry: Registry, publish: Callable[..., Version], model: str, version: int | str | None
-) -> None:
-    publish()
-    with pytest.raises(NotFound):
-        registry.get(model, version)
 
 
 def test_a_stale_claim_publishes_nothing(
@@ -200,54 +168,3 @@ def test_versions_published_at_once_get_different_numbers(
 
     assert sorted(at_once(publish, 6)) == [1, 2, 3, 4, 5, 6]
     assert registry.get("square", "new").version == 6
-
-
-def test_an_alias_moves(registry: Registry, publish: Callable[..., Version]) -> None:
-    publish(alias="champion")
-    publish()
-    assert registry.set_alias("square", "champion", 2).aliases == ("champion",)
-    assert registry.get("square", "champion").version == 2
-    assert registry.get("square", 1).aliases == ()
-    publish(alias="champion")
-    assert registry.get("square", "champion").version == 3
-
-
-def test_an_alias_could_not_be_misread_and_points_at_a_version_that_exists(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    publish()
-    for alias in ("3", "007", "", "Champion", "a b", "a" * 64, "-a", "a\n", "é"):
-        with pytest.raises(Invalid) as refused:
-            registry.set_alias("square", alias, 1)
-        assert refused.value.errors[0][0] == "alias"
-    with pytest.raises(NotFound):
-        registry.set_alias("square", "champion", 2)
-    with pytest.raises(NotFound):
-        registry.delete_alias("square", "champion")
-
-
-def test_a_version_with_an_alias_is_kept(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    """Somebody predicts by that name: they would get an error out of the blue."""
-    version = publish(alias="champion")
-    with pytest.raises(Conflict, match="'champion'"):
-        registry.delete_version("square", 1)
-    assert registry.path(version).is_dir()
-    registry.delete_alias("square", "champion")
-    registry.delete_version("square", 1)
-    with pytest.raises(NotFound):
-        registry.path(version)
-
-
-def test_models_are_listed_by_their_newest_version(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    for model in ("c", "a", "b", "a"):
-        publish(model)
-    page = registry.list(limit=2)
-    assert [(v.model, v.version) for v in page.data] == [("a", 2), ("b", 1)]
-    page = registry.list(limit=2, cursor=page.next_cursor)
-    assert [(v.model, v.version) for v in page.data] == [("c", 1)]
-    assert page.next_cursor is None
-    assert [v.version for v in registry.versions("a")] == [2, 1]

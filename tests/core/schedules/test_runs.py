@@ -111,13 +111,3 @@ def test_a_run_with_nothing_new_ends_with_the_version_that_knows_the_rows(
     job = nightly.jobs.get(claim.job_id)
     assert (job.status, job.version) == ("succeeded", 1)
     assert nightly.schedule.runs[0].status == "unchanged"
-
-
-def test_a_deleted_schedule_leaves_the_gate_to_its_job(
-    nightly: Nightly, database: Database
-) -> None:
-    claim, spec = nightly.start()
-    nightly.schedules.delete("nightly")
-    assert Runs(database).caller(claim, spec).actor == "schedule nightly"
-    assert nightly.publish(claim, spec).aliases == ("champion",)
-    assert "gate" in [event.type for event in nightly.jobs.events(claim.job_id)]

@@ -13,7 +13,6 @@ from core.jobs.jobs import Jobs, JobStatus
 from core.jobs.specs import TrainSpec
 from core.schedules.schedules import Schedules, When
 from core.schedules.starts import Starts
-from tests.core.conftest import owner
 from tests.core.schedules.conftest import NOON, Clock, scheduled_spec
 from tests.core.together import at_once
 
@@ -66,21 +65,6 @@ def test_missed_runs_are_caught_up_once(
     assert starts.start_due() == []
 
 
-def test_a_run_that_has_not_ended_delays_the_next(
-    hourly: Schedules, starts: Starts, clock: Clock, jobs: Jobs
-) -> None:
-    clock.move(hours=1)
-    [first] = starts.start_due()
-    clock.move(hours=5)
-    assert starts.start_due() == []
-    with pytest.raises(Conflict):
-        hourly.run("nightly")
-    end(jobs, first)
-    [second] = starts.start_due()
-    newest, oldest = hourly.get("nightly").runs
-    assert (newest.job, newest.missed, oldest.status) == (second, 4, "failed")
-
-
 def test_workers_that_race_start_a_run_once(
     hourly: Schedules, database: Database, clock: Clock, jobs: Jobs
 ) -> None:
@@ -89,12 +73,6 @@ def test_workers_that_race_start_a_run_once(
     [job] = [job for jobs in started for job in jobs]
     assert [job.id for job in jobs.list().data] == [job]
     assert [run.job for run in hourly.get("nightly").runs] == [job]
-
-
-def test_a_caller_runs_it_at_once(hourly: Schedules, clock: Clock) -> None:
-    run = hourly.run("nightly")
-    assert (run.reason, run.due_at, run.status) == ("manual", NOON, "queued")
-    assert hourly.get("nightly").next_due == NOON + timedelta(hours=1)
 
 
 def test_without_its_data_set_a_run_fails_and_the_next_is_tried(
@@ -134,11 +112,3 @@ def test_a_run_waits_for_the_quota_of_its_key_and_ends_with_it(
     clock.move(hours=1)
     assert starts.start_due() == [None, None]
     assert {schedules.get(name).runs[0].status for name in ("one", "two")} == {"failed"}
-
-
-def test_names_are_given_once_and_seen_by_all_if_they_are_everybodys(
-    hourly: Schedules, scheduled: TrainSpec, database: Database
-) -> None:
-    with pytest.raises(Conflict, match="nightly"):
-        hourly.create("nightly", scheduled, HOURLY, {})
-    assert [one.name for one in Schedules(database, owner("ben")).list().data] == ["nightly"]

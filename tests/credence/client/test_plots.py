@@ -93,32 +93,6 @@ def test_strips_are_the_intervals_and_strange_rows_are_marked(model: TrainedMode
     assert "99.5%" in ax.get_xlabel()
 
 
-def test_a_band_goes_along_one_feature_and_holds_the_others(
-    model: TrainedModel, tmp_path: Path
-) -> None:
-    rows = [*ROWS[:2], {"x0": 1.5, "x1": 3.0, "kind": "odd"}]
-    ax = model.plot_band(rows, "x1", seed=1)
-    line = next(one for one in ax.lines if len(one.get_xdata()) > 2)
-    x = np.asarray(line.get_xdata(), dtype=float)
-    assert (x.min(), x.max()) == (1.0, 3.0)
-    held = [{"x0": 1.0, "x1": value, "kind": "odd"} for value in x]  # a median, the most frequent
-    expected = model.predict(held, seed=1)
-    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected.mean, rtol=1e-4)
-    with pytest.raises(ValueError, match="x0, x1"):
-        model.plot_band(rows, "kind")
-
-
-def test_rows_may_be_a_file_that_the_service_reads(model: TrainedModel, tmp_path: Path) -> None:
-    """With the semicolons and decimal commas of a German file, as `predict` reads it."""
-    path, rows = tmp_path / "neu.csv", pd.DataFrame(ROWS[:2] * 15)
-    rows["x1"] = np.linspace(1.0, 3.0, 30)
-    rows.to_csv(path, sep=";", decimal=",", index=False)
-    expected = line_values(model.plot_band(rows, "x1", seed=1))
-    found = line_values(model.plot_band(str(path), "x1", seed=1))
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4)
-
-
 def history() -> pd.DataFrame:
     """Sales of 60 days, of which the weekend has more."""
     days = pd.date_range("2026-01-01", periods=DAYS, freq="D")

@@ -57,18 +57,6 @@ def test_a_file_is_read_as_that_of_a_prediction(
         client.model("small").feedback(table, [0.1, 4.2], decimal=",")
 
 
-def test_a_long_file_goes_in_pieces(service: Service, client: Client, tmp_path: Path) -> None:
-    """Of at most 10,000 lines; the second has no true values, and no header."""
-    line = "odd;0,5;1,0;{}\n"
-    known, unknown = line.format("0,1"), line.format("")
-    rows = [known] * 9_998 + [unknown] * 10_000 + [known] * 5  # after two lines of the header
-    (tmp_path / "long.csv").write_text("Titel\nkind;x0;x1;y\n" + "".join(rows))
-    told = client.model("small").feedback(tmp_path / "long.csv", "y")
-    assert told["rows"] == 5
-    assert told["rolling"]["metrics"]["rows"] == 1000
-    assert told["rolling"]["metrics"]["rmse"] == pytest.approx(told["metrics"]["rmse"], rel=1e-6)
-
-
 @pytest.mark.parametrize("off", [0.0, 1000.0])
 def test_the_verdict_comes_first_and_check_ends_with_it(
     service: Service, client: Client, off: float

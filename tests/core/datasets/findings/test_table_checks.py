@@ -74,19 +74,6 @@ def test_honest_numbers_have_no_sentinel(values: np.ndarray) -> None:
     assert not columns_with({"a": values, "b": X}, "sentinel")
 
 
-def test_constants_are_found() -> None:
-    table = {
-        "one": np.ones(ROWS),
-        "word": ["new"] * ROWS,
-        "empty": pa.nulls(ROWS, pa.float64()),
-        "mark": ["yes" if i % 4 else None for i in range(ROWS)],
-        "b": X,
-    }
-    assert set(columns_with(table, "constant")) == {"one", "word", "empty", "mark"}
-    some = [float(i) if i < 10 else None for i in range(ROWS)]
-    assert columns_with({"a": some, "b": X}, "nearly_empty") == ["a"]
-
-
 def test_copies_and_recodings_are_found_and_others_not() -> None:
     table = {
         "x": X,
@@ -102,14 +89,6 @@ def test_copies_and_recodings_are_found_and_others_not() -> None:
         "later": [None if i == 8 else float(v) for i, v in enumerate(X)],
     }
     assert set(columns_with(table, "duplicate_column")) == {"copy", "Farbe", "sex"}
-
-
-def test_postal_codes_are_found_by_name() -> None:
-    codes = rng.integers(10_000, 99_999, ROWS)
-    for name in ("zip", "PLZ", "postal_code", "Zip Code", "customerZip"):
-        (finding,) = found({name: codes, "b": X}, "postal_code")
-        assert finding.fix == {"columns": [{"name": name, "type": "category"}]}
-    assert not columns_with({"price": codes, "b": X}, "postal_code")
 
 
 def test_codes_of_several_rows_each_are_said_with_the_split_that_fits() -> None:

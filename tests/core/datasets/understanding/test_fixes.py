@@ -7,7 +7,7 @@ import pytest
 
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
-from core.datasets.understanding.fixes import ColumnFix, fixes_like
+from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading
 from tests.core.datasets.understanding.texts import read, values
@@ -50,23 +50,6 @@ def test_what_cannot_be_read_so_is_refused_by_line(
     with pytest.raises(Invalid, match=message) as refused:
         read(texts, **fix)
     assert [error[0] for error in refused.value.errors] == [path]
-
-
-@pytest.mark.parametrize(
-    ("column", "fix", "expected"),
-    [
-        ([1.0, 2.0, -999.0], {"missing": ("-999",)}, [1.0, 2.0, None]),
-        ([1.0, 2.0], {"type": "category"}, ["1", "2"]),
-        ([1, 0], {"type": "boolean"}, [True, False]),
-        (["1,5", "2"], {"type": "number"}, [1.5, 2.0]),
-        ([" a", "a"], {"format": "exact"}, [" a", "a"]),
-    ],
-)
-def test_declared_columns_are_changed(
-    column: list[Any], fix: dict[str, Any], expected: list[Any]
-) -> None:
-    (found,) = understand(Source(table=pa.table({"x": column})), {"x": ColumnFix(name="x", **fix)})
-    assert found.column.to_pylist() == expected
 
 
 def test_another_file_is_read_like_the_first() -> None:

@@ -5,18 +5,6 @@ import pytest
 from tests.core.datasets.understanding.texts import fixed, read, said, values
 
 
-def test_blanks_and_case_are_no_difference() -> None:
-    texts = ["red", "Red ", "RED", "red", "blue"]
-    found = read(texts)
-    assert values(found) == ["red", "red", "red", "red", "blue"]
-    blanks, case = said(found)
-    assert (blanks.code, blanks.severity, blanks.rows) == ("blanks", "info", 1)
-    assert [(one.line, one.value) for one in blanks.examples] == [(3, "Red ")]
-    assert (case.code, case.severity, case.rows) == ("case", "warning", 2)
-    for finding in (blanks, case):
-        assert values(fixed(texts, finding)) == texts
-
-
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
@@ -34,15 +22,6 @@ def test_identifiers_keep_their_case() -> None:
     """More than half of 300 rows differ: `aB1` and `Ab1` are two."""
     texts = [f"{letter}{n}" for n in range(150) for letter in ("aB", "Ab")]
     assert values(read(texts)) == texts
-
-
-def test_clear_words_are_missing_and_others_are_levels() -> None:
-    texts = ["a", "-", "NA", "none", "unknown", "?"]
-    found = read(texts)
-    assert values(found) == ["a", None, None, "none", "unknown", None]
-    (finding,) = said(found)
-    assert (finding.code, finding.severity, finding.rows) == ("missing_words", "info", 3)
-    assert values(fixed(texts, finding)) == texts
 
 
 def test_strings_of_typed_files_are_cleaned_and_flagged() -> None:

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from core.datasets.columns.conversion import to_numpy
 from tests.core.datasets.understanding.texts import read, values
 
 
@@ -40,12 +38,3 @@ def test_texts_become_what_they_mean(
     found = read(texts)
     assert found.profiles[0].type == found.readings[0].type == type_
     assert values(found) == (expected or texts)
-
-
-def test_words_of_yes_and_no_are_bits_to_models() -> None:
-    found = read(["no", "yes", None, "Yes"])
-    assert found.readings[0].format == "yes/no"
-    assert found.profiles[0].levels == ("yes", "no")
-    assert found.profiles[0].mean == pytest.approx(2 / 3)
-    bits = to_numpy(found.table.column("x"), "boolean")
-    np.testing.assert_array_equal(bits, [0.0, 1.0, np.nan, 1.0])
