@@ -27,7 +27,6 @@ from tests.credence.agents.sessions import over_http
 PREFIX = "/tools/credence"
 FORWARDED = {"X-Forwarded-Prefix": PREFIX}
 ROW = {"size": 1.0, "wood": "oak", "wet": True, "day": None}
-STATIC = Path("app/ui/static")
 # Paths of the service in attributes that scripts read and give to `at` or `api`; JSON pointers.
 FOR_SCRIPTS = {"data-call", "data-then", "data-next", "data-url", "data-file", "data-path"}
 OTHERS = {"aria-keyshortcuts"}

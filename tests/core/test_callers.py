@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +12,6 @@ from sqlalchemy import select
 
 from core.access.audit import Audit
 from core.access.callers import DATASET, MODEL, Caller
-from core.access.idempotency import (
-    IdempotentOperation,
-    Reply,
-)
 from core.access.keys import Keys, Limits, Scope
 from core.access.quotas import check_bytes
 from core.access.shares import Shares
@@ -177,13 +172,6 @@ def test_what_is_stored_is_counted_not_what_was_sent(
     with pytest.raises(QuotaExceeded):
         Datasets(database, store, caller=bound).add("zeros", "application/vnd.apache.parquet", file)
     assert store.children("datasets") == []
-
-
-def once(fingerprint: str = "f", who: str = "anna") -> IdempotentOperation:
-    def write(made: Any) -> Reply:
-        return Reply(202, {"Location": f"/jobs/{made.id}"}, made.id.encode())
-
-    return IdempotentOperation(who, "POST /train", "k", lambda: fingerprint, write)
 
 
 def test_the_audit_log_is_paged_filtered_and_swept(database: Database, annas: Datasets) -> None:

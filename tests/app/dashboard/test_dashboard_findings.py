@@ -1,25 +1,9 @@
 """Findings and readings: their order, what their buttons send, which fixes are applied at once."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from app.ui.findings import finding_groups, mend_all, shown
-from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import Code, Finding, Severity, fix_column, fix_options
-from models.features.columns import ColumnProfile, ColumnReading
-
-DATASET = Dataset(
-    id="ds_1",
-    owner="",
-    name="prices.csv",
-    format="csv",
-    rows=10,
-    columns=(ColumnProfile(name="id", type="category", use=False),),
-    bytes=1,
-    sha256="",
-    created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    readings=(ColumnReading(name="id", type="category", use=False),),
-)
 
 
 def finding(code: Code, severity: Severity, **fix: Any) -> Finding:

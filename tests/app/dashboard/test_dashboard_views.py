@@ -19,7 +19,6 @@ pytestmark = pytest.mark.pages
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
-HEADER = "size,wood,wet,day"
 
 
 @pytest.fixture(scope="module")

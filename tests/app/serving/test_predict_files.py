@@ -8,10 +8,6 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from core.context import Context
-from core.datasets.files.ingest import Given
-from models.config import MLPConfig, ModelConfig, TrainingConfig
-from tests.app.running import publish_as
 from tests.app.serving.wires import close
 from tests.app.test_bodies import problem
 
@@ -129,17 +125,3 @@ def test_too_large_a_file_leads_to_the_batch(
 ) -> None:
     monkeypatch.setattr("app.row_files.MAX_TABLE_BYTES", 100)
     assert "/predict/batch" in problem(send(http, csv_of(ROWS * 20)), 413)["detail"]
-
-
-def train_on(context: Context, name: str, text: str, target: str) -> None:
-    """Publish a small model of a CSV file."""
-    path = context.settings.data_dir / f"{name}.csv"
-    path.write_text(text)
-    dataset, _ = context.datasets.add(name, CSV, path, given=Given())
-    config = ModelConfig(
-        target=target,
-        network=MLPConfig(hidden=(8,)),
-        training=TrainingConfig(epochs=3, fine_tune_epochs=1),
-        pruning=(),
-    )
-    publish_as(context, name, dataset, config)

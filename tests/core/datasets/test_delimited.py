@@ -33,10 +33,6 @@ def understood(source: Source) -> pa.Table:
     return pa.table({one.reading.name: one.column for one in understand(source, {})})
 
 
-def codes(source: Source) -> list[str]:
-    return [finding.code for finding in source.findings]
-
-
 AB = {"a": ["1", "3"], "b": ["2", "4"]}
 
 

@@ -11,7 +11,6 @@ from core.exceptions import UnsupportedFormat
 
 LIMIT = 2**24
 ANY = "application/octet-stream"
-FORM = "application/x-www-form-urlencoded"
 
 
 def put(folder: Path, content: bytes) -> Path:

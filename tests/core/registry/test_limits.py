@@ -1,23 +1,9 @@
 """What a version cannot be trusted with, beside scipy's interval of a share."""
 
-from typing import Any
-
 import pytest
 from scipy import stats
 
 from core.registry.limitations import wilson_interval
-
-Json = dict[str, Any]
-
-
-def description(metrics: Json) -> Json:
-    return {
-        "notes": [],
-        "method": {"kind": "csgld"},
-        "training": {"split": "random"},
-        "variants": [],
-        "metrics": metrics,
-    }
 
 
 def test_a_share_is_as_uncertain_as_scipy_says() -> None:

@@ -40,12 +40,6 @@ def test_who_forgets_to_close_leaves_no_connection_open(
     assert not [one.message for one in recwarn if issubclass(one.category, ResourceWarning)]
 
 
-def test_the_same_file_twice_is_one_data_set(client: Client, table: Path) -> None:
-    first, second = client.upload(table), client.upload(table, name="again")
-    assert first["id"] == second["id"]
-    assert first["rows"] == 60
-
-
 def test_lists_go_over_all_pages(client: Client, version: Version) -> None:
     ids = [job["id"] for job in client.jobs(model="small")]
     assert version["job"] in ids
@@ -64,18 +58,3 @@ def test_what_is_said_about_a_file_and_its_columns_is_kept(client: Client, tmp_p
     assert [column["use"] for column in changed["columns"]] == [False, True, True]
     headless = client.fix_columns(said["id"], header=False)
     assert (said["rows"], headless["rows"]) == (30, 31)
-
-
-def test_costs_give_decisions(client: Client, version: Version) -> None:
-    rows = {"kind": ["odd", "even"], "x0": [0.5, 1.0], "x1": [1.0, 2.0]}
-    model = client.model("small")
-    found = model.predict(rows, costs={"over": 1, "under": 4}, intervals=[0.6])
-    decisions = found.decisions
-    assert decisions.action.tolist() == pytest.approx(found.interval(0.6).upper.tolist())
-    assert (decisions.expected_cost > 0).all()
-    assert decisions.ask is None
-    asked = model.predict(rows, costs={"over": 1, "under": 4, "abstain": 0.0}).decisions.ask
-    assert asked is not None
-    assert asked.all()
-    with pytest.raises(ValueError, match="costs="):
-        _ = model.predict(rows).decisions

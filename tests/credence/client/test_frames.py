@@ -193,17 +193,3 @@ def test_a_column_that_cannot_be_sent_is_named(values: Any, says: str) -> None:
 def test_data_without_a_list_for_each_column_are_refused(data: Any, says: str) -> None:
     with pytest.raises(TypeError, match=says):
         read_frame(data)
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
-    [
-        ({"x": [1, 2], "y": [1]}, ValueError, "differ in length"),
-        ({"x": [1, "a"]}, ValueError, "column 'x'"),
-        (np.zeros(3), ValueError, r"shape \[3\]"),
-        (3, TypeError, "int has no columns"),
-    ],
-)
-def test_what_is_no_table_is_named(data: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        read_frame(data)

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from credence import AsyncClient, Client, CredenceAPIError, JobFailed
-from credence.types import Json, Version
+from credence import AsyncClient, Client, CredenceAPIError
+from credence.types import Json
 from tests.credence.conftest import TINY
 from tests.credence.running import Service
 
@@ -109,10 +109,3 @@ def test_the_same_methods_are_awaited(service: Service, truth: Json) -> None:
             assert (await model.card())["model"] == "small"
 
     asyncio.run(ask())
-
-
-def test_a_training_that_fails_says_why(client: Client, version: Version) -> None:
-    wild = {"learning_rate": 100.0, "optimizer": "sgd", "gradient_clip": 1e6, "epochs": 200}
-    with pytest.raises(JobFailed, match="diverged") as caught:
-        client.train(version["dataset"], target="y", model="diverging", training=wild)
-    assert caught.value.job["status"] == "failed"

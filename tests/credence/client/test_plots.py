@@ -59,24 +59,6 @@ def test_calibration_is_the_coverage_of_the_pit(model: TrainedModel, version: Ve
     assert list(expected.marks[1].y) in line_values(model.plot_calibration(version["dataset"]))
 
 
-def test_importance_is_sorted_with_its_errors(model: TrainedModel) -> None:
-    (strips,) = scores.importance(model.description, "mean").marks
-    found = {one["name"]: one for one in model.description["importance"]["features"]}
-    assert set(strips.names) == {"x0", "x1", "kind"}
-    assert list(strips.middle) == sorted((one["mean"] for one in found.values()), reverse=True)
-    for name, middle, high in zip(strips.names, strips.middle, strips.high, strict=True):
-        assert high - middle == pytest.approx(found[name]["mean_error"])
-    ax = model.plot_importance("aleatoric")
-    assert len(ax.get_yticks()) == 3
-    assert "(squared units of y)" in ax.get_xlabel()
-    own = plt.figure().subplots()
-    assert model.plot_importance(ax=own) is own
-    with pytest.raises(ValueError, match="mean, aleatoric, epistemic"):
-        model.plot_importance("noise")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="plotly"):
-        model.plot_importance(ax=own, backend="plotly")
-
-
 def test_strips_are_the_intervals_and_strange_rows_are_marked(model: TrainedModel) -> None:
     predicted = model.predict(ROWS, intervals=[0.5], seed=1)
     (strips,) = predictions.intervals(predicted, 0.5).marks

@@ -17,7 +17,6 @@ from tests.credence.running import Service
 
 LENGTHS = {"north": 60, "south": 57}
 SERIES = ["north"] * 3 + ["south"] * 3
-GROUPS = {"both": ["north", "south"], "cold": ["north"]}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +21,6 @@ from tests.credence.invoking import command, printed, words
 from tests.credence.running import CREDENCE, Service, environment
 
 ROWS = "kind,x0,x1,y\nodd,0.5,1.0,9\neven,,2.0,9\nnew,1.5,-1.0,9\n"
-TINY: dict[str, Any] = {"training": {"epochs": 2}, "pruning": []}
 
 pytestmark = pytest.mark.usefixtures("version")
 
