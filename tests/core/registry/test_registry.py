@@ -4,15 +4,21 @@ import copy
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scipy import stats
 
+from core.access.callers import Quota
 from core.database.database import Database
-from core.exceptions import LostClaim, NotFound
+from core.exceptions import LostClaim, NotFound, QuotaExceeded
 from core.jobs.jobs import Claim, Jobs
 from core.jobs.specs import TrainSpec
-from core.registry.registry import Registry, Version
+from core.registry.limitations import wilson_interval
+from core.registry.registry import Registry, Version, import_prefix
 from core.storage import ArtifactStore
+from core.storage.orphans import Orphans
+from tests.core.conftest import owner
 from tests.core.jobs.claiming import claimed
 from tests.core.together import at_once
 
@@ -168,3 +174,47 @@ def test_versions_published_at_once_get_different_numbers(
 
     assert sorted(at_once(publish, 6)) == [1, 2, 3, 4, 5, 6]
     assert registry.get("square", "new").version == 6
+
+
+SIZE = 2**40  # more than 32 bits
+
+
+def description(**origin: Any) -> dict[str, Any]:
+    return {"imported": {"origin": origin or None, "bytes": SIZE}}
+
+
+def registry_of(database: Database, store: ArtifactStore, name: str, times: int = 9) -> Registry:
+    return Registry(database, store, owner(name, quota=Quota(times * SIZE)))
+
+
+def test_its_bytes_count_until_it_is_deleted(
+    database: Database, store: ArtifactStore, artifact: Path
+) -> None:
+    ours = registry_of(database, store, "we", times=2)
+    for name in ("a", "b"):
+        ours.add(name, artifact, description())
+    with pytest.raises(QuotaExceeded, match="imported"):
+        ours.add("a", artifact, description())
+    assert len(store.children("models/a")) == 1, "nothing stays of what was refused"
+    ours.delete_model("b")
+    assert ours.add("a", artifact, description()).version == 2
+
+
+def test_what_a_crash_leaves_is_found_by_this_database_alone(
+    database: Database, store: ArtifactStore, artifact: Path
+) -> None:
+    registry_of(database, store, "we").add("square", artifact, description())
+    with database.begin() as session:
+        mine = f"models/square/{import_prefix(session)}0123"
+    store.put_directory(mine, artifact)
+    store.put_directory("models/square/import-000000000000-0123", artifact)
+    orphans = Orphans(database, store)
+    assert orphans.find_rowless() == [mine]
+    assert list(orphans.find()) == [], "it may be on its way"
+
+
+def test_a_share_is_as_uncertain_as_scipy_says() -> None:
+    """1.96 and the quantile 1.959964 differ by less than 1e-5 of an interval."""
+    for right, rows in ((15, 15), (0, 15), (14, 15), (1, 1), (940, 1000)):
+        wanted = stats.binomtest(right, rows).proportion_ci(method="wilson")
+        assert wilson_interval(right / rows, rows) == pytest.approx(wanted, abs=1e-5)

@@ -3,9 +3,12 @@
 import gc
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pyarrow import parquet
 
 from credence.client import Client
+from credence.commands.following import follow
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.types import Version
 from tests.credence.invoking import NOBODY
@@ -58,3 +61,20 @@ def test_what_is_said_about_a_file_and_its_columns_is_kept(client: Client, tmp_p
     assert [column["use"] for column in changed["columns"]] == [False, True, True]
     headless = client.fix_columns(said["id"], header=False)
     assert (said["rows"], headless["rows"]) == (30, 31)
+
+
+def test_a_data_set_is_predicted_to_a_file(
+    client: Client, version: Version, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = {"model": "small", "dataset": version["dataset"], "seed": 7, "chunk_rows": 25}
+    job = follow(client, client.submit_batch(request)["id"])
+    progress = {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
+    assert job["progress"].items() >= progress.items()
+    assert "chunk 3/3" in capsys.readouterr().err
+    client.download_result(job["id"], tmp_path / "result.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["result.parquet"]
+    rows = client.dataset_rows(version["dataset"], 60)
+    inputs = [{name: row[name] for name in ("x0", "x1", "kind")} for row in rows]
+    online = client.submit_predict({"model": "small", "inputs": inputs, "seed": 7})
+    mean = parquet.read_table(tmp_path / "result.parquet").column("mean").to_numpy()
+    assert np.allclose(mean, online["mean"], rtol=1e-5, atol=1e-5)
