@@ -18,7 +18,7 @@ from models.config import (
     MLPConfig,
     ModelConfig,
 )
-from models.features.splits import split_rows
+from models.features.splits import divide_rows
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
@@ -67,7 +67,7 @@ def test_scores_are_those_of_the_published_models_made_again(
     assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
     rows = {row["name"]: row for row in comparison.table(context.jobs, job.id)}
     columns = context.datasets.columns(dataset)
-    _, held_out = split_rows("random", TRAINING.validation_fraction, TRAINING.seed, 200, None)
+    held_out = divide_rows(TRAINING, 200, None).scores
     for row in rows.values():
         model = load(context, row["version"])
         assert model.config.method.kind == row["method"]

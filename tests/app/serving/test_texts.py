@@ -11,8 +11,7 @@ from app.serving import arrow_format
 from core.exceptions import Invalid
 from core.inputs.records import decode
 from core.inputs.sentinels import with_sentinels, without_sentinels
-from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import names_unread, with_readings
+from models.features.columns import ColumnReading, InputColumn, names_unread, with_readings
 
 READINGS = (
     ColumnReading(name="amount", type="number", missing=("-",)),

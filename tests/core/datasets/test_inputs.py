@@ -7,8 +7,7 @@ import pytest
 
 from core.datasets.inputs import check_inputs, input_types, target_type, to_inputs
 from core.exceptions import Invalid
-from models.features.columns import ColumnProfile, InputColumn
-from models.features.readings import spellings
+from models.features.columns import ColumnProfile, InputColumn, spellings
 
 NEEDED = [
     InputColumn(name="x", type="number"),
