@@ -31,10 +31,10 @@ from models.features.clock import Clock
 from models.features.columns import ColumnProfile, Columns, check_features, column_of
 from models.features.targets import present
 from models.forecasting.identity import EMBEDDED, usual_identity
+from models.forecasting.origins import MIN_WINDOWS, SeriesSets, before_scores, choose_fractions
 from models.forecasting.scale_choice import find_transform, observation_of
 from models.forecasting.series import Series, number_keys, split_series
-from models.forecasting.sets import MIN_WINDOWS, choose_fractions, divide
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.windows import Frame, fill
 from models.networks import Inputs
 
@@ -69,7 +69,7 @@ def plan_series(
     if load is None:
         raise ValueError("the recipe of a forecast reads the series: give `load`")
     forecast = replace(
-        config.forecast or ForecastConfig(),
+        config.series,
         time=_time(config, profiles),
         key=_key(config.forecast, profiles),
     )
@@ -77,7 +77,7 @@ def plan_series(
     _check_past(config, forecast, profiles)
     _check_holidays(forecast, profiles)
     config = replace(config, features=_covariates(config, forecast, profiles), forecast=forecast)
-    names = [str(forecast.time_column), config.target, *([forecast.key] if forecast.key else [])]
+    names = [forecast.time_name, config.target, *([forecast.key] if forecast.key else [])]
     others = [one.name for one in candidates(config, profiles)]
     columns = load([*names, *others])
     features, forecast = with_attributes(config, forecast, profiles, columns)
@@ -86,7 +86,7 @@ def plan_series(
     forecast = _lengths(forecast, series, config.training.validation_fraction)
     config = replace(config, features=features, forecast=forecast)
     span, lengths = int(forecast.context or 0) + forecast.longest_season, [*map(len, series)]
-    num_windows = sum(max(0, divide(length, config).scores - span) for length in lengths)
+    num_windows = int((SeriesSets.of(series, config).scores - span).clip(0).sum())
     if num_windows < MIN_WINDOWS:
         raise InvalidData(
             f"the longest series has {max(lengths)} steps. Without the held-out steps "
@@ -99,7 +99,7 @@ def plan_series(
     width = 1 + len(forecast.seasons) + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
-    training = replace(training, split=SplitTime(time=str(forecast.time_column)))
+    training = replace(training, split=SplitTime(time=forecast.time_name))
     return SeriesPlan(replace(config, forecast=forecast, training=training), inputs, num_windows)
 
 
@@ -121,7 +121,7 @@ def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
 
 
 def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str | ZonedTime:
-    forecast = config.forecast or ForecastConfig()
+    forecast = config.series
     name = forecast.time_column
     if name is not None:
         if name not in profiles or profiles[name].type not in ("datetime", "number"):
@@ -164,7 +164,7 @@ def _key(forecast: ForecastConfig | None, profiles: Mapping[str, ColumnProfile])
 
 
 def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
-    if config.training.split not in ("random", SplitTime(time=str(forecast.time_column))):
+    if config.training.split not in ("random", SplitTime(time=forecast.time_name)):
         raise InvalidData(
             "the end of a series is held out: leave the split out, or split by the same time",
             "/training/split",
@@ -216,7 +216,7 @@ def _check_past(
 
 
 def _check_holidays(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> None:
-    if forecast.holidays is not None and profiles[str(forecast.time_column)].type != "datetime":
+    if forecast.holidays is not None and profiles[forecast.time_name].type != "datetime":
         raise InvalidData(
             f"the times in {forecast.time_column!r} are numbers, which have no holidays: leave "
             "them out, or give datetimes",
@@ -251,8 +251,7 @@ def _identity(
     if given is not None:
         return given
     frame = Frame.of(forecast, observation_of(replace(config, forecast=forecast), series))
-    learned = [one.until(divide(len(one), config).scores) for one in series]
-    return usual_identity(config.method, learned, frame)
+    return usual_identity(config.method, before_scores(series, config), frame)
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
@@ -356,7 +355,7 @@ def candidates(
     config: ModelConfig, profiles: Mapping[str, ColumnProfile]
 ) -> Sequence[ColumnProfile]:
     """The columns that may be static: the features or, if none are named, all of use."""
-    forecast = config.forecast or ForecastConfig()
+    forecast = config.series
     if forecast.key is None:
         return ()
     taken = {config.target, forecast.time_column, forecast.key, *forecast.past}
