@@ -10,8 +10,8 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.features.columns import Columns
-from models.forecasting.panel import Covariates, held, joined
+from models.features.columns import Columns, join_rows, select_rows
+from models.forecasting.panel import Covariates, held
 from models.forecasting.series import Series
 from models.forecasting.totals.groups import NO_GROUPS, Groups
 from models.forecasting.windows import Frame, Pasts, fill
@@ -203,9 +203,9 @@ class HistoryEncoder:
         names = [feature.name for feature in self.covariates.encoder.features]
         parts: list[Columns] = []
         for one, after in zip(pasts, ahead, strict=True):
-            before = one.columns_at(slice(max(0, len(one) - steps), None))
-            parts.append(joined([before, {name: after[name] for name in names}]))
-        return joined(parts), np.array([len(part[names[0]]) for part in parts])
+            before = select_rows(one.columns, slice(max(0, len(one) - steps), None))
+            parts.append(join_rows([{name: before[name] for name in names}, after]))
+        return join_rows(parts), np.array([len(part[names[0]]) for part in parts])
 
     @property
     def _most_known(self) -> int:

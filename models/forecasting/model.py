@@ -14,16 +14,14 @@ from models.config import (
     ForecastConfig,
     Json,
     ModelConfig,
-    OutOfDistributionConfig,
     ZonedTime,
 )
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, join_rows, with_readings
 from models.features.feature_encoder import FeatureEncoder
-from models.features.readings import with_readings
 from models.features.targets import present
 from models.forecasting.backtest import Scores, backtest, with_stand_ins, without
 from models.forecasting.classics.classics import Classics
@@ -32,7 +30,7 @@ from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, HistoryEncoder
 from models.forecasting.identity import keyed, unseen_key
 from models.forecasting.origins import Origin, SeriesSets, origins
-from models.forecasting.panel import Covariates, feature_configs, joined
+from models.forecasting.panel import Covariates, feature_configs
 from models.forecasting.rollout import Paths, Rollout, Split
 from models.forecasting.series import (
     Histories,
@@ -368,7 +366,7 @@ class Forecaster(TrainedModel):
             return self.seen.reasons(read)
         unknown = np.full(len(next(iter(future.values()))), np.nan)  # the target
         return self.seen.reasons(
-            joined([read, {name: future.get(name, unknown) for name in self.seen.names}])
+            join_rows([read, {name: future.get(name, unknown) for name in read}])
         )
 
     # Predictions
@@ -424,8 +422,7 @@ class Forecaster(TrainedModel):
         if x.newest is None:
             return {}
         forecast = self.roll_out(x.newest.history, options, pause)
-        rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
-        found = score_newest(x.newest, forecast, rate)
+        found = score_newest(x.newest, forecast, self.config.false_alarm_rate)
         if x.series is not None:
             keys = np.array(x.series, object)
             each = np.repeat(keys[:, None], x.newest.count, axis=1)

@@ -14,7 +14,7 @@ from jaxtyping import Int64
 from models.config import BBBConfig, ModelConfig, TrainingConfig
 from models.evaluation.path_calibration import MIN_INDEPENDENT, Worth, worth_of
 from models.exceptions import InvalidData
-from models.features.columns import Columns
+from models.features.columns import Columns, select_rows
 from models.forecasting.series import Series
 from models.forecasting.windows import readable
 
@@ -38,7 +38,7 @@ class Origin:
 
     def ahead(self, horizon: int) -> Columns:
         """The columns of the steps that are forecast."""
-        return self.series.columns_at(slice(self.first, self.first + horizon))
+        return select_rows(self.series.columns, slice(self.first, self.first + horizon))
 
     def targets(self, horizon: int) -> np.ndarray:
         """The values of the steps that are forecast."""

@@ -23,10 +23,9 @@ from torch import Tensor
 
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
 from models.features.categories import CategoryEncoder, KeyEncoder
-from models.features.columns import Columns, convert
-from models.features.encoders import Encoder, fit_encoder
+from models.features.columns import Columns, convert, join_rows, select_rows
+from models.features.encoders import CYCLES, DatetimeEncoder, Encoder, NumberEncoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
 from models.features.rows import Rows, evenly_spread
 from models.forecasting.series import Series
 from models.forecasting.steps import Holidays, Spacing
@@ -158,11 +157,6 @@ class Covariates:
         return self.encoder.part([every.index(name) for name in names]).encode(columns)
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
-    """The rows of all parts; of the columns, those that the last part has."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[-1]}
-
-
 @dataclass(frozen=True)
 class Stacked:
     """The columns of series one after the other.
@@ -183,12 +177,12 @@ class Stacked:
         lengths = np.array([len(one) for one in series])
         begins = np.concatenate([[0], np.cumsum(lengths)])
         number = np.repeat(np.arange(len(series)), lengths)
-        columns = joined([one.columns for one in series])
+        columns = join_rows([one.columns for one in series])
         return cls(columns, begins, np.arange(begins[-1]) - begins[number], number)
 
     def rows(self, chosen: np.ndarray) -> Columns:
         """The columns of these rows."""
-        return {name: column[chosen] for name, column in self.columns.items()}
+        return select_rows(self.columns, chosen)
 
     def between(self, firsts: np.ndarray, stops: np.ndarray) -> Bool[np.ndarray, "rows"]:
         """Whether each row is of a step from its series' first to before its stop."""

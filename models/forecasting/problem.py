@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.config import Json, ModelConfig, OutOfDistributionConfig
+from models.config import Json, ModelConfig
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData
@@ -257,7 +257,7 @@ def _fit_detector(
     few: no step is flagged that is no more unusual than a share of the wanted rate of the
     learned steps.
     """
-    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = model.config.false_alarm_rate
     usual = _ood_scores(model, held_out, prune)
     weights = np.full(len(usual), min(1.0, len(problem.scores) / len(usual)))
     found = Detector.fit(DEFAULT_SCORES[model.task], usual, rate, weights)

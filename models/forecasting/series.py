@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from models.config import ForecastConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.clock import Clock, second_times
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, select_rows
 from models.features.targets import present
 from models.forecasting.steps import Spacing
 from models.forecasting.windows import MOST_MISSING, Frame
@@ -39,14 +39,10 @@ class Series:
     def __len__(self) -> int:
         return len(self.values)
 
-    def columns_at(self, steps: slice | np.ndarray) -> Columns:
-        """The columns of some steps."""
-        return {name: values[steps] for name, values in self.columns.items()}
-
     def until(self, stop: int) -> "Series":
         """The first `stop` steps; none if `stop` is negative."""
         stop = max(stop, 0)
-        columns = self.columns_at(slice(stop))
+        columns = select_rows(self.columns, slice(stop))
         return replace(self, columns=columns, times=self.times[:stop], values=self.values[:stop])
 
 
@@ -126,7 +122,7 @@ def with_absent_steps(columns: Columns, target: str, time: str, spacing: Spacing
         return columns
     rows = np.repeat(np.arange(len(times)), np.append(spacing.gaps(times), 1))
     is_new = np.append(False, rows[1:] == rows[:-1])
-    every = {name: values[rows] for name, values in columns.items()}
+    every = select_rows(columns, rows)
     every[target] = np.where(is_new, np.nan, every[target])
     steps = spacing.after(times[:1], len(times) + absent - 1)
     every[time][is_new] = np.append(times[:1], steps)[is_new]
@@ -225,7 +221,7 @@ def _in_order(columns: Columns, rows: np.ndarray, target: str, config: ForecastC
     known = np.flatnonzero(present(columns[target][rows]))
     whole = slice(known[0], known[-1] + 1) if len(known) else slice(0, 0)
     rows = rows[whole]
-    side = {name: values[rows] for name, values in columns.items()}
+    side = select_rows(columns, rows)
     return Series(key, side, times[whole], side[target])
 
 
@@ -268,7 +264,7 @@ class Histories:
         found = []
         for rows in groups:
             key = None if self.config.key is None else str(columns[self.config.key][rows[0]])
-            side = {name: values[rows] for name, values in columns.items()}
+            side = select_rows(columns, rows)
             try:
                 found.append(self._read(key, side, rows))
             except InvalidInput as error:
@@ -285,8 +281,8 @@ class Histories:
         side = self._stepwise(side, rows)
         known = np.flatnonzero(present(side[self.target]))
         first, stop = (known[0], known[-1] + 1) if len(known) else (0, 0)
-        past = {name: values[first:stop] for name, values in side.items()}
-        ahead = {name: values[stop:] for name, values in side.items()}
+        past = select_rows(side, slice(first, stop))
+        ahead = select_rows(side, slice(stop, None))
         values = past[self.target].astype(np.float64)
         self._check_values(values)
         return SeriesAsked(Series(key, past, past[self.config.time_name], values), ahead)
@@ -324,7 +320,7 @@ class Histories:
         absent = np.cumsum((spacing.gaps(times) - 1)[::-1])[::-1]  # from each row on
         uneven = np.flatnonzero(~spacing.is_whole(times) | (absent > len(times) + span))
         start = int(uneven[-1]) + 1 if len(uneven) else 0
-        even = {name: values[start:] for name, values in side.items()}
+        even = select_rows(side, slice(start, None))
         found = with_absent_steps(even, self.target, time, spacing)
         known = np.flatnonzero(present(found[self.target]))
         if start and (not len(known) or known[-1] + 1 < span):

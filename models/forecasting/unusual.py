@@ -24,7 +24,7 @@ from torch import Tensor
 from models.config import FALSE_ALARMS, ModelConfig
 from models.config.ranges import NotNegative, Text
 from models.exceptions import InvalidInput
-from models.features.columns import Columns, convert
+from models.features.columns import Columns, convert, select_rows
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, Newest
 from models.forecasting.series import Series
@@ -120,7 +120,7 @@ def newest_values(
     rows = [np.minimum(last + 1 + np.arange(steps), len(one) - 1) for one, last in each]
     history = read(
         [one.until(last + 1) for one, last in each],
-        [one.columns_at(at) for (one, _), at in zip(each, rows, strict=True)],
+        [select_rows(one.columns, at) for (one, _), at in zip(each, rows, strict=True)],
         steps,
     )
     device = history.past.device
