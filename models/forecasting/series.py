@@ -122,7 +122,7 @@ def with_absent_steps(columns: Columns, target: str, time: str, spacing: Spacing
         return columns
     rows = np.repeat(np.arange(len(times)), np.append(spacing.gaps(times), 1))
     is_new = np.append(False, rows[1:] == rows[:-1])
-    every = select_rows(columns, rows)
+    every = {**select_rows(columns, rows)}
     every[target] = np.where(is_new, np.nan, every[target])
     steps = spacing.after(times[:1], len(times) + absent - 1)
     every[time][is_new] = np.append(times[:1], steps)[is_new]
