@@ -11,6 +11,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
+from models.expected_scores.tables import promise
 from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
@@ -19,12 +20,13 @@ from models.features.splits import Folds
 from models.inference.method import State
 from models.prediction.engine import Engine
 from models.tabular import measurement
-from models.tabular.held_out import describe
+from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.simulation import promise
+from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
+from models.training.trainer import required
 
 P = TypeVar("P", bound="RowProblem")
 
@@ -45,6 +47,7 @@ class RowProblem:
         calibration: rows to calibrate the predictions with, if there are any.
         scores: rows for the metrics.
         columns: the table.
+        stream: how `rows` are read if they are on disk; None if they are in memory.
     """
 
     model: TabularModel
@@ -55,17 +58,30 @@ class RowProblem:
     profile: RowProfile
     columns: Columns
     ranks: Ranks = ALONE
+    stream: Stream | None = None
 
     def to(self: P, device: str) -> P:
-        """The same problem with all rows on a device."""
+        """The same problem with all rows on a device, but those on disk."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        kinds = (Rows, Folds)
-        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, kinds)}
+        moved: Any = {k: v.to(device) for k, v in values.items() if isinstance(v, Rows | Folds)}
+        if self.stream is not None:
+            moved = {k: v for k, v in moved.items() if k not in {"rows", "folds"}}
+            moved["stream"] = replace(self.stream, on=torch.device(device))
         return replace(self, **moved)
 
     @property
     def task(self) -> RowTask:
-        expand = self.model.engine.expand
+        expand, stream = self.model.engine.expand, self.stream
+        if stream is not None:
+            batch = required(self.model.config.training.batch_size, "batch_size")
+            return StreamedTask(
+                self.rows,
+                self.ranks,
+                expand and expand.to(stream.on),
+                stream.mean_weight,
+                stream.per_epoch(len(self.rows), batch),
+                on=stream.on,
+            )
         mean = 1.0 if self.rows.weights is None else self.rows.weight / len(self.rows)
         return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
@@ -76,7 +92,7 @@ class RowProblem:
     @property
     def sampled(self) -> Rows:
         """Rows that what does not need all of them is fitted to."""
-        return self.rows
+        return self.rows if self.stream is None else self.rows[:HEAD_ROWS]
 
     def refit(self) -> "RowProblem":
         if self.stopping is None:
@@ -124,7 +140,7 @@ class RowProblem:
         return measure_importance(model, self.scores.inputs, self.columns)
 
     def held_out(self, model: Any) -> Json:
-        """`models.tabular.held_out` of the rows for the metrics."""
+        """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
 
     def _background(self) -> Tensor | None:
