@@ -114,7 +114,7 @@ class GaussianProcess(TensorRecord):
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store."""
-        return {f"process.{f.name}": getattr(self, f.name).cpu() for f in fields(self)}
+        return {f"process.{f.name}": getattr(self, f.name).cpu().contiguous() for f in fields(self)}
 
     @classmethod
     def unpack(cls, tensors: Mapping[str, Tensor]) -> "GaussianProcess | None":

@@ -102,10 +102,10 @@ def test_the_exported_module_has_it(model: TabularModel) -> None:
     assert (np.abs(mean.numpy() - answer.mean) < 0.4 * doubt).all()
 
 
-def test_explanations_say_which_feature_the_doubt_is_from(model: TabularModel) -> None:
+def test_explanations_of_the_doubt_add_up(model: TabularModel) -> None:
     answer = model.predict(rows_of(HOLE), PredictOptions(samples=50, explain=True))
-    parts = answer.values["contributions"] if "contributions" in answer.values else None
-    assert parts is None or np.isfinite(np.asarray(parts)).all()
+    parts, base = answer.values["epistemic_contribution"], answer.constants["base"]["epistemic"]
+    np.testing.assert_allclose(parts.sum(1) + base, answer.variance["epistemic"], rtol=1e-4)
 
 
 def likelihoods() -> Iterator[ShapedLikelihood]:
@@ -115,9 +115,9 @@ def likelihoods() -> Iterator[ShapedLikelihood]:
     yield ShapedLikelihood(target, "logistic", 3)
 
 
-@pytest.mark.parametrize("likelihood", likelihoods(), ids=["normal", "logistic"])
+@pytest.mark.parametrize("likelihood", [*likelihoods()], ids=["normal", "logistic"])
 def test_a_moved_likelihood_is_the_mean_over_moves(likelihood: ShapedLikelihood) -> None:
-    """log ∫ p(y | location + m + s ε) φ(ε) dε by a quadrature: exact for Gaussians."""
+    """log ∫ p(y | location + m + s ε) φ(ε) dε by a quadrature: exact for one Gaussian."""
     torch.manual_seed(0)
     outputs = 0.3 * torch.randn(7, likelihood.num_outputs, dtype=torch.float64)
     offsets = torch.stack([torch.linspace(-0.3, 0.3, 7), torch.linspace(0.05, 0.4, 7)], 1).double()
@@ -132,4 +132,4 @@ def test_a_moved_likelihood_is_the_mean_over_moves(likelihood: ShapedLikelihood)
     shares = torch.from_numpy(weights / weights.sum()).log().unsqueeze(1)
     expected = (by_node + shares).logsumexp(0)
     found = likelihood.log_prob(likelihood.moved(outputs, offsets), targets, {})
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6 if k == 1 else 0.02)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6 if k == 1 else 0.1)
