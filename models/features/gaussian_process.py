@@ -34,6 +34,7 @@ _FITTED_ROWS = 256  # whose marginal likelihood is maximised: 0.4 s
 _STEPS, _RATE = 60, 0.2
 _FARTHEST = 5.0  # deviations of a target: outliers are no sign of a rough function
 _GOLDEN, _SHIFTS = (math.sqrt(5) - 1) / 2, 2**20
+_NEGLIGIBLE = 1e-6  # information on a direction, relative to the prior's
 _LESS_LIKELY, _FARTHEST_STEP, _CLOSE_STEP = 0.5, 2.0, 0.02  # in nats, and in logarithms
 _JITTER = 1e-5  # of a², so that equal centres do not matter
 # Priors on the logarithms: lengths grow with the root of the number of inputs, as distances do
@@ -133,11 +134,14 @@ def _covariance(x: Points, others: Points, size: Tensor) -> Float[Tensor, "rows 
 
 def _posterior(
     features: Float[Tensor, "centres rows"], precision: Tensor, z: Tensor
-) -> tuple[Float[Tensor, "centres"], Float[Tensor, "centres centres"]]:
-    """The weights of ψ in m(x), and a root of I − A⁻¹, by which s² is below a²."""
+) -> tuple[Float[Tensor, "centres"], Float[Tensor, "centres rank"]]:
+    """The weights of ψ in m(x), and a root of I − A⁻¹, by which s² is below a².
+
+    Directions that the rows hardly tell of are left out: of smooth functions most.
+    """
     weighted = features * precision
     value, vector = torch.linalg.eigh(weighted @ features.T)
-    value = value.clamp_min(0)
+    value, vector = value[value > _NEGLIGIBLE], vector[:, value > _NEGLIGIBLE]
     mean = vector @ ((vector.T @ (weighted @ z)) / (1 + value))
     return mean, vector * (value / (1 + value)).sqrt()
 

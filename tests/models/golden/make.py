@@ -58,7 +58,13 @@ QUICK = TrainingConfig(
     epochs=12, batch_size=32, learning_rate=0.02, fine_tune_epochs=1, background=16
 )
 DIGITS = 8  # significant ones of a recorded number
-WHOLE = {"heteroscedastic", "three_classes", "mixed", "race_numbers"}  # the others store less
+WHOLE = {
+    "heteroscedastic",
+    "three_classes",
+    "mixed",
+    "race_numbers",
+    "race_process",
+}  # the others store less
 
 
 # Data. `x` and `kind` explain the target; both may be missing.
@@ -149,6 +155,14 @@ def images() -> Columns:
 def wide() -> Columns:
     a, b = np.random.default_rng(6).normal(size=(2, 400))
     return {"a": a, "b": b, "y": a + 0.5 * b + 0.1 * np.random.default_rng(7).normal(size=400)}
+
+
+def waves() -> Columns:
+    """A smooth function with a hole, above which the race puts its networks."""
+    columns, random = table(), np.random.default_rng(12)
+    x = 1.5 * columns["x"] + np.sign(columns["x"])
+    y = 5 + 2 * np.sin(3 * np.nan_to_num(x)) + 0.7 * (columns["kind"] == "oak")
+    return columns | {"x": x, "y": y + 0.2 * random.normal(size=ROWS)}
 
 
 def months(count: int) -> np.ndarray:
@@ -254,6 +268,7 @@ CASES: dict[str, tuple[Callable[[], Columns], Json]] = {
     "ensemble": (plain, {"method": EnsembleConfig(kind="ensemble", members=3)}),
     # recipes, inputs and tasks
     "race_numbers": (skewed, {"network": MLPConfig(), "training": None, "pruning": (0.5,)}),
+    "race_process": (waves, {"network": MLPConfig(), "training": None, "pruning": (0.5,)}),
     "race_classes": (three_classes, {"network": MLPConfig(), "training": None, "pruning": ()}),
     "units": (wide, {"network": MLPConfig(hidden=(128, 128)), "pruning": (0.5,)}),
     "mixed": (mixed, {"training": replace(QUICK, groups="shop")}),
