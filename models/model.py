@@ -19,8 +19,14 @@ from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
-from models.features.columns import ColumnReading, Columns, InputColumn
-from models.features.readings import names_unread, with_readings
+from models.features.columns import (
+    ColumnReading,
+    Columns,
+    InputColumn,
+    join_rows,
+    names_unread,
+    with_readings,
+)
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
@@ -436,10 +442,7 @@ class TrainedModel(ABC):
 
     def evaluate_blocks(self, blocks: Iterable[Columns], *, prune: float = 0.0) -> Json:
         """`evaluate` for the blocks of a table; by default all of them are joined in memory."""
-        parts = list(blocks)
-        names = parts[0]
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        return self.evaluate(joined, prune=prune)
+        return self.evaluate(join_rows(list(blocks)), prune=prune)
 
     def row_scores(
         self, x: Encoded, truth: np.ndarray, options: PredictOptions, *, by_class: bool = False

@@ -21,8 +21,7 @@ from core.inputs.values import (
     read_values,
 )
 from core.validation import MAX_ERRORS, pointer
-from models.features.columns import Columns, InputColumn
-from models.features.readings import sentinels_of
+from models.features.columns import Columns, InputColumn, sentinels_of
 from models.plural import first_of
 
 MAX_NAMES = 20  # in a message

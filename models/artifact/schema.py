@@ -23,12 +23,10 @@ from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, S
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.expected_scores.promise import Promise
-from models.features.categories import CategoryEncoder, KeyEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder, LevelEffects
 from models.features.columns import ColumnReading, convertible
-from models.features.effects import LevelEffects
-from models.features.encoders import Encoder, TensorEncoder
+from models.features.encoders import DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
 from models.features.groups import Groups
-from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
@@ -43,7 +41,7 @@ from models.language.text import Vocabulary
 from models.out_of_distribution.columns import SeenColumns
 from models.posteriors.variant import PrunedBy
 from models.prediction.cheapest.record import MeasuredSamplers
-from models.prediction.products.rounding import Rounding
+from models.prediction.products import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
 

@@ -193,6 +193,20 @@ class ModelConfig:
     forecast: ForecastConfig | None = None
     out_of_distribution: OutOfDistributionConfig | None = None
 
+    @property
+    def columns(self) -> list[str]:
+        """The distinct names of the columns that a training reads, the features first."""
+        training = self.training
+        others = (self.target, self.weight, training.split_column, training.groups)
+        key = None if self.forecast is None else self.forecast.key
+        names = (*(feature.name for feature in self.features or ()), *others, key)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    @property
+    def false_alarm_rate(self) -> float:
+        """The share of rows like those of training that may be flagged."""
+        return (self.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+
 
 StoredConfig = Annotated[ModelConfig, BeforeValidator(upgraded)]
 """A configuration that this or an earlier release has stored."""

@@ -61,16 +61,15 @@ class Residuals:
         finite = values.nan_to_num(_MAX, _MAX).clamp(max=_MAX).cpu()
         return cls(order_statistics(finite.flatten())[0], independent)
 
-    def at(self, level: float) -> float:
-        """The k-th of n independent residuals, k = ⌈(n + 1) · level⌉; infinite if k is above n."""
-        rank = conformal_rank(int(self.independent), level)
-        return math.inf if rank > int(self.independent) else self._ranked(rank)
+    def at(self, level: float, otherwise: float = math.inf) -> float:
+        """The k-th of n independent residuals, k = ⌈(n + 1) · level⌉.
 
-    @property
-    def widest(self) -> float:
-        """The residual of the highest level that these determine; 0 if they determine none."""
-        count = int(self.independent)
-        return self._ranked(count) if count else 0.0
+        If k is above n, it is the larger of `otherwise` and the n-th.
+        """
+        count, rank = int(self.independent), conformal_rank(int(self.independent), level)
+        if rank <= count:
+            return self._ranked(rank)
+        return max(otherwise, self._ranked(count) if count else 0.0)
 
     def _ranked(self, rank: int) -> float:
         """The k (N + 1)/(n + 1)-th of all N, which covers as much as the k-th of n, on average."""
@@ -153,7 +152,7 @@ class PathCalibration:
         Args:
             alone: the number of independent errors that those of each step are worth.
         """
-        own = tuple(Residuals.of(*one) for one in zip(residuals.T, alone, strict=False))
+        own = tuple(Residuals.of(*step) for step in zip(residuals.T, alone, strict=False))
         return replace(self, residuals=Residuals.of(residuals, self.independent).values, own=own)
 
     def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
@@ -163,11 +162,8 @@ class PathCalibration:
         forecast were exchangeable with those that calibrated. Later ones are not, if the series
         changes. Infinite if errors are too few.
         """
-        return _half_widths(self._pooled, self.own, level, steps)
-
-    @property
-    def _pooled(self) -> Residuals:
-        return Residuals(self.residuals, self.independent)
+        pooled = Residuals(self.residuals, self.independent)
+        return _half_widths(pooled, self.own, level, steps)
 
     def reference(self) -> Reference:
         """The residuals, which together count as the independent ones, and labelled steps join."""
@@ -193,12 +189,8 @@ def _half_widths(
 
     Steps beyond the horizon have that of the horizon. A higher level never has a narrower interval.
     """
-
-    def of(one: Residuals) -> float:
-        half = one.at(level)
-        return max(pooled.at(level), one.widest) if math.isinf(half) else half
-
-    each = [of(one) for one in own[:steps]] or [pooled.at(level)]
+    of_all = pooled.at(level)
+    each = [step.at(level, of_all) for step in own[:steps]] or [of_all]
     return torch.tensor(each + each[-1:] * (steps - len(each)), dtype=torch.float64)
 
 
@@ -252,9 +244,9 @@ def worth_of(
     lags, counts = overlaps(series, firsts, horizon)
     correlations = sum_correlations if summed else step_correlations
     powers = (correlations(lag, horizon) ** power for lag in lags.tolist())
-    found = counts @ np.array([[each.sum(), *np.diagonal(each)] for each in powers])
-    together = (len(firsts) * horizon) ** 2 / found[0]
-    return Worth(float(together), tuple((len(firsts) ** 2 / found[1:]).tolist()))
+    sums = counts @ np.array([[each.sum(), *np.diagonal(each)] for each in powers])
+    together = (len(firsts) * horizon) ** 2 / sums[0]
+    return Worth(float(together), tuple((len(firsts) ** 2 / sums[1:]).tolist()))
 
 
 def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:

@@ -13,15 +13,18 @@ from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
-from models.features.categories import CategoryEncoder, KeyEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder, Targets
 from models.features.columns import Columns, InputColumn, convert
-from models.features.effects import Targets
-from models.features.encoders import Encoder, TensorEncoder, fit_encoder
+from models.features.encoders import (
+    DatetimeEncoder,
+    Encoder,
+    NumberEncoder,
+    TensorEncoder,
+    fit_encoder,
+)
 from models.features.encodings import MAX_INPUT, Encodings
-from models.features.expansion import Expansion, Form, feature_of
+from models.features.expansion import Expansion, Form, Sizes, feature_of
 from models.features.moments import Weights
-from models.features.numbers import DatetimeEncoder, NumberEncoder
-from models.features.sizes import Sizes
 from models.features.texts import TextEncoder
 from models.networks import Inputs, TensorSlot
 from models.out_of_distribution.columns import NewLevels, SeenColumn, SeenColumns
@@ -83,7 +86,7 @@ class FeatureEncoder:
             types: the type of each column in the data set.
             pieces: encode numbers piecewise, too, as normal scores, and within bounds; pool rare
                 levels.
-            targets: the rows' standardised targets (`models.features.effects.target_scores`), for
+            targets: the rows' standardised targets (`target_scores`), for
                 the effects of levels where a category has many. Such an encoder needs
                 `encode_learned` for these rows.
             rate: of usual rows that may be called unlike training. It decides which categories tell

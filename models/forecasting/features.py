@@ -11,9 +11,8 @@ from torch import Tensor
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
 from models.features.categories import CategoryEncoder, KeyEncoder
 from models.features.columns import Columns, convert
-from models.features.encoders import Encoder, fit_encoder
+from models.features.encoders import CYCLES, DatetimeEncoder, Encoder, NumberEncoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
 from models.forecasting.holidays import Holidays
 from models.forecasting.spacing import Spacing
 
@@ -137,8 +136,3 @@ def _encoded(encoder: FeatureEncoder, some: Sequence[int], columns: Columns) -> 
 def joined(first: Columns, second: Columns) -> Columns:
     """The columns of `second`, each appended to the column of that name in `first`."""
     return {name: np.concatenate([first[name], second[name]]) for name in second}
-
-
-def stacked(parts: Sequence[Columns]) -> Columns:
-    """The rows of all parts, which have the same columns."""
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -45,7 +45,7 @@ from models.forecasting.windows import Frame, windows
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.point import DrawsState
-from models.layers.key_table import KeyTable
+from models.layers.tables import KeyTable
 from models.networks import Inputs, KeyedNetwork, Network, build_network, keyed_inputs
 from models.posteriors.mean_field import softplus_inverse
 from models.prediction.answers.reasons import Levels, Reason

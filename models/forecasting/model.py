@@ -19,7 +19,7 @@ from models.config import (
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, join_rows
 from models.features.targets import present
 from models.forecasting.backtest import (
     Origin,
@@ -38,7 +38,6 @@ from models.forecasting.features import (
     joined,
     known_ahead,
     known_of,
-    stacked,
     static_width,
 )
 from models.forecasting.forecast import Forecast
@@ -580,7 +579,7 @@ class Forecaster(TabularModel):
             behind = one.columns_of(names, context)
             parts.append(joined(behind, {name: after[name] for name in names}))
         firsts = np.arange(len(parts)) * (context + horizon)
-        columns = stacked(parts)
+        columns = join_rows(parts)
         known = known_of(self.encoder, self.config, columns, firsts)
         times = columns[str(self.forecast.time_column)]
         known = known.with_holidays(self.holidays, times, self.spacing)
@@ -608,7 +607,7 @@ class Forecaster(TabularModel):
             joined(one.columns_of(names, self._most_known), {name: after[name] for name in names})
             for one, after in zip(pasts, ahead, strict=True)
         ]
-        columns, time = stacked(parts), str(self.forecast.time_column)
+        columns, time = join_rows(parts), str(self.forecast.time_column)
         read = known_ahead(self.encoder, self.config, columns)
         if self.holidays is not None:
             read = torch.cat([read, self.holidays.read(columns[time], self.spacing)], 1)

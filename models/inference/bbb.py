@@ -27,9 +27,10 @@ from models.inference.method import (
 )
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
+from models.layers.layer import Layer
 from models.likelihoods import Likelihood
 from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
-from models.networks.network import Layer, fan_in
+from models.networks.network import fan_in
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import (
     DiagonalNormal,
@@ -339,10 +340,11 @@ def prior_groups(
     Raises:
         ValueError: for scales per input of a network that is no MLP.
     """
+    parts: list[tuple[int, Network]]
     if isinstance(network, Stack):
         parts = [(part.count, part.network) for part in network.parts]
     elif isinstance(network, MLP) or not per_input:
-        parts = [(1, network)]  # type: ignore[list-item]
+        parts = [(1, network)]
     else:
         raise ValueError(f"a {type(network).__name__} has no scales per input, only an MLP has")
     return Groups(tuple(_part(*part, separate_outputs, per_input) for part in parts))

@@ -28,10 +28,10 @@ from models.language.recipe import MIN_LINES, NEEDED
 from models.language.text import Corpus, Vocabulary
 from models.networks.recurrent import LanguageModel
 from models.randomness import derive_seed
-from models.tabular.preparation import notes_on_objective
 from models.training.card import ColumnSummary, RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.loop import Carried
+from models.training.method_recipe import notes_on_objective
 from models.training.trainer import required
 
 

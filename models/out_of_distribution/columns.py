@@ -25,8 +25,8 @@ from jaxtyping import Bool, Float
 
 from models.config.ranges import Count, Flag, NotNegative, Number, Probability, Text
 from models.features import moments
+from models.features.clock import microseconds
 from models.features.moments import Weights
-from models.features.numbers import microseconds
 
 MAX_LEVELS = 10  # that are listed: enough to see what is meant
 _LEAST = 1e-6  # ranges beyond which a number is outside: rounding to float32 is no reason

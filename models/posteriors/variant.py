@@ -12,7 +12,7 @@ from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.promise import Promise
 from models.inference.method import State
 from models.prediction.cheapest.record import MeasuredSamplers
-from models.prediction.products.rounding import OLD_WEIGHTS, Rounding
+from models.prediction.products import OLD_WEIGHTS, Rounding
 
 PrunedBy = Literal["weights", "units"]
 

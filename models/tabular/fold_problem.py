@@ -18,8 +18,8 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
-from models.features.folds import Folds
 from models.features.rows import evenly_spread
+from models.features.splits import Folds
 from models.inference.bbb import BBBState
 from models.inference.members import select
 from models.inference.method import State

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import Json, OutOfDistributionConfig
+from models.config import Json
 from models.evaluation.calibration import ScalesVariance
 from models.evaluation.cells import Cells
 from models.evaluation.group_coverage import uncovered
@@ -20,6 +20,7 @@ from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread
 from models.model import TrainedModel
 from models.out_of_distribution.features import MOST
+from models.prediction import products
 from models.prediction.cheapest.errors import LEVELS
 from models.prediction.cheapest.measure import (
     PRUNED_RUNS,
@@ -32,8 +33,6 @@ from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.mc_error import LEVEL, ROWS, measure_factors
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
-from models.prediction.products import rounding
-from models.prediction.products.choice import ROUNDED
 from models.prediction.summary import Summary
 from models.prediction.weight_draws import FittedDraws
 from models.tabular.metrics import summarise
@@ -119,7 +118,7 @@ def fit_detector(model: TabularModel, prune: float, rows: Rows) -> Detector:
     few, their largest surprise may be an ordinary one. So no row is flagged that is no more
     surprising than a share of the wanted rate of the training rows.
     """
-    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = model.config.false_alarm_rate
     surprises = model.surprise(rows.inputs)
     usual = np.where(surprises >= MOST, np.inf, surprises)
     weights = None if rows.weights is None else rows.weights.cpu().numpy()
@@ -198,13 +197,13 @@ def measure_samplers(
 
 def measure_rounding(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> rounding.Rounding | None:
+) -> products.Rounding | None:
     """How far products in bfloat16 move the answers; None if no product is large enough."""
-    fitted, rows = model.fitted(prune), x[: rounding.ROWS]
+    fitted, rows = model.fitted(prune), x[: products.ROWS]
     if isinstance(fitted, FittedDraws) or not fitted.can_round:
         return None
     plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
     options = model.resolve(replace(plain, return_mc_errors=True))
     exact = model.summary(fitted, rows, options)
     rounded = model.summary(fitted.rounded(), rows, options)
-    return rounding.measure(exact, rounded, ROUNDED)
+    return products.measure_rounding(exact, rounded, products.ROUNDED)

@@ -23,10 +23,9 @@ from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.explanation.explainer import Explainer, can_be_explained
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, with_readings
 from models.features.feature_encoder import FeatureEncoder
 from models.features.groups import Groups
-from models.features.readings import with_readings
 from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
@@ -34,7 +33,7 @@ from models.features.targets import (
     Target,
     present,
 )
-from models.features.usable import UsableRows
+from models.features.weights import UsableRows
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.inference.registry import method_of
@@ -61,7 +60,6 @@ from models.prediction.options import (
 from models.prediction.outputs import FEATURE
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import ClassName, RowPrediction, moments, to_prediction
-from models.prediction.products.choice import Choice
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
@@ -79,7 +77,7 @@ class TabularModel(TrainedModel):
     target: Target
     groups: Groups | None = None
     unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
-    tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
+    tuned: bool = False  # whether products fit the machine: not in training, which repeats exactly
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -156,7 +154,7 @@ class TabularModel(TrainedModel):
                 if (measured := self.variant(prune).samplers) is not None:
                     fitted = replace(fitted, nodes=measured.nodes)
                 if self.tuned and not fitted.is_compiled:
-                    fitted = fitted.tuned(Choice(rounded=self.variant(prune).rounded))
+                    fitted = fitted.tuned(self.variant(prune).rounded)
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 

@@ -14,8 +14,8 @@ from models.evaluation.weighting import mean
 from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
-from models.features.folds import Folds
 from models.features.rows import Rows
+from models.features.splits import Folds
 from models.inference.method import State
 from models.tabular import measurement
 from models.tabular.held_out import describe

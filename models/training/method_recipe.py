@@ -6,6 +6,7 @@ from typing import Literal
 from models.config import (
     BBBConfig,
     GaussianPriorConfig,
+    MethodConfig,
     ModelConfig,
     PriorConfig,
     Task,
@@ -123,6 +124,13 @@ def choose_pruning(config: ModelConfig) -> tuple[float, ...]:
             "/pruning",
         )
     return ()
+
+
+def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
+    """A note for the model's card if the KL is tempered."""
+    if not isinstance(method, BBBConfig) or method.kl.weight in (None, "uniform", "blundell", 1.0):
+        return ()
+    return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 
 
 def no_local_estimator() -> InvalidData:

@@ -5,8 +5,13 @@ import pytest
 import torch
 
 from models.config import FeatureConfig
-from models.features.categories import CategoryEncoder
-from models.features.effects import LevelEffects, codes_of, places_of, target_scores
+from models.features.categories import (
+    CategoryEncoder,
+    LevelEffects,
+    codes_of,
+    places_of,
+    target_scores,
+)
 from models.features.feature_encoder import FeatureEncoder
 
 LEVELS = 3_000

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from models.config import FeatureConfig
 from models.features import feature_encoder
 from models.features.categories import CategoryEncoder
+from models.features.encoders import BOUND
+from models.features.expansion import Sizes
 from models.features.feature_encoder import FeatureEncoder
-from models.features.numbers import BOUND
-from models.features.sizes import Sizes
 
 ROWS = 400
 TYPES = {

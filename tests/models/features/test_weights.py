@@ -8,7 +8,7 @@ import torch
 
 from models.config import FeatureConfig, LikelihoodConfig
 from models.features import moments
-from models.features.effects import target_scores
+from models.features.categories import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget

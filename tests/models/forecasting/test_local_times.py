@@ -9,7 +9,7 @@ from models.config import ForecastConfig, ZonedTime
 from models.exceptions import InvalidData, InvalidInput
 from models.features.clock import Clock
 from models.features.columns import Columns
-from models.features.numbers import DatetimeEncoder
+from models.features.encoders import DatetimeEncoder
 from models.forecasting.model import Forecaster
 from models.forecasting.series import split_series
 from models.forecasting.spacing import Spacing

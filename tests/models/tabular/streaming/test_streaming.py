@@ -19,21 +19,17 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.columns import Columns
-from models.features.usable import UsableRows
+from models.features.weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.problem import RowProblem
 from models.tabular.streaming import blocks as blocks_module
-from models.tabular.streaming.gathering import Limits, gather
-from models.tabular.streaming.hashing import row_hashes, row_uniforms
-from models.tabular.streaming.preparation import Streamed, prepare_streamed
-from models.tabular.streaming.problem import StreamedFolds, StreamedProblem
-from models.tabular.streaming.sets import SCORES, TRAINING, Sets
-from models.tabular.streaming.shuffled import EncodedPart, write_shuffled
-from models.tabular.streaming.summaries import ColumnTotals
-from models.tabular.streaming.survey import survey
-from models.tabular.streaming.training import train_streamed
-from models.training.card import summarise_columns
+from models.tabular.streaming.blocks import row_hashes, row_uniforms, survey
+from models.tabular.streaming.encoding import EncodedPart, write_shuffled
+from models.tabular.streaming.gathering import SCORES, TRAINING, Limits, Sets, gather
+from models.tabular.streaming.on_disk import StreamedFolds, StreamedProblem
+from models.tabular.streaming.streamed import Streamed, prepare_streamed, train_streamed
+from models.training.card import ColumnTotals, summarise_columns
 from models.training.train import TrainingRun
 from tests.models.tabular.streaming.tables import TYPES, Memory, config_of, make, table_of
 
@@ -234,7 +230,9 @@ def test_a_race_is_streamed(tmp_path: Path) -> None:
     features = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in ("x", "city"))  # type: ignore[arg-type]
     config = config_of(columns, features=features)
     config = replace(config, training=replace(config.training, epochs=4))
-    found = train_streamed(Memory(columns), TYPES, config, TrainingRun(), tmp_path, MEMORY)
-    assert found.model.variants_by_prune[0.0].metrics["log_likelihood"] > -2.5
-    assert isinstance(found.columns["y"], np.ndarray)
-    assert len(found.columns["y"]) == np.isfinite(columns["y"]).sum()
+    model, streamed = train_streamed(
+        Memory(columns), TYPES, config, TrainingRun(), tmp_path, MEMORY
+    )
+    assert model.variants_by_prune[0.0].metrics["log_likelihood"] > -2.5
+    assert isinstance(streamed.columns["y"], np.ndarray)
+    assert len(streamed.columns["y"]) == np.isfinite(columns["y"]).sum()

@@ -1,4 +1,4 @@
-"""Which rows of a table are learned from and scored: those with a target and a weight above 0.
+"""Which rows of a table count, and how much: those with a target and a weight above 0.
 
 A row of weight 0 is as good as absent: it is left out before rows are split, counted or encoded.
 """
@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
+from models.config import ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns
+from models.features.moments import Weights, part, product
+from models.features.splits import MIN_CALIBRATION
 from models.features.targets import present
 from models.plural import counted
 
-MIN_EVIDENCE = 19.0  # rows that calibrate an interval of 0.95; less weight says as little
-USUAL_MEANS = (0.1, 10.0)  # of weights that are meant as numbers of rows, or have mean 1
+MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
+_USUAL_MEANS = (0.1, 10.0)  # of weights that are meant as numbers of rows, or have mean 1
 _KINDS = ("number", "category", "boolean")  # whose profile the recipe reads
 
 
@@ -39,13 +42,25 @@ class UsableRows:
         counts = labelled if weight is None else labelled & (checked(columns[weight], weight) > 0)
         return cls(np.flatnonzero(counts), int((~labelled).sum()), int((labelled & ~counts).sum()))
 
-    @property
-    def notes(self) -> Iterator[str]:
-        """What was left out, for a version's notes."""
-        if self.without_target:
-            yield left_out_rows(self.without_target, "without a target")
-        if self.of_weight_0:
-            yield left_out_rows(self.of_weight_0, "of weight 0")
+
+def notes_on_left_out(without_target: int, of_weight_0: int) -> Iterator[str]:
+    """What a training leaves out, for a version's notes."""
+    if without_target:
+        yield left_out_rows(without_target, "without a target")
+    if of_weight_0:
+        yield left_out_rows(of_weight_0, "of weight 0")
+
+
+def check_enough(usable: int, weight: str | None) -> None:
+    """
+    Raises:
+        InvalidData: if so few rows are usable.
+    """
+    if usable < MIN_ROWS:
+        weighed = "" if weight is None else " and a weight above 0"
+        raise InvalidData(
+            f"{usable} rows have a target{weighed}; at least {MIN_ROWS} are needed", "/dataset"
+        )
 
 
 def left_out_rows(count: int, which: str) -> str:
@@ -69,9 +84,7 @@ def checked(weights: Float[np.ndarray, "rows"], name: str) -> Float[np.ndarray, 
     return weights
 
 
-def notes_on_weights(
-    weights: Float[np.ndarray, "rows"], calibration: Float[np.ndarray, "some"]
-) -> Iterator[str]:
+def notes_on_weights(weights: Weights, calibration: Float[np.ndarray, "some"]) -> Iterator[str]:
     """Notes on weights that change how much the rows say.
 
     Args:
@@ -82,11 +95,11 @@ def notes_on_weights(
         "a row of weight 2 counts as two rows; divide the weights by their mean if they should add "
         "up to the number of rows"
     )
-    lowest, highest = USUAL_MEANS
+    lowest, highest = _USUAL_MEANS
     mean, evidence = float(weights.mean()), float(calibration.sum())
     if not lowest <= mean <= highest:
         yield f"the mean row weight is {mean:.3g}: {meaning}"
-    if len(calibration) and evidence < MIN_EVIDENCE:
+    if len(calibration) and evidence < MIN_CALIBRATION:
         yield (
             f"the weights of the {len(calibration)} calibration rows add up to {evidence:.3g} "
             f"rows, too few for bounded conformal intervals of high levels: {meaning}"
@@ -126,3 +139,60 @@ def _restrict(profile: ColumnProfile, values: np.ndarray) -> ColumnProfile:
         )
     low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
     return replace(profile, missing=missing, min=low, max=high)
+
+
+BALANCED_NOTE = (
+    "the classes were weighed in training so that each counts the same (class_weight balanced): "
+    "the probabilities are those of a population in which all classes are equally frequent; for "
+    "another one, multiply them by its shares of the classes and divide by their sum. The metrics "
+    "are of the held-out rows as they are, without these weights"
+)
+
+
+def row_weights(config: ModelConfig, columns: Columns) -> Weights | None:
+    """The weights of rows, if the table has any."""
+    return None if config.weight is None else columns[config.weight].astype(np.float64)
+
+
+def class_factors(
+    config: TrainingConfig,
+    classes: Int[np.ndarray, "learned"],
+    weights: Weights | None,
+    count: int,
+) -> Float[np.ndarray, "classes"] | None:
+    """By class, the factor on the weights of its rows; None if classes are not weighed.
+
+    It is n ÷ (K n_k), with n_k learned rows of K classes that have any, so that all classes weigh
+    the same and together as much as without. Rows count as their weights. Other classes have 1.
+
+    Args:
+        classes: of the rows that are learned from, numbered from 0.
+        weights: of these rows.
+        count: the number of classes.
+    """
+    if config.class_weight == "none":
+        return None
+    factors = np.ones(count)
+    rows = np.bincount(classes, weights, minlength=count)
+    present = rows > 0
+    factors[present] = rows.sum() / (present.sum() * rows[present])
+    return factors
+
+
+def with_class_weights(
+    config: TrainingConfig,
+    classes: Int[np.ndarray, "rows"] | None,
+    learned: Int[np.ndarray, "some"] | slice,
+    weights: Weights | None,
+) -> Weights | None:
+    """The row weights times the factors of their classes; the row weights alone without these.
+
+    Args:
+        classes: the class of each row; None for numbers.
+        learned: the rows that are learned from, whose classes are counted.
+    """
+    if classes is None:
+        return weights
+    count = int(classes.max()) + 1
+    factors = class_factors(config, classes[learned], part(weights, learned), count)
+    return product(weights, None if factors is None else factors[classes])

@@ -1,4 +1,4 @@
-"""Makes the training problem of a table that is larger than memory."""
+"""Trains a model on a table that is larger than memory."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,34 +9,37 @@ import torch
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
-from models.features.categories import CategoryEncoder
-from models.features.columns import Columns, level_text
-from models.features.effects import MAX_KNOWN
+from models.features.categories import MAX_KNOWN, CategoryEncoder
+from models.features.columns import Columns
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.folds import Folds
 from models.features.rows import Rows
-from models.features.splits import MIN_CALIBRATION, Division
+from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
+from models.features.weights import notes_on_left_out
+from models.model import TrainedModel
 from models.out_of_distribution.columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.problem import RowProblem
-from models.tabular.streaming.blocks import Table
-from models.tabular.streaming.encoding import RowEncoder, encoded_parts
-from models.tabular.streaming.gathering import Gathered, Limits, gather, needed_columns
-from models.tabular.streaming.problem import (
+from models.tabular.streaming.blocks import ColumnBlocks, Table, survey
+from models.tabular.streaming.encoding import (
+    RowEncoder,
+    ShuffledRows,
+    encoded_parts,
+    write_shuffled,
+)
+from models.tabular.streaming.gathering import MAX_COUNTED, Gathered, Limits, Sets, gather
+from models.tabular.streaming.on_disk import (
     RACE_EPOCHS,
     STEPS,
     Stream,
     StreamedFolds,
     StreamedProblem,
 )
-from models.tabular.streaming.sets import Sets
-from models.tabular.streaming.shuffled import ShuffledRows, write_shuffled
-from models.tabular.streaming.summaries import MAX_COUNTED, ColumnTotals
-from models.tabular.streaming.survey import survey
-from models.training.card import ColumnSummary, RowProfile, by_frequency
+from models.training.card import ColumnTotals, by_frequency, no_rows_yet
+from models.training.distributed import ALONE
+from models.training.train import TrainingRun, begin_stages, fit_problem
 from models.training.trainer import required
 
 _WEIGHED_ROWS = 2**20  # whose weights are added at once
@@ -56,6 +59,30 @@ class Streamed:
     division: Division
 
 
+def train_streamed(  # noqa: PLR0917 - those of `train_problem`, and where rows may lie
+    blocks: ColumnBlocks,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    run: TrainingRun,
+    folder: Path,
+    memory_bytes: int,
+    device: str = "cpu",
+) -> tuple[TrainedModel, Streamed]:
+    """`models.training.train.train` for rows on disk, in one process.
+
+    Args:
+        folder: an empty folder for the encoded rows. It may be deleted afterwards.
+        memory_bytes: about how much the rows and what is fitted to them may take.
+
+    Raises:
+        InvalidData, Diverged, Stopped: as `train`.
+    """
+    table = Table(blocks, config, run.should_stop)
+    streamed = prepare_streamed(table, types, folder, memory_bytes)
+    stages = begin_stages(config, run, ALONE)
+    return fit_problem(streamed.problem.to(device), stages)[0], streamed
+
+
 def prepare_streamed(
     table: Table, types: Mapping[str, str], folder: Path, memory_bytes: int
 ) -> Streamed:
@@ -73,7 +100,7 @@ def prepare_streamed(
         Stopped: between two blocks.
     """
     found = survey(table)
-    limits = Limits.of(memory_bytes, len(needed_columns(table)))
+    limits = Limits.of(memory_bytes, len(table.config.columns))
     sets = Sets.of(table.config.training, found, limits.held_out)
     gathered = _checked(gather(table, types, sets, limits))
     assigned = Assigned(gathered.division, gathered.folds)
@@ -83,8 +110,21 @@ def prepare_streamed(
     parts = encoded_parts(table, sets, encoder)
     stored = write_shuffled(parts, gathered.learned, folder, memory_bytes, table.should_stop)
     sampled = len(gathered.division.training)
-    notes = (*found.notes, *model.notes, _note(table.config, gathered.learned, sampled, limits))
-    small = replace(small, model=replace(model, notes=notes), profile=_profile(small, gathered))
+    notes = (
+        *notes_on_left_out(found.without_target, found.of_weight_0),
+        *model.notes,
+        (
+            f"streamed from disk: the fits read {gathered.learned} rows in a random order, in "
+            "steps rather than epochs, with at least one pass over all; encoders, scales and "
+            f"effects of levels were fitted to {sampled} of them; each held-out set has at most "
+            f"{limits.held_out} rows"
+        ),
+    )
+    if isinstance(model.target, ClassTarget):  # also those that only held-out rows have
+        gathered.totals[-1].levels.update(no_rows_yet(model.target.classes))
+    summaries = tuple(total.summary for total in gathered.totals)
+    profile = replace(small.profile, learned=gathered.learned, columns=summaries)
+    small = replace(small, model=replace(model, notes=notes), profile=profile)
     return Streamed(_on_disk(small, stored), gathered.columns, gathered.division)
 
 
@@ -135,24 +175,6 @@ def _with_counts(
     return replace(encoder, others=tuple(sorted(others))), counted
 
 
-def _profile(small: RowProblem, gathered: Gathered) -> RowProfile:
-    """The profile with the numbers and statistics of all rows to learn from."""
-    summaries = [total.summary for total in gathered.totals]
-    target = small.model.target
-    if isinstance(target, ClassTarget):
-        summaries[-1] = _with_classes(summaries[-1], gathered.totals[-1], target)
-    return replace(small.profile, learned=gathered.learned, columns=tuple(summaries))
-
-
-def _with_classes(
-    summary: ColumnSummary, total: ColumnTotals, target: ClassTarget
-) -> ColumnSummary:
-    """The summary of a target with the classes that only held-out rows have."""
-    counts = total.levels.copy()
-    counts.update(dict.fromkeys(map(level_text, target.classes), 0))
-    return replace(summary, levels=by_frequency(counts), num_levels=len(counts))
-
-
 def _on_disk(small: RowProblem, stored: ShuffledRows) -> StreamedProblem | StreamedFolds:
     training = small.model.config.training
     mean = _mean_weight(stored.rows)
@@ -173,12 +195,3 @@ def _mean_weight(rows: Rows) -> float:
         return 1.0
     parts: Iterator[torch.Tensor] = iter(rows.weights.split(_WEIGHED_ROWS))
     return sum(float(part.double().sum()) for part in parts) / len(rows)
-
-
-def _note(config: ModelConfig, learned: int, sampled: int, limits: Limits) -> str:
-    """What streaming changed, for the version's notes."""
-    return (
-        f"streamed from disk: the fits read {learned} rows in a random order, in steps rather than "
-        f"epochs, with at least one pass over all; encoders, scales and effects of levels were "
-        f"fitted to {sampled} of them; each held-out set has at most {limits.held_out} rows"
-    )

@@ -1,25 +1,23 @@
-"""Token embeddings, and a decoder tied to them, with a sample axis."""
+"""Layers whose matrix has a row for each token or key, and a decoder that shares such a matrix."""
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from models.layers.dense import affine
+from models.layers.layer import Layer
 from models.posteriors.layout import Weights
+
+_KEY_FAN_IN = 100  # initial rows have a deviation of 0.1: at first every series is an average one
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Layer):
     """The embedding of a token is a row of the weight matrix."""
 
-    name: str
     num_tokens: int
     width: int
-
-    @property
-    def weight(self) -> str:
-        return f"{self.name}.weight"
 
     @property
     def fan_in(self) -> int:
@@ -27,7 +25,6 @@ class Embedding:
         return self.width
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of each tensor, without sample axis."""
         return {self.weight: (self.num_tokens, self.width)}
 
     def __call__(
@@ -39,26 +36,20 @@ class Embedding:
 
 
 @dataclass(frozen=True)
-class TiedDecoder:
+class TiedDecoder(Layer):
     """logits = x Eᵀ + b with the embedding's matrix E.
 
     The decoder owns only the bias, so that E occurs once in a layout and in the KL.
     Source: Press and Wolf 2017 (arXiv 1608.05859).
     """
 
-    name: str
     embedding: Embedding
-
-    @property
-    def bias(self) -> str:
-        return f"{self.name}.bias"
 
     @property
     def fan_in(self) -> int:
         return self.embedding.width
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of the decoder's own tensor, without sample axis."""
         return {self.bias: (self.embedding.num_tokens,)}
 
     def __call__(
@@ -67,3 +58,32 @@ class TiedDecoder:
         """Compute the logits of all samples, rows and steps in one product."""
         rows = affine(x.flatten(-3, -2), weights[self.embedding.weight], weights[self.bias])
         return rows.unflatten(-2, x.shape[-3:-1])
+
+
+@dataclass(frozen=True)
+class KeyTable(Layer):
+    """A row of `width` numbers for each key, and a last one for keys that training did not have.
+
+    All rows share one prior. Its learned scale shrinks them to what all series have in common, as
+    far as the data do not tell the series apart.
+    """
+
+    num_keys: int
+    width: int
+
+    @property
+    def fan_in(self) -> int:
+        return _KEY_FAN_IN
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {self.weight: (self.num_keys + 1, self.width)}
+
+    def __call__(
+        self, weights: Weights, numbers: Shaped[Tensor, "*samples batch"]
+    ) -> Float[Tensor, "*samples2 batch width"]:
+        """The rows of these numbers; a sample's numbers are looked up in that sample's table."""
+        table, index = weights[self.weight], numbers.long()
+        if index.ndim == 1:
+            return table.index_select(-2, index)
+        table = table.expand(*index.shape[:-1], -1, -1)
+        return table.gather(-2, index.unsqueeze(-1).expand(*index.shape, self.width))

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from models.config import TrainingConfig
 from models.evaluation.calibration import LabelledMixture
-from models.features.folds import Folds
 from models.features.rows import Rows
+from models.features.splits import Folds
 from models.inference.method import State
 from models.prediction.device import to_device
 from models.randomness import derive_seed
