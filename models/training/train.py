@@ -8,8 +8,8 @@ from pathlib import Path
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.holidays import Holidays
 from models.forecasting.problem import SeriesProblem, prepare_series
+from models.forecasting.steps import Holidays
 from models.inference.registry import method_of
 from models.language.problem import text_problem
 from models.model import TrainedModel

@@ -9,7 +9,7 @@ from sklearn.metrics import precision_score, recall_score, roc_curve
 from models.evaluation.calibration import LabelledMixture
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture
-from models.tabular.held_out import (
+from models.tabular.measurement import (
     describe_classes,
     describe_numbers,
 )
