@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-<<<<<<< HEAD:tests/models/test_forecast_dependence.py
-from models.evaluation.path_calibration import step_correlations
-from models.forecasting.backtest import Dependence, verdict
-from models.prediction.number_mixture import NumberMixture
-=======
 from models.forecasting.backtest import verdict
 from models.forecasting.worth import Overlaps, walks
 from models.prediction.number_mixture import NumberMixture
->>>>>>> main:tests/models/forecasting/test_worth.py
 
 HORIZON, REPEATS = 6, 200
 
