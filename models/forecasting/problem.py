@@ -6,7 +6,7 @@ latest steps, of which a short series has few, are not lost, and no residual is 
 The second fit has learned from more steps, so that its errors should be a little smaller.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -227,9 +227,9 @@ class SeriesProblem(WindowProblem):
     def refit(self) -> RowProblem:
         return super().refit() if self.whole is None else self.whole
 
-    def calibrate(self, model: Any) -> "SeriesProblem":
-        """The same problem, with classical members and calibrations found by this model."""
-        return replace(self, found=self._find(model))
+    def calibrate(self, first: Callable[[], Any]) -> "SeriesProblem":
+        """The problem with classical members and calibrations; itself without steps for these."""
+        return replace(self, found=self._find(first())) if self.calibrating else self
 
     def finish(self, model: Any) -> Forecaster:
         """The calibrated model with metrics and detector of every variant."""

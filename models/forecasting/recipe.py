@@ -8,7 +8,7 @@ per level.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -28,7 +28,7 @@ from models.config import (
 from models.config.model import FeatureType
 from models.exceptions import InvalidData
 from models.features.clock import Clock
-from models.features.columns import ColumnProfile, Columns, check_features, column_of
+from models.features.columns import ColumnProfile, Columns, Load, check_features, column_of
 from models.features.targets import present
 from models.forecasting.identity import EMBEDDED, usual_identity
 from models.forecasting.scale_choice import find_transform, observation_of
@@ -37,9 +37,6 @@ from models.forecasting.sets import MIN_WINDOWS, choose_fractions, divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, fill
 from models.networks import Inputs
-
-Load = Callable[..., Columns]
-"""Reads columns by their names, all rows or a slice of them: `load(names)`, `load(names, rows)`."""
 
 _SMALL = 2_000  # windows
 # Beside classical members 300 were as good as 600 on eight series; panels have more to learn.

@@ -17,7 +17,7 @@ from models.config import Json
 from models.exceptions import Diverged
 from models.features.rows import Rows, evenly_spread
 from models.inference import diagnostics
-from models.inference.method import Finished, Fitted, Stages
+from models.inference.method import Finished, Fit, Stages
 from models.inference.point import DrawsState, PointEstimates
 from models.inference.posterior import (
     ROWS,
@@ -204,7 +204,7 @@ class Chains(PointEstimates):
     def epochs(cls, config: Any, fitted: int) -> int:
         return cls.kernel(config).num_reports
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         """Run the chains; their diagnosis on held-out rows becomes metrics and notes."""
         problem, kernel = stages.problem, self.kernel(self.config)
         model, task = problem.model, problem.task

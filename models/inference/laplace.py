@@ -39,7 +39,7 @@ from models.inference.curvature import (
     run,
     split,
 )
-from models.inference.method import Finished, Fitted, Stages, State, check_tensor
+from models.inference.method import Finished, Fit, Stages, State, check_tensor
 from models.inference.point import DrawsState, PointEstimates
 from models.likelihoods import Likelihood
 from models.networks import MLP, Network
@@ -336,7 +336,7 @@ class Laplace(PointEstimates):
         """
         return math.ceil(_SHARE * fitted) if config.prior_sigma == "auto" else 0
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         config, chunks = self.config, stages.problem.task.chunks
         seed = stages.config.training.seed
         whole = Approximation(self.network, self.likelihood, config, seed, stages.should_stop)

@@ -30,6 +30,7 @@ from models.networks import Masks, Network
 from models.posteriors.layout import Layout, Weights
 from models.tensors import TensorRecord
 from models.training.distributed import Part
+from models.training.loop import EpochResult
 
 FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
 
@@ -114,15 +115,13 @@ class Finished:
     error_factors: Mapping[int, float] = field(default_factory=dict)
 
 
-@runtime_checkable
-class Fitted(Protocol):
-    """The best state of a fit, and the epoch that it is of."""
+@dataclass(frozen=True)
+class Fit:
+    """The best state of a fit, the results of its epochs, and the best epoch."""
 
-    @property
-    def state(self) -> Any: ...
-
-    @property
-    def best_epoch(self) -> int: ...
+    state: Any
+    history: list[EpochResult]
+    best_epoch: int
 
 
 @runtime_checkable
@@ -237,7 +236,7 @@ class Method(ABC):
         """Epochs or reports of the stages after a fit of so many epochs."""
         return 0
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         """Run the stages after the fit. Without any, the fitted state is the result."""
         return Finished(fit.state)
 

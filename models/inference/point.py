@@ -21,7 +21,7 @@ from models.features.rows import Rows
 from models.inference.method import (
     Draw,
     Finished,
-    Fitted,
+    Fit,
     Method,
     Stages,
     State,
@@ -184,7 +184,7 @@ class Ensemble(PointEstimates):
     def vectors(self) -> int:
         return int(self.config.members)
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         return Finished(fit.state, {"members": self.members})
 
 

@@ -37,7 +37,7 @@ from models.config import Json, SWAGConfig
 from models.exceptions import CorruptArtifact, Diverged
 from models.features.rows import Rows, evenly_spread
 from models.inference.diagnostics import USUAL_WIDTHS
-from models.inference.method import Finished, Fitted, Stages, State, check_tensor
+from models.inference.method import Finished, Fit, Stages, State, check_tensor
 from models.inference.point import DrawsState, PointEstimates
 from models.inference.posterior import (
     FULL,
@@ -297,7 +297,7 @@ class SWAG(PointEstimates):
     def epochs(cls, config: SWAGConfig, fitted: int) -> int:
         return config.epochs
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         """Continue the fit at a constant rate; the state has the collected moments."""
         task, training, config = stages.problem.task, stages.config.training, self.config
         posterior = LogPosterior(
