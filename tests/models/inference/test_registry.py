@@ -58,8 +58,8 @@ class JitterState(State):
     def parameters(self) -> list[Tensor]:
         return self.fit.parameters()
 
-    def pack(self) -> dict[str, Tensor]:
-        return self.fit.pack() | {"times": self.times}
+    def named(self) -> dict[str, Tensor]:
+        return self.fit.named() | {"times": self.times}
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "JitterState":
