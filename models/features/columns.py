@@ -12,7 +12,7 @@ import numpy as np
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.clock import Clock
-from models.nearest import no_such_column
+from models.messages import no_such_column
 
 Columns = Mapping[str, np.ndarray]
 """Arrays by column name, rows on the first axis, in the caller's units.

@@ -1,4 +1,4 @@
-"""Rolling-origin evaluation: forecasts from several past times, scored on the values that followed.
+"""Scores of forecasts from several past times on the values that followed, and how sure they are.
 
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
@@ -7,138 +7,58 @@ scaled CRPS is the CRPS divided by the same error.
 A step without a known value has the mean score of the known steps of its forecast. So the scores of
 all forecasts have one shape, and each forecast counts as one, as those do that are known as a
 whole.
+
+*Standard errors.* Scores of the steps of a forecast, and of origins that overlap, depend on each
+other. The mean of N scores with the variance s² and correlations r has the variance
+s² Σ r ÷ N² = s² ÷ n. Their mean squared deviation is s² (1 − 1 ÷ n) on average, so the standard
+error is √(mean squared deviation ÷ (n − 1)). Scores of different series, and of forecasts that do
+not overlap, count as independent. Others have r = θ^|t − t'| for the steps t and t'. θ is the
+correlation of neighbouring steps of the same forecast, less its bias of −(1 + 4 θ) ÷ T for T
+distinct steps (Kendall 1954).
+
+n is at least what it is if errors add up like those of a random walk, with correlations ρ: hardly
+any depend more (`models.evaluation.path_calibration.worth_of`). A score grows with the size of its
+error, and sizes have correlations of about ρ²: n = N² ÷ Σ ρ². The difference of two methods' scores
+changes its sign with the error: n = N² ÷ Σ ρ.
+
+Series differ in their scale, which the scores of a series share. From `MIN_SERIES` series on the
+error therefore comes from the sums of whole series: √(G ÷ (G − 1) Σ_g d_g²) ÷ N with d_g the sum of
+the deviations of series g (Cameron and Miller 2015, A practitioner's guide to cluster-robust
+inference, eq. 11 for a mean).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.metrics import regression_metrics, regression_scores
-from models.evaluation.path_calibration import Worth, worth_of
-from models.exceptions import InvalidData
-from models.features.columns import Columns
-from models.forecasting.dependence import Dependence, advantage, standard_errors
+from models.evaluation.metrics import COVERAGE_LEVELS, regression_metrics, regression_scores
+from models.evaluation.path_calibration import overlaps, worth_of
 from models.forecasting.forecast import Forecast
+from models.forecasting.origins import Origin, places
 from models.forecasting.series import Series
-from models.forecasting.windows import fill, readable
+from models.forecasting.windows import fill
 from models.prediction.predictive import GaussianMixture
 
-MAX_ORIGINS = 64
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 _LARGEST = 1e100  # of a score: scales cut what diverges at e^600, some 1e260
-MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
 SCALED = ("mase", "scaled_crps")
 COMPARED = ("crps", "scaled_crps", "mase", "mae", "log_likelihood", "coverage", "interval_width")
 
+MIN_SERIES = 10
+MEANS = ("log_likelihood", "mae", "mase", "crps", "scaled_crps")
+
 T = TypeVar("T")
 Scores = dict[str, Tensor]
-PerStep = Float64[Tensor, "steps"]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The start of a forecast.
-
-    Args:
-        first: number of the step that is forecast first.
-        scored: number of the first held-out step. The steps before give the scale of the errors.
-    """
-
-    series: Series
-    first: int
-    scored: int
-
-    @property
-    def past(self) -> Series:
-        return self.series.until(self.first)
-
-    def ahead(self, horizon: int) -> Columns:
-        """The columns of the steps that are forecast."""
-        steps = slice(self.first, self.first + horizon)
-        return {name: values[steps] for name, values in self.series.columns.items()}
-
-    def targets(self, horizon: int) -> np.ndarray:
-        """The values of the steps that are forecast."""
-        return self.series.values[self.first : self.first + horizon]
-
-
-def origins(
-    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
-) -> list[Origin]:
-    """`find_origins` where there must be some, if need be with half of the steps ahead.
-
-    Raises:
-        InvalidData: if there is none.
-    """
-    half = -(-horizon // 2)
-    found = find_origins(series, scored, span, horizon)
-    found = found or find_origins(series, scored, span, horizon, least=half)
-    if not found:
-        raise InvalidData(
-            f"no series has {span} steps to read and {horizon} more to compare with, of which "
-            f"{half} are known",
-            "/dataset",
-        )
-    return found
-
-
-def find_origins(
-    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int, *, least: int = 0
-) -> list[Origin]:
-    """All origins with a readable past and a known future, thinned evenly to a bounded number.
-
-    Args:
-        scored: number of the first step of each series that may be forecast.
-        least: of the steps ahead that must be known; 0 for all.
-    """
-    starts = [max(start, span) for start in scored]
-    firsts = [
-        _firsts(one, start, span, horizon, least or horizon)
-        for one, start in zip(series, starts, strict=True)
-    ]
-    ends = np.cumsum([len(found) for found in firsts])
-    most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
-    kept = np.linspace(0, ends[-1] - 1, min(most, ends[-1])).round().astype(int)
-    chosen = []
-    for i in np.unique(kept).tolist():
-        n = int(np.searchsorted(ends, i, side="right"))
-        first = int(firsts[n][i - ends[n]])  # counted from the end
-        chosen.append(Origin(series[n], first, starts[n]))
-    return chosen
-
-
-def _firsts(one: Series, start: int, span: int, horizon: int, least: int) -> np.ndarray:
-    """The steps from `start` on whose past can be read, and `least` steps ahead are known."""
-    firsts = np.arange(start, len(one) - horizon + 1)
-    if not len(firsts) or not np.isnan(one.values).any():
-        return firsts
-    known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
-    enough = known[firsts + horizon] - known[firsts] >= least
-    return firsts[enough & readable(one.values, span)[firsts - span]]
-
-
-def worth(chosen: Sequence[Origin], horizon: int) -> float:
-    """The number of independent errors that those of the forecasts are worth."""
-    return dependence(chosen, horizon).worth
-
-
-def dependence(chosen: Sequence[Origin], horizon: int) -> Dependence:
-    """Which scores of the forecasts from these origins depend on each other."""
-    keys = [str(origin.series.key) for origin in chosen]
-    return Dependence.of(keys, [origin.first for origin in chosen], horizon)
-
-
-def worths(chosen: Sequence[Origin], horizon: int, *, summed: bool) -> Worth:
-    """`worth` and that of each step alone, of the forecasts or of their sums."""
-    of_all = dependence(chosen, horizon)
-    return worth_of(of_all.series, of_all.firsts, horizon, summed=summed)
+Errors = Float64[np.ndarray, "errors"]
 
 
 def some(chosen: Sequence[T], most: int = SOME_ORIGINS) -> list[T]:
@@ -167,23 +87,21 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
 
 
 def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    of_all = dependence(chosen, len(own["mae"]) // len(chosen))
-    beside = summarise_scores(naive, chosen, season) | _counts(chosen, of_all)
+    of_all = _dependence(own, chosen)
+    of_naive = _summary(naive, chosen, season, of_all) | advantage(own, naive, of_all)
     return {
-        **summarise_scores(own, chosen, season),
-        **_counts(chosen, of_all),
+        **_summary(own, chosen, season, of_all),
         "independent_errors": of_all.worth,
-        "baselines": {"seasonal_naive": beside | advantage(own, naive, of_all)},
+        "baselines": {"seasonal_naive": of_naive},
     }
 
 
 def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -> Json:
     """A method's scores at these origins, this model's (`this_model`), and what lies between."""
-    of_all = dependence(chosen, len(own["mae"]) // len(chosen))
+    of_all = _dependence(own, chosen)
     mine = summarise_scores(own, chosen, season)
     return {
-        **summarise_scores(theirs, chosen, season),
-        **_counts(chosen, of_all),
+        **_summary(theirs, chosen, season, of_all),
         **advantage(own, theirs, of_all),
         "this_model": {name: mine[name] for name in COMPARED},
     }
@@ -195,8 +113,14 @@ def scores_alone(found: Json) -> Json:
     return {name: value for name, value in found.items() if name not in of_both}
 
 
-def _counts(chosen: Sequence[Origin], of_all: Dependence) -> Json:
-    return {"origins": len(chosen), "series": of_all.num_series}
+def _summary(scores: Scores, chosen: Sequence[Origin], season: int, of_all: "Dependence") -> Json:
+    counts = {"origins": len(chosen), "series": of_all.num_series}
+    return summarise_scores(scores, chosen, season) | counts
+
+
+def _dependence(scores: Scores, chosen: Sequence[Origin]) -> "Dependence":
+    """Of these scores, as many steps of each origin as there are."""
+    return Dependence.of(chosen, len(scores["mae"]) // len(chosen))
 
 
 def every(scores: Scores, origins: int, n: int) -> Scores:
@@ -210,19 +134,14 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     Args:
         scores: per step; the steps of each origin are consecutive.
     """
-    of_all = dependence(chosen, len(scores["mae"]) // len(chosen))
-    scale = _scales(chosen, season, of_all.horizon)
+    of_all = _dependence(scores, chosen)
+    scale = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
+    scale = scale.repeat_interleave(of_all.horizon)  # 0 if a series never changed
     scaled = {"mase": scores["mae"].cpu() / scale, "scaled_crps": scores["crps"].cpu() / scale}
     moves = scale > 0
     means = {name: float(part[moves].mean()) for name, part in scaled.items()}
     errors = standard_errors(scores | scaled, of_all)
     return _finite({**regression_metrics(scores), **means, "standard_errors": errors})
-
-
-def _scales(chosen: Sequence[Origin], season: int, horizon: int) -> PerStep:
-    """The seasonal naive error of each step's series; 0 if it never changed."""
-    scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
-    return scales.repeat_interleave(horizon)
 
 
 def has_diverged(metrics: Json) -> bool:
@@ -291,10 +210,134 @@ def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
     known = torch.from_numpy(~np.isnan(targets))
     if bool(known.all()):
         return scores
-    return {name: _averaged(part, known.to(part.device)) for name, part in scores.items()}
+
+    def averaged(part: Tensor) -> Float64[Tensor, "steps"]:
+        of_forecasts, is_known = part.view(known.shape).double(), known.to(part.device)
+        sums = torch.where(is_known, of_forecasts, 0.0).sum(1, keepdim=True)
+        means = sums / is_known.sum(1, keepdim=True)
+        return torch.where(is_known, of_forecasts, means).flatten()
+
+    return {name: averaged(part) for name, part in scores.items()}
 
 
-def _averaged(part: Float[Tensor, "steps"], known: Tensor) -> Float64[Tensor, "steps"]:
-    of_forecasts = part.view(known.shape).double()
-    sums = torch.where(known, of_forecasts, 0.0).sum(1, keepdim=True)
-    return torch.where(known, of_forecasts, sums / known.sum(1, keepdim=True)).flatten()
+# How sure mean scores are
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Which scores of forecasts depend on each other; the steps of each are consecutive.
+
+    Args:
+        series: the number of the series of each forecast.
+        firsts: its first step.
+        horizon: steps of a forecast.
+    """
+
+    series: Int[np.ndarray, "origins"]
+    firsts: Int[np.ndarray, "origins"]
+    horizon: int
+
+    @classmethod
+    def of(cls, chosen: Sequence[Origin], horizon: int) -> "Dependence":
+        """Of the forecasts from these origins."""
+        return cls(*places(chosen), horizon)
+
+    @cached_property
+    def num_series(self) -> int:
+        return len(np.unique(self.series))
+
+    @cached_property
+    def worth(self) -> float:
+        """The number of independent errors that tell as much about their size."""
+        return worth_of(self.series, self.firsts, self.horizon).together
+
+    def of_scores(self, scores: Errors) -> float | None:
+        """The standard error of the mean of scores; None if it cannot be known."""
+        return self._of_mean(scores, self.worth)
+
+    def of_differences(self, differences: Errors) -> float | None:
+        """The standard error of the mean difference of two methods' scores."""
+        least = worth_of(self.series, self.firsts, self.horizon, power=1).together
+        return self._of_mean(differences, least)
+
+    def of_share(self, inside: Errors) -> float:
+        """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.weighting`."""
+        n = max(self.worth, self._worth_of(inside))
+        near = (n * float(inside.mean()) + 2) / (n + 4)
+        return math.sqrt(near * (1 - near) / n)
+
+    def _of_mean(self, values: Errors, least: float) -> float | None:
+        """
+        Args:
+            least: n if errors are those of a random walk.
+        """
+        if not np.isfinite(values).all():
+            return None
+        deviations = values - values.mean()
+        if self.num_series >= MIN_SERIES:
+            sums = np.bincount(np.repeat(self.series, self.horizon), deviations)
+            factor = self.num_series / (self.num_series - 1)
+            return math.sqrt(factor * float(np.square(sums).sum())) / len(values)
+        n = max(least, self._worth_of(values))
+        if n <= 1 + 1e-9:  # a single error, but for rounding
+            return None
+        return math.sqrt(float(np.square(deviations).mean()) / (n - 1))
+
+    def _worth_of(self, values: Errors) -> float:
+        """N² ÷ Σ θ^|t − t'| over all pairs of steps."""
+        deviations = (values - values.mean()).reshape(-1, self.horizon)
+        theta, square = 0.0, float(np.square(deviations).mean())
+        if self.horizon > 1 and square > 0:
+            found = float((deviations[:, 1:] * deviations[:, :-1]).mean()) / square
+            theta = float(np.clip(found + (1 + 4 * found) / self._num_steps, 0, 1))
+        lags, counts = overlaps(self.series, self.firsts, self.horizon)
+        behind = np.arange(1 - self.horizon, self.horizon)
+        pairs = self.horizon - np.abs(behind)
+        each = (pairs * theta ** np.abs(lags[:, None] + behind)).sum(1)
+        return float(len(values) ** 2 / np.dot(counts, each))
+
+    @cached_property
+    def _num_steps(self) -> int:
+        """Distinct steps of all forecasts."""
+        steps = self.firsts[:, None] + np.arange(self.horizon)
+        return len({(s, t) for s, row in zip(self.series, steps, strict=True) for t in row})
+
+
+def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], dependence: Dependence) -> Json:
+    """The errors of the means of `regression_metrics`, under the same names."""
+    found = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
+    errors: Json = {name: dependence.of_scores(found[name]) for name in MEANS if name in found}
+    for public in ("coverage", "conformal_coverage"):
+        names = [(f"{level:g}", f"{public}_{level:g}") for level in COVERAGE_LEVELS]
+        if names[0][1] in found:
+            errors[public] = {level: dependence.of_share(found[name]) for level, name in names}
+    return errors
+
+
+Verdict = Literal["better", "no difference", "worse"]
+_SURE = 2  # standard errors
+
+
+def advantage(
+    own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], dependence: Dependence
+) -> Json:
+    """By how much this model's CRPS is lower per step, its standard error, and a verdict on it.
+
+    Nothing if a score is not finite. The steps of each forecast are consecutive.
+    """
+    differences = theirs["crps"].cpu().double() - own["crps"].cpu().double()
+    if not bool(torch.isfinite(differences).all()):
+        return {}
+    difference, error = float(differences.mean()), dependence.of_differences(differences.numpy())
+    return {
+        "advantage": difference,
+        "advantage_error": error,
+        "verdict": verdict(difference, error),
+    }
+
+
+def verdict(difference: float, error: float | None) -> Verdict:
+    """Whether this model is better or worse by more than two standard errors."""
+    if error is None or abs(difference) <= _SURE * error:
+        return "no difference"
+    return "better" if difference > 0 else "worse"

@@ -108,7 +108,7 @@ class TextProblem:
     def chooses(self) -> bool:
         return True
 
-    def calibrate(self, first: Callable[[], Any]) -> "TextProblem":
+    def after_first(self, first: Callable[[], Any]) -> "TextProblem":
         return self
 
     def refit(self) -> "TextProblem":

@@ -25,7 +25,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, check_features, column_of
-from models.features.groups import check_groups
+from models.features.row_groups import check_groups
 from models.features.texts import WIDTH as TEXT_WIDTH
 from models.inference.registry import method_of
 from models.networks import (

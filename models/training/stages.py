@@ -57,7 +57,7 @@ class Problem(Protocol):
         """Mean log density of the held-out data per row or token."""
         ...
 
-    def calibrate(self, first: Callable[[], TrainedModel]) -> "Problem":
+    def after_first(self, first: Callable[[], TrainedModel]) -> "Problem":
         """The problem with what the model of the first fit tells: only forecasts need that."""
         ...
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.holidays import Holidays
+from models.forecasting.steps import Holidays
 from models.inference.registry import method_of
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
@@ -144,6 +144,6 @@ def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
     fit = first.fit()
     if not problem.model.config.training.refit:
         return first.finish(fit), problem
-    problem = problem.calibrate(lambda: first.finish(fit))
+    problem = problem.after_first(lambda: first.finish(fit))
     second = Fitting(problem.refit(), stages, "refit-")
     return second.finish(replace(fit, state=second.fit(fit.best_epoch).state)), problem

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from models.evaluation.path_calibration import step_correlations
-from models.forecasting.dependence import Dependence, verdict
+from models.forecasting.backtest import Dependence, verdict
 from models.prediction.predictive import GaussianMixture
 
 HORIZON, REPEATS = 6, 200

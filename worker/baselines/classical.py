@@ -20,7 +20,8 @@ import torch
 from jaxtyping import Float64
 
 from models.evaluation.metrics import regression_scores
-from models.forecasting.backtest import Origin, Scores, with_stand_ins, without
+from models.forecasting.backtest import Scores, with_stand_ins, without
+from models.forecasting.origins import Origin
 from models.forecasting.windows import fill
 from models.prediction.predictive import GaussianMixture
 from worker.baselines.stopping import ShouldStop, check_stop

@@ -24,7 +24,7 @@ from torch import Tensor
 from models.config.ranges import Flag, Probability
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.effects import Effect, Effects, Regressors
-from models.forecasting.classics.member import Asked, Values
+from models.forecasting.classics.member import Asked, Values, num_known
 from models.forecasting.classics.smoothing import Smoothing
 from models.forecasting.rollout import Paths
 
@@ -181,7 +181,7 @@ class Classics:
                 has effects, each member is tried with them and without.
         """
         asked = replace(_SCORED, horizon=targets.shape[1])
-        known = (~values.isnan()).sum(1)
+        known = num_known(values)
         effects = None if regressors is None else Effects.fit(values, regressors, min(seasons))
         effect = _effect(effects, values, regressors)
         tried = [

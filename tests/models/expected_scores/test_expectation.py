@@ -14,10 +14,10 @@ from models.evaluation.exact_tests import binomial_up_to
 from models.evaluation.out_of_distribution import Detector
 from models.expected_scores.expectation import (
     Expectation,
+    Promise,
     compare_unlike,
     expect,
 )
-from models.expected_scores.promise import Promise
 from models.expected_scores.simulation import Simulated, simulate
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 

@@ -8,7 +8,7 @@ from sklearn.metrics import precision_score, recall_score, roc_curve
 
 from models.evaluation.calibration import LabelledMixture
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
-from models.tabular.held_out import (
+from models.tabular.measurement import (
     describe_classes,
     describe_numbers,
 )
