@@ -12,11 +12,12 @@ import numpy as np
 from jaxtyping import Int64
 
 from models.config import BBBConfig, ModelConfig, TrainingConfig
-from models.evaluation.path_calibration import MIN_INDEPENDENT, Worth, worth_of
+from models.evaluation.path_calibration import MIN_INDEPENDENT
 from models.exceptions import InvalidData
 from models.features.columns import Columns, select_rows
 from models.forecasting.series import Series
 from models.forecasting.windows import readable
+from models.forecasting.worth import Overlaps
 
 
 @dataclass(frozen=True)
@@ -110,23 +111,11 @@ def _evenly(count: int, most: int) -> list[int]:
     return [int(place) for place in np.unique(places)]
 
 
-def worths(chosen: Sequence[Origin], horizon: int, *, summed: bool = False) -> Worth:
-    """The number of independent errors that those of these forecasts are worth.
-
-    Args:
-        summed: of the sums over their first steps.
-    """
-    series, firsts = places(chosen)
-    return worth_of(series, firsts, horizon, summed=summed)
-
-
-def places(
-    chosen: Sequence[Origin],
-) -> tuple[Int64[np.ndarray, "origins"], Int64[np.ndarray, "origins"]]:
-    """The number of the series of each origin, and its first step."""
+def overlaps_of(chosen: Sequence[Origin], horizon: int) -> Overlaps:
+    """Which forecasts from these origins overlap."""
     keys = [str(origin.series.key) for origin in chosen]
     _, series = np.unique(np.array(keys), return_inverse=True)
-    return series, np.array([origin.first for origin in chosen])
+    return Overlaps(series, np.array([origin.first for origin in chosen]), horizon)
 
 
 # Sets
@@ -180,7 +169,7 @@ def calibration_origins(series: Sequence[Series], config: ModelConfig, span: int
         return []
     firsts, horizon = SeriesSets.of(series, config).calibration.tolist(), config.series.steps
     found = find_origins(before_scores(series, config), firsts, span, horizon)
-    is_enough = found and worths(found, horizon).together >= MIN_INDEPENDENT
+    is_enough = found and overlaps_of(found, horizon).worth().together >= MIN_INDEPENDENT
     return found if is_enough else []
 
 

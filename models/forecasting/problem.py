@@ -34,8 +34,8 @@ from models.forecasting.origins import (
     before_scores,
     calibration_origins,
     find_origins,
+    overlaps_of,
     weighing_origins,
-    worths,
 )
 from models.forecasting.panel import Covariates, CutRows, Panel, Stacked, fit_encoders, fit_frame
 from models.forecasting.rollout import Split
@@ -44,6 +44,7 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.steps import Holidays, Spacing
 from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
+from models.forecasting.worth import sums_of_walks
 from models.inference.method import State
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.randomness import derive_seed
@@ -192,7 +193,7 @@ def weigh(
         return None
     history, targets = _known(model, earlier)
     known = float((~targets.isnan()).double().mean())
-    independent = known * worths(earlier, model.horizon).together
+    independent = known * overlaps_of(earlier, model.horizon).worth().together
     assert history.known is not None
     found = Classics.fit(
         history.known, targets, model.frame.seasons, independent, history.regressors
@@ -208,7 +209,8 @@ def weigh(
             log_scores(alone.paths, targets.to(model.device)).flatten().cpu(),
         ]
     )
-    share = float(stack(both, worths(calibrating, model.horizon).together)[0])
+    independent = overlaps_of(calibrating, model.horizon).worth().together
+    share = float(stack(both, independent)[0])
     if share < _LEAST_SHARE:
         return None
     return replace(found, share=1.0 if share > 1 - _LEAST_SHARE else share)
@@ -243,10 +245,11 @@ def _calibration(
     if not chosen:
         return None
     values = np.concatenate([origin.targets(model.horizon) for origin in chosen])
+    overlaps = overlaps_of(chosen, model.horizon)
     return model.forecast_from(chosen, prune, SCORE_SAMPLES).fit_calibration(
         torch.from_numpy(values).to(model.device),
-        worths(chosen, model.horizon),
-        worths(chosen, model.horizon, summed=True),
+        overlaps.worth(),
+        overlaps.worth(sums_of_walks),
         [origin.series.times[origin.first] for origin in chosen],
     )
 
