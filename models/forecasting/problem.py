@@ -6,7 +6,7 @@ latest steps, of which a short series has few, are not lost, and no residual is 
 The second fit has learned from more steps, so that its errors should be a little smaller.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,6 +121,10 @@ class SeriesProblem:
 
     def refit(self) -> "SeriesProblem":
         return self.whole or self
+
+    def after_first(self, first: Callable[[], Any]) -> "SeriesProblem":
+        """`calibrate` by the first fit's model, where steps are set apart for it."""
+        return self.calibrate(first()) if self.calibrating else self
 
     def calibrate(self, model: Any) -> "SeriesProblem":
         """The same problem, with classical members and calibrations found by this model."""
