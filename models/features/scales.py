@@ -12,7 +12,7 @@ An exponent of 0 means the logarithm. ψ is monotone and smooth.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import torch
@@ -54,7 +54,7 @@ class PowerTransform:
     exponent: Annotated[float, Field(strict=True, ge=_MIN_EXPONENT, le=_MAX_EXPONENT)]
 
     @classmethod
-    def fit(cls, values: Numbers, weights: Weights | None = None) -> "PowerTransform | None":
+    def fit(cls, values: Numbers, weights: Weights | None = None) -> Self | None:
         """Fit the exponent by maximum likelihood; return None if the column is not skewed.
 
         Args:
@@ -166,12 +166,9 @@ class LogScale:
 
 
 @dataclass(frozen=True)
-class PowerScale:
-    """ψ((y − centre)/scale), the power transform of Yeo and Johnson (`models.features.scales`)."""
+class PowerScale(PowerTransform):
+    """ψ((y − centre)/scale), the power transform."""
 
-    centre: Number
-    scale: Positive
-    exponent: Annotated[float, Field(strict=True, ge=0, le=2)]
     kind: Literal["power"] = "power"
 
     def __call__(self, y: Values) -> Values:
