@@ -246,51 +246,34 @@ class CategoryEncoder:
         *,
         coded: bool = False,
         most: int = MAX_LEVELS,
+        targets: Targets | None = None,
         weights: Weights | None = None,
     ) -> "CategoryEncoder":
-        """Fit the slots to training values.
+        """Fit the slots to training values, and effects on the targets where levels are many.
 
         Args:
             most: the most levels with a slot.
             coded: store codes, pool levels of fewer than three rows with unknown ones, and give
                 missing values a slot of their own where training rows had them.
+            targets: standardised, as `target_scores` makes them; without them there are no effects.
         """
         counts, absent = _counts(values, weights)
         least = _MIN_ROWS if coded else 1
-        frequent = [
-            level for level in moments.by_frequency(counts)[:most] if counts[level] >= least
-        ]
-        levels = tuple(sorted(frequent))
+        by_frequency, rows = moments.by_frequency(counts), sum(counts.values())
+        frequent = {level for level in by_frequency[:most] if counts[level] >= least}
         missing = coded and absent > 0
-        pooled = sum(counts.values()) - sum(counts[level] for level in levels)
-        rows = pooled + (0 if coded else absent)
-        used = len(levels) + int(missing) + int(rows > 0)
-        return cls(levels, missing=missing, coded=coded) if used > 1 else cls((), coded=coded)
-
-    @classmethod
-    def fit_effects(
-        cls,
-        values: np.ndarray,
-        targets: Targets,
-        *,
-        most: int = MAX_LEVELS,
-        weights: Weights | None = None,
-    ) -> "CategoryEncoder":
-        """Fit the slots, and where there are more than a few levels their effects on the targets.
-
-        Args:
-            most: the most levels with a slot.
-            targets: standardised, as `models.features.categories.target_scores` makes them.
-        """
-        encoder = cls.fit(values, coded=True, most=most, weights=weights)
-        counts, _ = _counts(values, weights)
-        enough = sum(counts.values()) >= _ROWS_PER_LEVEL * len(counts)
-        if len(counts) <= min(_FEW_LEVELS, most) or not enough:
+        pooled = rows - sum(counts[level] for level in frequent) + (0 if coded else absent)
+        used = len(frequent) + int(missing) + int(pooled > 0)
+        encoder = cls(tuple(sorted(frequent)), missing=missing, coded=coded)
+        if used <= 1:
+            encoder = cls((), coded=coded)
+        enough = rows >= _ROWS_PER_LEVEL * len(counts)
+        if not coded or targets is None or len(counts) <= min(_FEW_LEVELS, most) or not enough:
             return encoder
         slots = set(encoder.levels)
-        others = [level for level in moments.by_frequency(counts) if level not in slots]
+        others = [level for level in by_frequency if level not in slots]
         effects = LevelEffects.fit([*encoder.levels, *others], values, targets, weights)
-        return cls(encoder.levels, missing=encoder.missing, coded=True, effects=effects)
+        return replace(encoder, effects=effects)
 
     def marking(self, values: np.ndarray) -> "CategoryEncoder":
         """A copy that marks levels that no training row had; itself if these had too many."""
