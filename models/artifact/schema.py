@@ -30,10 +30,9 @@ from models.features.row_groups import Groups
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
-from models.forecasting.holidays import Holidays
 from models.forecasting.observation import upgraded
-from models.forecasting.seen import SeenSeries
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
 from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence

@@ -468,15 +468,7 @@ class TabularModel(TrainedModel):
                     "/interval_kinds",
                 )
             return
-        has_intervals = calibration is not None and calibration.has_intervals
-        needed = "adaptive" if "adaptive" in kinds else "conformal"
-        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
-        if options.intervals and is_needed and not has_intervals:
-            raise InvalidInput(
-                f"this version has no {needed} intervals: only calibrated regressions and "
-                "forecasts have them; request credible ones",
-                "/interval_kinds",
-            )
+        self._check_intervals(options)
 
     def calibration_of(self, prune: float) -> Calibration | None:
         """The calibration of rows; None for paths, whose calibration is not of single windows."""

@@ -1,7 +1,7 @@
 """The training problem of rows: of a table, or windows of series."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from models.features.columns import Columns
 from models.features.rows import Rows
 from models.features.splits import Folds
 from models.inference.method import State
+from models.prediction.engine import Engine
 from models.tabular import measurement
 from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
@@ -93,30 +94,18 @@ class RowProblem:
         """Rows that what does not need all of them is fitted to."""
         return self.rows if self.stream is None else self.rows[:HEAD_ROWS]
 
+    def after_first(self, first: Callable[[], Any]) -> "RowProblem":
+        return self
+
     def refit(self) -> "RowProblem":
         if self.stopping is None:
             return self
         return replace(self, rows=Rows.concatenate([self.rows, self.stopping]), stopping=None)
 
-    @torch.inference_mode()
     def score(self, state: State) -> float:
-        """Weighted mean of the log predictive density of the standardised targets.
-
-        Each rank computes a part of the rows, because predicting takes as long as learning.
-        """
-        rows = self.scores[:_WATCHED] if self.stopping is None else self.stopping
-        model, ranks = self.model, self.ranks
-        mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
-        if len(mine):
-            outputs, point = model.engine.outputs(
-                make_ready(model.network, state),
-                mine.inputs,
-                model.default_seed,
-                _EARLY_STOPPING_SAMPLES,
-            )
-            log_prob = model.likelihood.log_prob(outputs, mine.targets, point)
-            total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
-        return float(ranks.sum(total / rows.weight))
+        """`log_density` of the rows that choose the epoch, or else of some that are scored."""
+        rows = watched(self.stopping, self.scores)
+        return log_density(self.model.engine, state, rows, self.model.default_seed, self.ranks)
 
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
@@ -167,6 +156,26 @@ class RowProblem:
         read = some.inputs[:, : len(model.encoder.feature_of_compact)]
         rows = replace(some, inputs=read)
         return choose_background(rows, training.seed, training.background)
+
+
+def watched(stopping: Rows | None, scores: Rows) -> Rows:
+    """The rows whose density is computed after each epoch."""
+    return scores[:_WATCHED] if stopping is None else stopping
+
+
+@torch.inference_mode()
+def log_density(engine: Engine, state: State, rows: Rows, seed: int, ranks: Ranks) -> float:
+    """Weighted mean of the log predictive density of the standardised targets.
+
+    Each rank computes a part of the rows, because predicting takes as long as learning.
+    """
+    mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
+    if len(mine):
+        ready = make_ready(engine.network, state)
+        outputs, point = engine.outputs(ready, mine.inputs, seed, _EARLY_STOPPING_SAMPLES)
+        log_prob = engine.likelihood.log_prob(outputs, mine.targets, point)
+        total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
+    return float(ranks.sum(total / rows.weight))
 
 
 def _recommend(
