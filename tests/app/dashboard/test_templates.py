@@ -13,7 +13,7 @@ from credence.cli import app
 from tests.app.conftest import MakeService
 
 DOCS = "https://docs.example.org/credence"
-TEMPLATES = Path("app/ui/templates")
+TEMPLATES = Path(__file__).parents[3] / "app" / "ui" / "templates"
 LEARN = re.compile(r'\{\{ learn\("([^"]+)", "[^"]+"\) \}\}')
 HELP = "/dashboard.html"
 PAGES = ("/", "/ui/predict?model=price", "/ui/models/price/versions/1?tab=explain", "/ui/sign-in")
