@@ -36,6 +36,7 @@ from models.forecasting.classics.member import (
     Values,
     evenly,
     filled,
+    in_units,
     missing_share,
     num_known,
     season_basis,
@@ -134,7 +135,7 @@ class Autoregression:
 
     def _paths(self, values: Values, asked: Asked) -> Paths:
         values = self._long_enough(values)
-        first, unit, scaled = _centre(values), unit_of(values), _scaled(values)
+        scaled = _scaled(values)
         products, count = _products(self.terms(scaled))
         if self.learned:
             share = missing_share(scaled, self.steps)
@@ -146,10 +147,7 @@ class Autoregression:
         coefficients, variance = posterior.drawn(noise)
         known = filled(scaled)[:, -self.reach :] if self.reach else scaled[:, :0]
         steps = self._ahead(known, coefficients, variance.sqrt(), asked)
-        found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
-        value, mean = (first[:, None] + unit[:, None] * one for one in found)
-        of_paths = (unit**2 * variance.T).view(asked.draws, 1, -1, 1).expand_as(mean)
-        return Paths(value, mean, of_paths, value[:0])
+        return in_units(steps, _centre(values), unit_of(values), variance)
 
     def _long_enough(self, values: Values) -> Float64[Tensor, "rows padded"]:
         """Histories that have the steps before a value, missing if need be."""

@@ -11,6 +11,7 @@ Data Analysis, §14.8):
     ν = ν₀ + n,      ν s² = ν₀ s₀² + yᵀy − mᵀXᵀy.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from jaxtyping import Bool, Float64, Int
 from pydantic import Field
 from torch import Tensor
 
+from models.forecasting.rollout import Paths
 from models.prediction.pauses import Pause, go_on
 
 _ADAPTING = 8  # rows that a member adapts to
@@ -139,6 +141,19 @@ def inverse_chi_square(
     """ν ÷ χ²_ν from standard normals: the cube root of χ² is nearly one (Wilson, Hilferty 1931)."""
     ninth = 2 / (9 * freedom)
     return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
+
+
+def in_units(
+    steps: Iterable[tuple[Tensor, Tensor]],
+    first: Float64[Tensor, "rows"],
+    unit: Float64[Tensor, "rows"],
+    variance: Float64[Tensor, "rows draws"],
+) -> Paths:
+    """The paths of values and means of each step, [draws, paths, rows], in units from `first`."""
+    value, mean = (torch.stack(part, -1) for part in zip(*steps, strict=True))
+    value, mean = (first[:, None] + unit[:, None] * one for one in (value, mean.expand_as(value)))
+    of_paths = (unit**2 * variance.T)[:, None, :, None].expand_as(value)
+    return Paths(value, mean, of_paths, value[:0])
 
 
 def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"]:
