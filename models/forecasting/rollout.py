@@ -1,9 +1,8 @@
-"""Sample paths: each path continues the same past, and reads the values that it has drawn, as they
-would be observed.
+"""Sample paths. Each path continues the same past step by step, and reads the values it has drawn.
 
 Each weight draw w makes K paths. A path keeps the mean and the variance that the network predicted
 for each step before the step's value was drawn. Their averages over paths estimate E(y_h | w) and
-Var(y_h | w) with less noise than the values, and exactly for the first step.
+Var(y_h | w) with less noise than the values do, and exactly for the first step.
 """
 
 import math
@@ -28,7 +27,8 @@ PerStep = Float64[Tensor, "samples paths rows horizon"]
 class Paths:
     """The drawn value of each step, and the mean and variance of u given the path before it.
 
-    `changes` are the mean relative changes that the network's draws predict; these come first.
+    `changes` are the mean relative changes that the network predicts. Only its draws have them, and
+    these are first.
     """
 
     values: PerStep
@@ -37,9 +37,9 @@ class Paths:
     changes: Float64[Tensor, "networks paths rows horizon"]
 
     def scaled(self, factors: Float64[Tensor, "horizon"]) -> "Paths":
-        """Deviations of u from the mean of all paths, times √factor at each step.
+        """Paths whose deviations from the mean of all paths are multiplied by √factor at each step.
 
-        Mean and shape of each step stay, and paths stay whole. `changes` are as predicted.
+        The mean and shape of each step stay, and so do `changes`.
         """
         c = factors.to(self.means)
         centre, root = self.means.mean((0, 1)), c.sqrt()
@@ -50,7 +50,7 @@ class Paths:
         return self.each(lambda part: part.to(device))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Paths":
-        """All four tensors, changed in the same way."""
+        """The same change of all four tensors."""
         parts = (self.values, self.means, self.variances, self.changes)
         return Paths(*(change(part) for part in parts))
 
@@ -146,13 +146,13 @@ _MIXED = 100  # draws of both together, if the network has few
 
 @dataclass(frozen=True)
 class Split:
-    """The draws of one forecast.
+    """How many draws a forecast has of the network and of the classical members.
 
     Args:
         network: weight draws.
-        repeats: times that each counts, with paths of its own.
+        repeats: how often each weight draw counts, each time with paths of its own.
         classics: draws of the classical members' parameters.
-        paths: per draw, counted as often as it is repeated.
+        paths: per draw and repetition.
     """
 
     network: int
@@ -164,7 +164,7 @@ class Split:
     def plan(cls, samples: int, kept: int | None, share: float) -> "Split":
         """
         Args:
-            kept: weight draws that a method has stored; None if there are as many as are asked for.
+            kept: how many weight draws a method has stored; None if it can draw any number.
             share: of the classical members.
         """
         if kept is None:
@@ -186,6 +186,6 @@ class Split:
         return self.paths * (self.network * self.repeats + self.classics)
 
     def repeated(self, paths: Paths) -> Paths:
-        """The network's paths with each draw as often as it counts."""
+        """The paths of the network with each draw as often as it counts."""
         shape = (self.repeats, self.paths)
         return paths.each(lambda part: part.unflatten(1, shape).flatten(0, 1))

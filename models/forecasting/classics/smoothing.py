@@ -1,4 +1,4 @@
-r"""Exponential smoothing with a posterior of its parameters, states and noise.
+"""Exponential smoothing with a posterior of its parameters, states and noise.
 
 The state has a level l, a trend b and a value s for each step of the season. With a single source
 of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter 3)
@@ -6,11 +6,11 @@ of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter
     u_t = l_{t−1} + φ b_{t−1} + s_{t−m} + e_t,      e_t ~ N(0, σ²)
     l_t = l_{t−1} + φ b_{t−1} + α e_t,   b_t = φ b_{t−1} + β e_t,   s_t = s_{t−m} + γ e_t.
 
-The errors are linear in the state before the first value: e = e⁰ + E x₀. So x₀ and σ² have a normal
-inverse gamma posterior in closed form, given (α, β, φ, γ), and these four, transformed to the real
-line, are drawn by importance sampling from a population that training has moved to where the
-posterior is (Cappé et al. 2004, population Monte Carlo). The population is weighted anew for every
-history, so that a forecast needs no fit.
+The errors are linear in the state x₀ before the first value: e = e⁰ + E x₀. So the posterior of x₀
+and σ² given (α, β, φ, γ) is a `Regression`. These four, transformed to the real line, are drawn by
+importance sampling from a population of particles, which training has moved to where the posterior
+is (Cappé et al. 2004, population Monte Carlo). Every history weighs the population anew, so that a
+forecast needs no fit.
 """
 
 import math
@@ -73,10 +73,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class State:
-    """The state after the last value, as a function of (1, x₀), with the posterior of x₀ and σ².
+    """The state after the last value, as a function of (1, x₀), and the posterior of x₀ and σ².
 
     Args:
-        level, trend, season: the columns belong to 1 and x₀; the season's next step is first.
+        level, trend, season: columns belong to 1 and x₀; the season's next step is first.
+        start: the posterior.
     """
 
     level: Filled
@@ -98,10 +99,10 @@ class Smoothing:
     Args:
         trend: none, a constant drift (as in the method Theta), or one that changes and fades.
         season: steps of the season, which is added; 1 for none.
-        population: the particles; the prior's where there are none.
-        offsets: log prior − log proposal of each.
-        learned: their log marginal likelihood in training, per history.
-        steps: of a training history, on average.
+        population: the particles; empty before training.
+        offsets: log prior − log proposal of each particle.
+        learned: the log marginal likelihood of each in training, mean over histories.
+        steps: the mean length of a training history.
     """
 
     trend: Trend
@@ -121,7 +122,7 @@ class Smoothing:
         return ", ".join([*filter(None, parts), *(["season"] if self.season > 1 else [])])
 
     def adapted(self, values: Values) -> "Smoothing":
-        """A copy whose population lies where the posteriors of these histories do."""
+        """A copy whose particles lie where the posteriors of these histories do."""
         values = evenly(values)
         particles, offsets = self._prior(_FIRST), torch.zeros(_FIRST, dtype=torch.float64)
         for stage in range(2):
@@ -145,7 +146,7 @@ class Smoothing:
         return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
 
     def _paths(self, values: Values, asked: Asked) -> Paths:
-        """Draw particles, and the states and noise of each, and go on from there."""
+        """Draw particles, states and noise, and continue from there."""
         particles = torch.tensor(self.population, dtype=torch.float64)
         state = self._filtered(values, particles, asked.pause)
         offsets, learned = torch.tensor([self.offsets, self.learned], dtype=torch.float64)
@@ -183,7 +184,7 @@ class Smoothing:
 
     @property
     def _columns(self) -> int:
-        """1 and the columns of x₀."""
+        """The number of columns: 1 and those of x₀."""
         return 2 + (self.trend != "none") + season_basis(self.season).shape[1]
 
     def _prior(self, count: int) -> Particles:
@@ -192,7 +193,9 @@ class Smoothing:
     def _proposed(
         self, particles: Particles, weights: Float64[Tensor, "particles"], stage: int
     ) -> tuple[Float64[Tensor, "found 4"], Float64[Tensor, "found"]]:
-        """A population from Student's t around the weighted particles, and prior − proposal."""
+        """Particles from Student's t around the weighted ones, and log prior − log proposal of
+        each.
+        """
         mean = weights @ particles
         centred = particles - mean
         covariance = _WIDER * (centred.T @ (weights.unsqueeze(1) * centred))
@@ -276,7 +279,7 @@ class Smoothing:
 def _at_end(
     columns: Tensor, chosen: Int[Tensor, "rows draws"], start: Tensor
 ) -> Float64[Tensor, "draws 1 rows *_"]:
-    """A part of the state as a number, given 1 and x₀ of each draw."""
+    """A part of the state as a number, given (1, x₀) of each draw."""
     return (pick(columns, chosen) * start).sum(-1).transpose(0, 1).unsqueeze(1)
 
 
