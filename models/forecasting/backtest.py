@@ -24,7 +24,7 @@ from models.forecasting.origins import Origin, overlaps_of
 from models.forecasting.series import Series
 from models.forecasting.windows import fill
 from models.forecasting.worth import Overlaps
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 _LARGEST = 1e100  # of a score: scales cut what diverges at e^600, some 1e260
@@ -146,7 +146,7 @@ def naive_error(origin: Origin, season: int) -> float:
     return float(np.nanmean(np.abs(_seasonal_changes(origin.series.until(origin.scored), season))))
 
 
-def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> GaussianMixture:
+def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> NumberMixture:
     """Forecasts that repeat the last season, with the variance of such forecasts' past errors.
 
     After k whole seasons the variance is k + 1 times as large, because the errors of seasons add up
@@ -161,7 +161,7 @@ def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> Gauss
         variances.append(np.nanmean(np.square(changes)) * (steps // season + 1))
     tensors = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
     mean, variance = (tensor.unsqueeze(0) for tensor in tensors)
-    return GaussianMixture(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
+    return NumberMixture.gaussian(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
 
 
 def _seasonal_changes(series: Series, season: int) -> np.ndarray:

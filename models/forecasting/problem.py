@@ -7,7 +7,7 @@ of a learned step. The second fit has learned from more steps: its errors should
 smaller.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -122,6 +122,10 @@ class SeriesProblem:
 
     def refit(self) -> "SeriesProblem":
         return self.whole or self
+
+    def after_first(self, first: Callable[[], Any]) -> "SeriesProblem":
+        """`calibrate` by the first fit's model, where steps are set apart for it."""
+        return self.calibrate(first()) if self.calibrating else self
 
     def calibrate(self, model: Any) -> "SeriesProblem":
         """The same problem with the classical members and calibrations found by this model."""

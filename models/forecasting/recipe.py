@@ -8,7 +8,7 @@ has at least five series per level.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -28,7 +28,7 @@ from models.config import (
 from models.config.model import FeatureType
 from models.exceptions import InvalidData
 from models.features.clock import Clock
-from models.features.columns import ColumnProfile, Columns, check_features, column_of
+from models.features.columns import ColumnProfile, Columns, Load, check_features, column_of
 from models.features.targets import present
 from models.forecasting.identity import EMBEDDED, usual_identity
 from models.forecasting.origins import MIN_WINDOWS, SeriesSets, before_scores, choose_fractions
@@ -37,9 +37,6 @@ from models.forecasting.series import Series, number_keys, split_series
 from models.forecasting.steps import Spacing
 from models.forecasting.windows import Frame, fill
 from models.networks import Inputs
-
-Load = Callable[..., Columns]
-"""Reads columns by their names, all rows or a slice of them: `load(names)`, `load(names, rows)`."""
 
 _SMALL = 2_000  # windows
 # Beside classical members 300 were as good as 600 on eight series; panels have more to learn.
