@@ -351,6 +351,19 @@ class TrainedModel(ABC):
                 raise InvalidInput(message, f"/{name}")
         questions.check(options, self.classes)
 
+    def _check_intervals(self, options: BatchOptions) -> None:
+        """Refuse adaptive intervals, and conformal ones alone, if the version has none."""
+        kinds, calibration = set(options.interval_kinds), self.variant(options.prune).calibration
+        has_intervals = calibration is not None and calibration.has_intervals
+        needed = "adaptive" if "adaptive" in kinds else "conformal"
+        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
+        if options.intervals and is_needed and not has_intervals:
+            raise InvalidInput(
+                f"this version has no {needed} intervals: only calibrated regressions and "
+                "forecasts have them; request credible ones",
+                "/interval_kinds",
+            )
+
     def _defaults(self, options: BatchOptions) -> Json:
         defaults = {
             "seed": self.default_seed,

@@ -10,7 +10,7 @@ from core.inputs.values import blocks, check_types, read_numbers, read_values
 from core.validation import MAX_ERRORS
 from models.features.columns import InputColumn, level_as_trained
 from models.features.targets import present
-from models.plural import first_of
+from models.messages import first_of
 from models.prediction.prediction import ClassName
 
 MAX_CLASSES = 20  # in a message

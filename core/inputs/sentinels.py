@@ -13,7 +13,7 @@ from models.features.columns import (
     level_text,
     sentinels_of,
 )
-from models.plural import counted
+from models.messages import counted
 
 
 def with_sentinels(features: Sequence[InputColumn]) -> Sequence[InputColumn]:

@@ -138,6 +138,16 @@ class ForecastConfig:
         return self.time.column if isinstance(self.time, ZonedTime) else self.time
 
     @property
+    def time_name(self) -> str:
+        """The name of the time column, which the recipe has filled in."""
+        return str(self.time_column)
+
+    @property
+    def steps(self) -> int:
+        """The horizon; 1 as long as none is chosen."""
+        return self.horizon or 1
+
+    @property
     def zone(self) -> str | None:
         """The time zone whose clock the days follow."""
         return self.time.zone if isinstance(self.time, ZonedTime) else None
@@ -192,6 +202,11 @@ class ModelConfig:
     language: LanguageConfig | None = None
     forecast: ForecastConfig | None = None
     out_of_distribution: OutOfDistributionConfig | None = None
+
+    @property
+    def series(self) -> ForecastConfig:
+        """`forecast`, or its defaults."""
+        return self.forecast or ForecastConfig()
 
     @property
     def columns(self) -> list[str]:

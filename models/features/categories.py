@@ -275,7 +275,9 @@ class CategoryEncoder:
         """
         counts, absent = _counts(values, weights)
         least = _MIN_ROWS if coded else 1
-        frequent = [level for level in _by_frequency(counts)[:most] if counts[level] >= least]
+        frequent = [
+            level for level in moments.by_frequency(counts)[:most] if counts[level] >= least
+        ]
         levels = tuple(sorted(frequent))
         missing = coded and absent > 0
         pooled = sum(counts.values()) - sum(counts[level] for level in levels)
@@ -304,24 +306,16 @@ class CategoryEncoder:
         if len(counts) <= min(_FEW_LEVELS, most) or not enough:
             return encoder
         slots = set(encoder.levels)
-        others = [level for level in _by_frequency(counts) if level not in slots]
+        others = [level for level in moments.by_frequency(counts) if level not in slots]
         effects = LevelEffects.fit([*encoder.levels, *others], values, targets, weights)
         return cls(encoder.levels, missing=encoder.missing, coded=True, effects=effects)
 
-    def marking(
-        self, values: np.ndarray, rate: float, weights: Weights | None = None
-    ) -> "CategoryEncoder":
-        """Return a copy that marks new levels, if at most `rate` of new rows have one by chance.
-
-        With n rows, of which n₁ have a level to themselves, the next row has a new level with a
-        probability of about n₁/n (Good 1953). Of identifiers every row has one.
-        """
-        counts, _ = _counts(values, weights)
-        alone = sum(count for count in counts.values() if count <= 1)
-        if not counts or len(counts) > MAX_KNOWN or alone > rate * sum(counts.values()):
+    def marking(self, values: np.ndarray) -> "CategoryEncoder":
+        """A copy that marks levels that no training row had; itself if these had too many."""
+        levels = {str(value) for value in values.tolist() if value is not None}
+        if len(levels) > MAX_KNOWN:
             return self
-        others = sorted(counts.keys() - set(self.known_levels))
-        return replace(self, marked=True, others=tuple(others))
+        return replace(self, marked=True, others=tuple(sorted(levels - set(self.known_levels))))
 
     @property
     def known_levels(self) -> tuple[str, ...]:
@@ -426,8 +420,3 @@ def _counts(values: np.ndarray, weights: Weights | None) -> tuple[Mapping[str, f
     counts = dict(moments.count(values, weights))
     absent = counts.pop(None, 0)
     return {str(level): rows for level, rows in counts.items()}, absent
-
-
-def _by_frequency(counts: Mapping[str, float]) -> Sequence[str]:
-    """The levels, the most frequent first; equally frequent ones in the order of their text."""
-    return [level for level, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.clock import Clock
-from models.nearest import no_such_column
+from models.messages import no_such_column
 
 Columns = Mapping[str, np.ndarray]
 """Arrays by column name, rows on the first axis, in the caller's units.
@@ -20,6 +20,9 @@ Columns = Mapping[str, np.ndarray]
 number: float64, NaN is missing · boolean: float64 of 0, 1, NaN · category: objects, str or None ·
 datetime: datetime64[us], NaT is missing · tensor: numbers [rows, ...] · text: objects, str.
 """
+
+Load = Callable[..., Columns]
+"""Reads columns by their names, all rows or a slice of them: `load(names)`, `load(names, rows)`."""
 
 
 def select_rows(columns: Columns, index: np.ndarray | slice) -> Columns:

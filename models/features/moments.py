@@ -79,3 +79,8 @@ def count(values: np.ndarray, weights: Weights | None) -> Mapping[str | None, fl
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         counts[value] = counts.get(value, 0.0) + weight
     return counts
+
+
+def by_frequency(counts: Mapping[str, float]) -> list[str]:
+    """The levels, the most frequent first; equally frequent ones in the order of their text."""
+    return sorted(counts, key=lambda level: (-counts[level], level))

@@ -12,7 +12,7 @@ from torch import Tensor
 from models.config import SplitBy, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.plural import first_of
+from models.messages import first_of
 from models.randomness import derive_seed
 from models.tensors import TensorRecord
 

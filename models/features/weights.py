@@ -13,10 +13,10 @@ from jaxtyping import Float, Int
 from models.config import ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns
-from models.features.moments import Weights, part, product
+from models.features.moments import Weights, by_frequency, part, product
 from models.features.splits import MIN_CALIBRATION
 from models.features.targets import present
-from models.plural import counted
+from models.messages import counted
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 _USUAL_MEANS = (0.1, 10.0)  # of weights that are meant as numbers of rows, or have mean 1
@@ -132,11 +132,8 @@ def _restrict(profile: ColumnProfile, values: np.ndarray) -> ColumnProfile:
     missing = len(values) - len(known)
     if profile.type == "category":
         levels = Counter(known.tolist())
-        ordered = sorted(levels, key=lambda level: (-levels[level], level))
-        most = len(profile.levels or ())
-        return replace(
-            profile, missing=missing, levels=tuple(ordered[:most]), num_levels=len(levels)
-        )
+        most = tuple(by_frequency(levels)[: len(profile.levels or ())])
+        return replace(profile, missing=missing, levels=most, num_levels=len(levels))
     low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
     return replace(profile, missing=missing, min=low, max=high)
 

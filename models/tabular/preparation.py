@@ -12,8 +12,8 @@ from models.config import LikelihoodConfig, MLPConfig, ModelConfig
 from models.features.categories import target_scores
 from models.features.columns import Columns, select_rows
 from models.features.feature_encoder import FeatureEncoder
-from models.features.groups import Groups
 from models.features.moments import Weights, part
+from models.features.row_groups import Groups
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import (
     Division,
@@ -34,7 +34,7 @@ from models.features.weights import (
     row_weights,
     with_class_weights,
 )
-from models.out_of_distribution.features import FeatureScores
+from models.out_of_distribution.surprise import FeatureScores
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
@@ -209,7 +209,8 @@ def _encode(  # noqa: PLR0917 - the learned rows and what is known of each
         rate=rate,
         weights=weights,
     )
-    return encoder, encoder.encode_learned(learned, scores, folds.numpy(), weights)
+    by_fold = encoder.by_fold(learned, scores, folds.numpy(), weights)
+    return encoder, encoder.encode_folds(by_fold, learned, folds.numpy())
 
 
 def _fit_number(

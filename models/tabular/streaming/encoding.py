@@ -56,8 +56,6 @@ class RowEncoder:
             values = target.encode(values).numpy()
             factors = class_factors(config.training, values, weights, len(target.classes))
             weights = product(weights, None if factors is None else factors[values])
-        if not model.encoder.has_effects:
-            return cls(model, {}, factors)
         is_class = isinstance(target, ClassTarget)
         scores = target_scores(values, classes=is_class, weights=weights)
         by_fold = model.encoder.by_fold(learned, scores, gathered.folds[places], weights)
@@ -72,11 +70,7 @@ class RowEncoder:
             rows: their numbers in the table.
         """
         encoder, config = self.model.encoder, self.model.config
-        encoded = (
-            encoder.encode_folds(self.by_fold, columns, folds)
-            if self.by_fold
-            else encoder.encode_inputs(columns)
-        )
+        encoded = encoder.encode_folds(self.by_fold, columns, folds)
         targets = self.model.target.encode(columns[config.target]).numpy()
         factors = None if self.class_factors is None else self.class_factors[targets]
         return EncodedPart(

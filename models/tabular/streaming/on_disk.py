@@ -1,4 +1,4 @@
-"""Training problems whose rows are on disk, in a random order.
+"""Rows on disk, in a random order, as a task.
 
 Everything that needs only some rows takes the first ones, which are a simple random sample. A fit
 reads them in their order: mini-batches are neighbours on disk.
@@ -6,29 +6,20 @@ reads them in their order: mini-batches are neighbours on disk.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from models.config import TrainingConfig
-from models.evaluation.calibration import LabelledMixture
 from models.features.rows import Rows
 from models.features.splits import Folds
-from models.inference.method import State
 from models.prediction.device import to_device
 from models.randomness import derive_seed
-from models.tabular.fold_problem import FoldProblem
-from models.tabular.problem import RowProblem
 from models.training.row_task import RowTask
-from models.training.trainer import required
 
 CPU = torch.device("cpu")
 HEAD_ROWS = 200_000  # that everything but the fits reads
-STEPS = 15_000  # of a fit whose recipe is given
-RACE_EPOCHS = 12  # of the fit to all rows of what a race has chosen
 
 
 @dataclass(frozen=True)
@@ -93,104 +84,13 @@ class Stream:
         wanted = max(self.steps * min(batch_size, num_rows), num_rows)
         return min(num_rows, math.ceil(wanted / self.epochs))
 
-
-@dataclass(frozen=True)
-class StreamedProblem(RowProblem):
-    """Rows on disk of a recipe that is given."""
-
-    stream: Stream = field(kw_only=True)
-
-    def to(self, device: str) -> Any:
-        return _to(self, device)
-
-    @property
-    def task(self) -> StreamedTask:
-        return _task(self, self.stream)
-
-    def refit(self) -> RowProblem:
-        raise NotImplementedError("the request is refused: stopping rows are not on disk")
-
-    @property
-    def sampled(self) -> Rows:
-        return self.rows[:HEAD_ROWS]
-
-
-@dataclass(frozen=True)
-class StreamedFolds(FoldProblem):
-    """Rows on disk in folds. What is out of fold is computed for the first rows alone."""
-
-    stream: Stream = field(kw_only=True)
-
-    def to(self, device: str) -> Any:
-        return _to(self, device)
-
-    @property
-    def task(self) -> StreamedTask:
-        members = self.model.network.layout.members
-        return replace(_task(self, self.stream), folds=self.folds, members=members)
-
-    def score(self, state: State) -> float:
-        return self.head.score(state)
-
-    def thinned(self, most: int) -> FoldProblem:
-        return self.head.thinned(most)
-
-    def epochs_on_all_rows(self, best: int) -> int:
-        """As many as `MAX_STEPS` allow, or one pass over the rows takes."""
-        if self.task.per_epoch == len(self.rows):
-            return super().epochs_on_all_rows(best)
-        return RACE_EPOCHS
-
-    def out_of_fold(self, state: State) -> Iterator[LabelledMixture]:
-        return self.head.out_of_fold(state)
-
-    def calibrated(self, state: State) -> Any:
-        return self.head.calibrated(state)
-
-    @property
-    def sampled(self) -> Rows:
-        return self.rows[:HEAD_ROWS]
-
-    @cached_property
-    def head(self) -> FoldProblem:
-        """The problem of the first rows, in memory."""
-        own = {f.name: getattr(self, f.name) for f in fields(FoldProblem)}
-        of_row = self.folds.of_row[:HEAD_ROWS].long()
-        rows, folds = self.sampled, Folds(of_row, self.folds.count)
-        in_memory = Rows(
-            rows.inputs.clone(),
-            rows.targets.clone(),
-            None if rows.weights is None else rows.weights.clone(),
-        )
-        own |= {"rows": in_memory.to(self.stream.on), "folds": folds.to(self.stream.on)}
-        return FoldProblem(**own)
-
-
-def _task(problem: StreamedProblem | StreamedFolds, stream: Stream) -> StreamedTask:
-    training, rows = problem.model.config.training, problem.rows
-    batch = required(training.batch_size, "batch_size")
-    expand = problem.model.engine.expand
-    return StreamedTask(
-        rows,
-        problem.ranks,
-        expand and expand.to(stream.on),
-        stream.mean_weight,
-        stream.per_epoch(len(rows), batch),
-        on=stream.on,
-    )
+    def head(self, rows: Rows) -> Rows:
+        """The first rows, in memory."""
+        first = rows[:HEAD_ROWS]
+        weights = None if first.weights is None else first.weights.clone()
+        return Rows(first.inputs.clone(), first.targets.clone(), weights).to(self.on)
 
 
 def _on_device(rows: Rows, device: torch.device) -> Rows:
     weights = None if rows.weights is None else to_device(rows.weights, device)
     return Rows(to_device(rows.inputs, device), to_device(rows.targets, device), weights)
-
-
-def _to(problem: Any, device: str) -> Any:
-    """The same problem with held-out rows on a device; those on disk stay there."""
-    moved = {
-        name: value.to(device)
-        for name in ("stopping", "calibration", "scores")
-        if (value := getattr(problem, name)) is not None
-    }
-    stream = replace(problem.stream, on=torch.device(device))
-    return replace(problem, stream=stream, **moved)

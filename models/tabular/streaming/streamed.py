@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,7 +17,7 @@ from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
 from models.features.weights import notes_on_left_out
 from models.model import TrainedModel
-from models.out_of_distribution.columns import MAX_LEVELS, SeenColumn, SeenColumns
+from models.out_of_distribution.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.problem import RowProblem
@@ -30,18 +29,14 @@ from models.tabular.streaming.encoding import (
     write_shuffled,
 )
 from models.tabular.streaming.gathering import MAX_COUNTED, Gathered, Limits, Sets, gather
-from models.tabular.streaming.on_disk import (
-    RACE_EPOCHS,
-    STEPS,
-    Stream,
-    StreamedFolds,
-    StreamedProblem,
-)
+from models.tabular.streaming.on_disk import Stream
 from models.training.card import ColumnTotals, by_frequency, no_rows_yet
 from models.training.distributed import ALONE
 from models.training.train import TrainingRun, begin_stages, fit_problem
 from models.training.trainer import required
 
+_STEPS = 15_000  # of a fit whose recipe is given
+_RACE_EPOCHS = 12  # of the fit to all rows of what a race has chosen
 _WEIGHED_ROWS = 2**20  # whose weights are added at once
 
 
@@ -175,19 +170,15 @@ def _with_counts(
     return replace(encoder, others=tuple(sorted(others))), counted
 
 
-def _on_disk(small: RowProblem, stored: ShuffledRows) -> StreamedProblem | StreamedFolds:
-    training = small.model.config.training
+def _on_disk(small: RowProblem, stored: ShuffledRows) -> RowProblem:
+    """The problem with the stored rows instead of the sampled ones."""
     mean = _mean_weight(stored.rows)
-    own: dict[str, Any] = {
-        name: getattr(small, name)
-        for name in ("model", "stopping", "calibration", "scores", "profile", "columns", "ranks")
-    }
-    if not isinstance(small, FoldProblem):
-        stream = Stream(STEPS, required(training.epochs, "epochs"), mean)
-        return StreamedProblem(**own, rows=stored.rows, stream=stream)
-    stream = Stream(MAX_STEPS, RACE_EPOCHS, mean)
-    folds = Folds(stored.folds, small.folds.count)
-    return StreamedFolds(**own, rows=stored.rows, folds=folds, stream=stream)
+    if isinstance(small, FoldProblem):
+        folds = Folds(stored.folds, small.folds.count)
+        stream = Stream(MAX_STEPS, _RACE_EPOCHS, mean)
+        return replace(small, rows=stored.rows, folds=folds, stream=stream)
+    epochs = required(small.model.config.training.epochs, "epochs")
+    return replace(small, rows=stored.rows, stream=Stream(_STEPS, epochs, mean))
 
 
 def _mean_weight(rows: Rows) -> float:

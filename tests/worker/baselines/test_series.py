@@ -9,10 +9,11 @@ from statsforecast import models as statsforecast
 from models.config import BBBConfig, ModelConfig, RecurrentConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.features.columns import ColumnProfile
-from models.forecasting.backtest import Origin, backtest, some
+from models.forecasting.backtest import backtest, some
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import PLAIN
+from models.forecasting.origins import Origin
 from models.forecasting.rollout import Paths
 from models.forecasting.series import Series
 from models.training.recipe import resolve

@@ -12,7 +12,7 @@ from torch import Tensor
 from models.evaluation import acquisition
 from models.evaluation.out_of_distribution import SURPRISE
 from models.exceptions import InvalidInput
-from models.expected_scores.promise import Promise
+from models.expected_scores.expectation import Promise
 from models.expected_scores.simulation import Drawn, Simulated
 from models.expected_scores.simulation import simulate as simulate_labels
 from models.features.rows import Rows

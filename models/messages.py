@@ -1,6 +1,6 @@
-"""The name that was probably meant."""
+"""Words of messages: the name that was probably meant, numbers and names in sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import extractOne
@@ -25,3 +25,15 @@ def no_such_column(name: str, known: Iterable[str]) -> str:
     near = nearest_name(name, names)
     meant = "" if near is None else f"did you mean {near!r}? "
     return f"the data set has no column {name!r}; {meant}it has {', '.join(names[:20])}"
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, with an s unless there is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_of(names: Sequence[object], most: int) -> str:
+    """The first names, and the number of the others."""
+    more = len(names) - most
+    found = ", ".join(map(str, names[:most]))
+    return f"{found} and {more} more" if more > 0 else found

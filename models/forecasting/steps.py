@@ -1,4 +1,8 @@
-"""The spacing of the steps of a series: months, days of the week, a fixed duration or number."""
+"""The steps of a series: the spacing of their times, and the holidays that lie in them.
+
+A step lasts from its time to the next one's; a step of months is of whole calendar months. Where
+times are the ends of steps, the step before has the holidays, and windows read it, too.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +10,14 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 import numpy as np
+import torch
+from annotated_types import Len
+from jaxtyping import Float, Int64
 from pydantic import Field
+from torch import Tensor
 
 from models.config.ranges import Flag, Positive
-from models.exceptions import InvalidData
+from models.exceptions import InvalidData, InvalidInput
 from models.features.clock import Clock
 
 _MINUTE = 60_000_000  # microseconds
@@ -63,7 +71,7 @@ class Spacing:
             clock = Clock.of(zone)
             on_clock = replace(cls._usual([clock.local(times) for times in series]), zone=zone)
             usual = on_clock if on_clock._counts_days else replace(usual, zone=zone)  # noqa: SLF001
-        is_whole = not any(usual.irregular(times) for times in series)
+        is_whole = all(bool(usual.is_whole(times).all()) for times in series)
         rows = sum(len(times) for times in series)
         return replace(usual, is_regular=is_whole and sum(map(usual.absent, series)) <= rows)
 
@@ -82,10 +90,6 @@ class Spacing:
         step = _most_common(micros)
         week = _open_days(every) if step == _DAY else _EACH_DAY
         return cls("microsecond", step) if week == _EACH_DAY else cls("weekday", 1.0, week=week)
-
-    def irregular(self, times: np.ndarray) -> int:
-        """How many of the gaps between these times are not a whole number of steps."""
-        return int((~self.is_whole(times)).sum())
 
     def is_whole(self, times: np.ndarray) -> np.ndarray:
         """Of each gap between these times, whether it is a whole number of steps, at least one."""
@@ -227,3 +231,69 @@ def _within_month(times: np.ndarray) -> np.ndarray:
 def _most_common(steps: Sequence[np.ndarray]) -> float:
     found, counts = np.unique(np.concatenate(list(steps)), return_counts=True)
     return float(found[counts.argmax()])
+
+
+# Days since 1970-01-01. The bounds are the years 1 and 9999.
+Day = Annotated[int, Field(strict=True, ge=-719_162, le=2_932_896)]
+Days = Int64[np.ndarray, "steps"]
+
+
+@dataclass(frozen=True)
+class Holidays:
+    """The holidays of a calendar, as a version keeps them.
+
+    Args:
+        days: in their order.
+        first, last: the period of which they are all holidays.
+    """
+
+    days: Annotated[tuple[Day, ...], Len(0, 100_000)]
+    first: Day
+    last: Day
+
+    @staticmethod
+    def width(spacing: Spacing) -> int:
+        """The number of inputs of a step: only of a day or less neighbours are read."""
+        return 3 if spacing.microseconds <= _DAY else 1
+
+    def read(self, times: np.ndarray, spacing: Spacing) -> Float[Tensor, "steps width"]:
+        """Of each step the number of holidays within it and, for steps of a day or less, whether
+        the next day and the day before are holidays.
+
+        Raises:
+            InvalidInput: if holidays of a step are not known.
+        """
+        starts, stops = _days_of(spacing.local(times), spacing)
+        self._check(starts, stops)
+        counts = [self._within(starts, stops)]
+        if self.width(spacing) > 1:
+            counts += [self._within(starts + shift, stops + shift) for shift in (1, -1)]
+        return torch.from_numpy(np.stack(counts, axis=1).astype(np.float32))
+
+    def _within(self, starts: Days, stops: Days) -> Days:
+        days = np.array(self.days, dtype=np.int64)
+        return np.searchsorted(days, stops) - np.searchsorted(days, starts)
+
+    def _check(self, starts: Days, stops: Days) -> None:
+        for wrong in (starts[starts < self.first], stops[stops > self.last + 1]):
+            if len(wrong):
+                days = np.array([self.first, self.last, wrong[0]]).astype("datetime64[D]")
+                raise InvalidInput(
+                    f"this model knows the holidays from {days[0]} to {days[1]}, and not of "
+                    f"{days[2]}: train it again",
+                    "/inputs",
+                )
+
+
+def _days_of(times: np.ndarray, spacing: Spacing) -> tuple[Days, Days]:
+    """The first day of each step, and the day after its last one."""
+    if spacing.unit == "month":
+        count = int(spacing.step)
+        first = _months(times) - count + 1 if spacing.month_end else _months(times)
+        starts, stops = (
+            _days(_start(months)).astype(np.int64) for months in (first, first + count)
+        )
+        return starts, stops
+    length = np.timedelta64(round(spacing.microseconds), "us")
+    starts, stops = (_days(ends).astype(np.int64) for ends in (times, times + length))
+    return starts, np.maximum(stops, starts + 1)

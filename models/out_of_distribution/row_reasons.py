@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 
 from models.features.columns import Columns, convert
 from models.features.feature_encoder import FeatureEncoder
-from models.out_of_distribution.columns import SeenColumn, is_missing
-from models.out_of_distribution.features import FeatureScores
+from models.out_of_distribution.seen_columns import SeenColumn, is_missing
+from models.out_of_distribution.surprise import FeatureScores
 from models.prediction.answers.reasons import (
     COMBINATION,
     Code,

@@ -26,7 +26,9 @@ from jaxtyping import Bool, Float
 from models.config.ranges import Count, Flag, NotNegative, Number, Probability, Text
 from models.features import moments
 from models.features.clock import microseconds
+from models.features.columns import level_text
 from models.features.moments import Weights
+from models.features.targets import present
 
 MAX_LEVELS = 10  # that are listed: enough to see what is meant
 _LEAST = 1e-6  # ranges beyond which a number is outside: rounding to float32 is no reason
@@ -106,7 +108,7 @@ class SeenColumn:
                 return cls._of_levels(moments.count(values, weights), rate, missing=absent)
             case "boolean":
                 known = np.unique(values[~np.isnan(values)])
-                levels = tuple("true" if value else "false" for value in known.tolist())
+                levels = tuple(level_text(value > 0) for value in known.tolist())
                 return cls(kind, missing=absent, levels=levels, num_levels=len(levels), new_level=1)
             case "text":
                 return cls(kind, missing=absent)
@@ -120,8 +122,8 @@ class SeenColumn:
     def _of_levels(
         cls, counts: Mapping[str | None, float], rate: float, *, missing: bool
     ) -> "SeenColumn":
-        known = {str(level): rows for level, rows in counts.items() if level is not None}
-        frequent = sorted(known, key=lambda level: (-known[level], level))
+        known = {level: rows for level, rows in counts.items() if level is not None}
+        frequent = moments.by_frequency(known)
         total = sum(known.values())
         alone = sum(rows for rows in known.values() if rows <= 1)
         likely = not total or alone > rate * total
@@ -199,7 +201,7 @@ def _of_other(
         least, greatest = flat.min(1).astype(np.float64), flat.max(1).astype(np.float64)
         return _outside(least, greatest, column.lowest, column.highest, column.width)
     if column.kind == "boolean":
-        unseen = [value for value in (0.0, 1.0) if _text(value) not in column.levels]
+        unseen = [value for value in (0.0, 1.0) if level_text(value > 0) not in column.levels]
         is_new = np.isin(values, unseen)
     if is_new is not None:
         scores = np.where(is_new, column.new_level, scores)
@@ -220,10 +222,6 @@ def _outside(
     return np.where(far > _LEAST, far, 0.0)
 
 
-def _text(value: float) -> str:
-    return "true" if value else "false"
-
-
 def as_numbers(kind: str, values: np.ndarray) -> np.ndarray:
     """Dates as microseconds since 1970; all others as they are."""
     return microseconds(values) if kind == "datetime" else values
@@ -232,13 +230,11 @@ def as_numbers(kind: str, values: np.ndarray) -> np.ndarray:
 def is_missing(kind: str, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
     """Whether each row lacks the column's value; no tensor does."""
     match kind:
-        case "category":
-            return np.array([value is None for value in values.tolist()], dtype=bool)
         case "text":
             return np.array([not value for value in values.tolist()], dtype=bool)
         case "tensor":
             return np.zeros(len(values), dtype=bool)
-    return np.isnan(as_numbers(kind, values))
+    return ~present(values)
 
 
 def robust_range(
