@@ -6,7 +6,7 @@ import torch
 
 from models.forecasting.backtest import verdict
 from models.forecasting.worth import Overlaps, walks
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 
 HORIZON, REPEATS = 6, 200
 
@@ -18,7 +18,7 @@ def crps(errors: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         for part in (np.zeros(1), deviation**2)
     )
     targets = torch.from_numpy(errors.flatten())
-    return GaussianMixture(means, variances).crps(targets).numpy()
+    return NumberMixture.gaussian(means, variances).crps(targets).numpy()
 
 
 def errors_of(random: np.random.Generator, firsts: np.ndarray, phi: float = 1.0) -> np.ndarray:
