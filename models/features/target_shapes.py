@@ -15,7 +15,6 @@ from models.features.scales import (
     LogitScale,
     LogScale,
     PowerScale,
-    PowerTransform,
     Scale,
 )
 from models.features.targets import MAX_ATOMS, NumberTarget
@@ -211,8 +210,8 @@ def _scales(
     scales: dict[ScaleName, Scale] = {"identity": IdentityScale()}
     if lower is not None:
         scales["log"] = LogScale(lower, 1.0 if integer else _log_offset(values - lower, weights))
-    if (power := PowerTransform.fit(values, weights)) is not None:
-        scales["power"] = PowerScale(power.centre, power.scale, power.exponent)
+    if (power := PowerScale.fit(values, weights)) is not None:
+        scales["power"] = power
     if lower is not None and upper is not None and upper > lower:
         distance = np.minimum(values - lower, upper - values)
         offset = 0.5 if integer else smallest_positive(distance, upper - lower) / 2
