@@ -46,7 +46,7 @@ from models.evaluation.weighting import (
 )
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 CONFORMAL_SCORE = "conformal_score"  # how far a target is from its prediction
@@ -119,7 +119,7 @@ def regression_scores(
     tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
     lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
     scores |= _interval_scores("", targets, list(zip(lower, upper, strict=True)))
-    if isinstance(mixture, GaussianMixture):  # exact, as quantiles are not
+    if mixture.is_gaussian:  # exact, as quantiles are not
         scores |= coverage(scores["pit"])
     if calibration is not None:
         bounds = calibration.intervals(mixture, COVERAGE_LEVELS, groups)

@@ -1,68 +1,44 @@
-"""Scores of forecasts from several past times on the values that followed, and how sure they are.
+"""Back-tests: forecasts from several past times, scored on the values that followed.
 
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
 scaled CRPS is the CRPS divided by the same error.
 
-A step without a known value has the mean score of the known steps of its forecast. So the scores of
-all forecasts have one shape, and each forecast counts as one, as those do that are known as a
-whole.
-
-*Standard errors.* Scores of the steps of a forecast, and of origins that overlap, depend on each
-other. The mean of N scores with the variance s² and correlations r has the variance
-s² Σ r ÷ N² = s² ÷ n. Their mean squared deviation is s² (1 − 1 ÷ n) on average, so the standard
-error is √(mean squared deviation ÷ (n − 1)). Scores of different series, and of forecasts that do
-not overlap, count as independent. Others have r = θ^|t − t'| for the steps t and t'. θ is the
-correlation of neighbouring steps of the same forecast, less its bias of −(1 + 4 θ) ÷ T for T
-distinct steps (Kendall 1954).
-
-n is at least what it is if errors add up like those of a random walk, with correlations ρ: hardly
-any depend more (`models.evaluation.path_calibration.worth_of`). A score grows with the size of its
-error, and sizes have correlations of about ρ²: n = N² ÷ Σ ρ². The difference of two methods' scores
-changes its sign with the error: n = N² ÷ Σ ρ.
-
-Series differ in their scale, which the scores of a series share. From `MIN_SERIES` series on the
-error therefore comes from the sums of whole series: √(G ÷ (G − 1) Σ_g d_g²) ÷ N with d_g the sum of
-the deviations of series g (Cameron and Miller 2015, A practitioner's guide to cluster-robust
-inference, eq. 11 for a mean).
+A step whose value is unknown gets the mean score of the known steps of its forecast. So the scores
+of all forecasts have one shape, and each forecast counts as one.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import COVERAGE_LEVELS, regression_metrics, regression_scores
-from models.evaluation.path_calibration import overlaps, worth_of
 from models.forecasting.forecast import Forecast
-from models.forecasting.origins import Origin, places
+from models.forecasting.origins import Origin, overlaps_of
 from models.forecasting.series import Series
 from models.forecasting.windows import fill
-from models.prediction.predictive import GaussianMixture
+from models.forecasting.worth import Overlaps
+from models.prediction.number_mixture import NumberMixture
 
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 _LARGEST = 1e100  # of a score: scales cut what diverges at e^600, some 1e260
 SCALED = ("mase", "scaled_crps")
 COMPARED = ("crps", "scaled_crps", "mase", "mae", "log_likelihood", "coverage", "interval_width")
 
-MIN_SERIES = 10
 MEANS = ("log_likelihood", "mae", "mase", "crps", "scaled_crps")
 
 T = TypeVar("T")
 Scores = dict[str, Tensor]
-Errors = Float64[np.ndarray, "errors"]
 
 
 def some(chosen: Sequence[T], most: int = SOME_ORIGINS) -> list[T]:
-    """Every n-th origin, or every n-th of one value per origin: at most `most`."""
+    """Every n-th of the origins, or of one value per origin: at most `most`."""
     return list(chosen[:: -(-len(chosen) // most)])
 
 
@@ -87,73 +63,73 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
 
 
 def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    of_all = _dependence(own, chosen)
-    of_naive = _summary(naive, chosen, season, of_all) | advantage(own, naive, of_all)
+    overlaps = _overlaps(own, chosen)
+    of_naive = _summary(naive, chosen, season, overlaps) | advantage(own, naive, overlaps)
     return {
-        **_summary(own, chosen, season, of_all),
-        "independent_errors": of_all.worth,
+        **_summary(own, chosen, season, overlaps),
+        "independent_errors": overlaps.worth().together,
         "baselines": {"seasonal_naive": of_naive},
     }
 
 
 def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """A method's scores at these origins, this model's (`this_model`), and what lies between."""
-    of_all = _dependence(own, chosen)
+    """A method's scores at these origins, this model's (`this_model`), and the difference."""
+    overlaps = _overlaps(own, chosen)
     mine = summarise_scores(own, chosen, season)
     return {
-        **_summary(theirs, chosen, season, of_all),
-        **advantage(own, theirs, of_all),
+        **_summary(theirs, chosen, season, overlaps),
+        **advantage(own, theirs, overlaps),
         "this_model": {name: mine[name] for name in COMPARED},
     }
 
 
 def scores_alone(found: Json) -> Json:
-    """What `beside` gives, without this model."""
+    """The result of `beside` without the entries about this model."""
     of_both = ("this_model", "advantage", "advantage_error", "verdict")
     return {name: value for name, value in found.items() if name not in of_both}
 
 
-def _summary(scores: Scores, chosen: Sequence[Origin], season: int, of_all: "Dependence") -> Json:
-    counts = {"origins": len(chosen), "series": of_all.num_series}
+def _summary(scores: Scores, chosen: Sequence[Origin], season: int, overlaps: Overlaps) -> Json:
+    counts = {"origins": len(chosen), "series": overlaps.num_series}
     return summarise_scores(scores, chosen, season) | counts
 
 
-def _dependence(scores: Scores, chosen: Sequence[Origin]) -> "Dependence":
-    """Of these scores, as many steps of each origin as there are."""
-    return Dependence.of(chosen, len(scores["mae"]) // len(chosen))
+def _overlaps(scores: Scores, chosen: Sequence[Origin]) -> Overlaps:
+    """Which of the forecasts with these scores overlap."""
+    return overlaps_of(chosen, len(scores["mae"]) // len(chosen))
 
 
 def every(scores: Scores, origins: int, n: int) -> Scores:
-    """The scores at every n-th of the origins; the steps of each are consecutive."""
+    """The scores at every n-th origin. The steps of each origin are consecutive."""
     return {name: part.unflatten(0, (origins, -1))[::n].flatten() for name, part in scores.items()}
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of the scores of all steps, and MASE. NaN and infinities become None.
+    """Means of the scores of all steps, with MASE. NaN and infinities become None.
 
     Args:
         scores: per step; the steps of each origin are consecutive.
     """
-    of_all = _dependence(scores, chosen)
+    overlaps = _overlaps(scores, chosen)
     scale = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
-    scale = scale.repeat_interleave(of_all.horizon)  # 0 if a series never changed
+    scale = scale.repeat_interleave(overlaps.horizon)  # 0 if a series never changed
     scaled = {"mase": scores["mae"].cpu() / scale, "scaled_crps": scores["crps"].cpu() / scale}
     moves = scale > 0
     means = {name: float(part[moves].mean()) for name, part in scaled.items()}
-    errors = standard_errors(scores | scaled, of_all)
+    errors = standard_errors(scores | scaled, overlaps)
     return _finite({**regression_metrics(scores), **means, "standard_errors": errors})
 
 
 def has_diverged(metrics: Json) -> bool:
-    """Whether paths diverged: a score is None that needs no scale.
+    """Whether paths diverged: a score that needs no scale is None.
 
-    Scaled scores are also None for a series that never changed before.
+    Scaled scores are None as well for a series that never changed before.
     """
     return any(value is None for name, value in metrics.items() if name not in SCALED)
 
 
 def _finite(values: Mapping[str, Any]) -> Json:
-    """The same values, nested or not, with None for NaN and infinities, which JSON cannot hold."""
+    """The same values, nested or not. NaN and infinities, which JSON cannot hold, become None."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -170,7 +146,7 @@ def naive_error(origin: Origin, season: int) -> float:
     return float(np.nanmean(np.abs(_seasonal_changes(origin.series.until(origin.scored), season))))
 
 
-def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> GaussianMixture:
+def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> NumberMixture:
     """Forecasts that repeat the last season, with the variance of such forecasts' past errors.
 
     After k whole seasons the variance is k + 1 times as large, because the errors of seasons add up
@@ -185,7 +161,7 @@ def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> Gauss
         variances.append(np.nanmean(np.square(changes)) * (steps // season + 1))
     tensors = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
     mean, variance = (tensor.unsqueeze(0) for tensor in tensors)
-    return GaussianMixture(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
+    return NumberMixture.gaussian(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
 
 
 def _seasonal_changes(series: Series, season: int) -> np.ndarray:
@@ -196,9 +172,9 @@ Ahead = Float64[np.ndarray, "forecasts horizon"]
 
 
 def with_stand_ins(targets: Ahead) -> Float64[Tensor, "steps"]:
-    """Targets, one forecast after the other; a missing one is the first known one of its forecast.
+    """Targets of all forecasts. A missing one is replaced by the first known one of its forecast.
 
-    It only stands where a value is needed: `without` takes its score away.
+    The stand-in makes a score possible, which `without` then replaces.
     """
     known = ~np.isnan(targets)
     first = np.take_along_axis(targets, known.argmax(1)[:, None], 1)
@@ -206,7 +182,7 @@ def with_stand_ins(targets: Ahead) -> Float64[Tensor, "steps"]:
 
 
 def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
-    """The scores of these targets, with the mean of its forecast where a target is missing."""
+    """The scores of these targets. Where a target is missing, it is the mean of its forecast."""
     known = torch.from_numpy(~np.isnan(targets))
     if bool(known.all()):
         return scores
@@ -223,94 +199,14 @@ def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
 # How sure mean scores are
 
 
-@dataclass(frozen=True)
-class Dependence:
-    """Which scores of forecasts depend on each other; the steps of each are consecutive.
-
-    Args:
-        series: the number of the series of each forecast.
-        firsts: its first step.
-        horizon: steps of a forecast.
-    """
-
-    series: Int[np.ndarray, "origins"]
-    firsts: Int[np.ndarray, "origins"]
-    horizon: int
-
-    @classmethod
-    def of(cls, chosen: Sequence[Origin], horizon: int) -> "Dependence":
-        """Of the forecasts from these origins."""
-        return cls(*places(chosen), horizon)
-
-    @cached_property
-    def num_series(self) -> int:
-        return len(np.unique(self.series))
-
-    @cached_property
-    def worth(self) -> float:
-        """The number of independent errors that tell as much about their size."""
-        return worth_of(self.series, self.firsts, self.horizon).together
-
-    def of_scores(self, scores: Errors) -> float | None:
-        """The standard error of the mean of scores; None if it cannot be known."""
-        return self._of_mean(scores, self.worth)
-
-    def of_differences(self, differences: Errors) -> float | None:
-        """The standard error of the mean difference of two methods' scores."""
-        least = worth_of(self.series, self.firsts, self.horizon, power=1).together
-        return self._of_mean(differences, least)
-
-    def of_share(self, inside: Errors) -> float:
-        """√(p̃ (1 − p̃) ÷ n) with p̃ = (n p + 2) ÷ (n + 4), as `evaluation.weighting`."""
-        n = max(self.worth, self._worth_of(inside))
-        near = (n * float(inside.mean()) + 2) / (n + 4)
-        return math.sqrt(near * (1 - near) / n)
-
-    def _of_mean(self, values: Errors, least: float) -> float | None:
-        """
-        Args:
-            least: n if errors are those of a random walk.
-        """
-        if not np.isfinite(values).all():
-            return None
-        deviations = values - values.mean()
-        if self.num_series >= MIN_SERIES:
-            sums = np.bincount(np.repeat(self.series, self.horizon), deviations)
-            factor = self.num_series / (self.num_series - 1)
-            return math.sqrt(factor * float(np.square(sums).sum())) / len(values)
-        n = max(least, self._worth_of(values))
-        if n <= 1 + 1e-9:  # a single error, but for rounding
-            return None
-        return math.sqrt(float(np.square(deviations).mean()) / (n - 1))
-
-    def _worth_of(self, values: Errors) -> float:
-        """N² ÷ Σ θ^|t − t'| over all pairs of steps."""
-        deviations = (values - values.mean()).reshape(-1, self.horizon)
-        theta, square = 0.0, float(np.square(deviations).mean())
-        if self.horizon > 1 and square > 0:
-            found = float((deviations[:, 1:] * deviations[:, :-1]).mean()) / square
-            theta = float(np.clip(found + (1 + 4 * found) / self._num_steps, 0, 1))
-        lags, counts = overlaps(self.series, self.firsts, self.horizon)
-        behind = np.arange(1 - self.horizon, self.horizon)
-        pairs = self.horizon - np.abs(behind)
-        each = (pairs * theta ** np.abs(lags[:, None] + behind)).sum(1)
-        return float(len(values) ** 2 / np.dot(counts, each))
-
-    @cached_property
-    def _num_steps(self) -> int:
-        """Distinct steps of all forecasts."""
-        steps = self.firsts[:, None] + np.arange(self.horizon)
-        return len({(s, t) for s, row in zip(self.series, steps, strict=True) for t in row})
-
-
-def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], dependence: Dependence) -> Json:
-    """The errors of the means of `regression_metrics`, under the same names."""
+def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], overlaps: Overlaps) -> Json:
+    """The standard errors of the means that `regression_metrics` has, under the same names."""
     found = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
-    errors: Json = {name: dependence.of_scores(found[name]) for name in MEANS if name in found}
+    errors: Json = {name: overlaps.error_of_scores(found[name]) for name in MEANS if name in found}
     for public in ("coverage", "conformal_coverage"):
         names = [(f"{level:g}", f"{public}_{level:g}") for level in COVERAGE_LEVELS]
         if names[0][1] in found:
-            errors[public] = {level: dependence.of_share(found[name]) for level, name in names}
+            errors[public] = {level: overlaps.error_of_share(found[name]) for level, name in names}
     return errors
 
 
@@ -318,17 +214,18 @@ Verdict = Literal["better", "no difference", "worse"]
 _SURE = 2  # standard errors
 
 
-def advantage(
-    own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], dependence: Dependence
-) -> Json:
-    """By how much this model's CRPS is lower per step, its standard error, and a verdict on it.
+def advantage(own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], overlaps: Overlaps) -> Json:
+    """How much lower this model's CRPS is per step, the standard error of that, and a verdict.
 
-    Nothing if a score is not finite. The steps of each forecast are consecutive.
+    Empty if a score is not finite. The steps of each forecast are consecutive.
     """
     differences = theirs["crps"].cpu().double() - own["crps"].cpu().double()
     if not bool(torch.isfinite(differences).all()):
         return {}
-    difference, error = float(differences.mean()), dependence.of_differences(differences.numpy())
+    difference, error = (
+        float(differences.mean()),
+        overlaps.error_of_differences(differences.numpy()),
+    )
     return {
         "advantage": difference,
         "advantage_error": error,

@@ -1,7 +1,7 @@
 """The training problem of rows: of a table, or windows of series."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -82,7 +82,7 @@ class RowProblem:
                 stream.per_epoch(len(self.rows), batch),
                 on=stream.on,
             )
-        mean = 1.0 if self.rows.weights is None else self.rows.weight / len(self.rows)
+        mean = self.rows.weight / len(self.rows)
         return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
     @property
@@ -93,6 +93,9 @@ class RowProblem:
     def sampled(self) -> Rows:
         """Rows that what does not need all of them is fitted to."""
         return self.rows if self.stream is None else self.rows[:HEAD_ROWS]
+
+    def after_first(self, first: Callable[[], Any]) -> "RowProblem":
+        return self
 
     def refit(self) -> "RowProblem":
         if self.stopping is None:

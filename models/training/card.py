@@ -220,17 +220,13 @@ def thin(history: Sequence[Json]) -> list[Json]:
     """
     if len(history) <= MAX_EPOCHS:
         return list(history)
-    all_ = list(range(len(history)))
-    scored = [i for i in all_ if history[i]["held_out_log_likelihood"] is not None]
-    kept = {*_some(all_, MAX_EPOCHS // 2), *_some(scored, MAX_EPOCHS // 2)}
+    epochs = np.arange(len(history))
+    scored = epochs[[epoch["held_out_log_likelihood"] is not None for epoch in history]]
+    kept = set[int]()
+    for numbers in (epochs, scored):  # evenly spread, with both ends
+        count = min(len(numbers), MAX_EPOCHS // 2)
+        kept.update(numbers[np.linspace(0, len(numbers) - 1, count).round().astype(int)].tolist())
     return [history[i] for i in sorted(kept)]
-
-
-def _some(numbers: Sequence[int], most: int) -> list[int]:
-    """At most `most` of the numbers, evenly spread, with both ends."""
-    if len(numbers) <= most:
-        return list(numbers)
-    return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).round().astype(int)]
 
 
 def describe_weights(variants: Mapping[float, Variant]) -> Json | None:

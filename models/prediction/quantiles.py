@@ -246,6 +246,7 @@ def _newton(of: Continuous, now: Solution, deviation: PerRow) -> Levels:
         length = (z - now.z).abs() / deviation
         next_length = length * (length / now.step).square()
         done = (length < _QUADRATIC) & (next_length < _ERROR) | (length <= _TOLERANCE)
+        done |= length.isnan()  # of forecasts that diverge
         now = Solution(now.q, now.logits, z, low, high, length)
         left = torch.nonzero(~done.all(0)).squeeze(1)
         if not len(left):

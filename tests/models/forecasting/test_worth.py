@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.evaluation.path_calibration import step_correlations
-from models.forecasting.backtest import Dependence, verdict
-from models.prediction.predictive import GaussianMixture
+from models.forecasting.backtest import verdict
+from models.forecasting.worth import Overlaps, walks
+from models.prediction.number_mixture import NumberMixture
 
 HORIZON, REPEATS = 6, 200
 
@@ -18,7 +18,7 @@ def crps(errors: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         for part in (np.zeros(1), deviation**2)
     )
     targets = torch.from_numpy(errors.flatten())
-    return GaussianMixture(means, variances).crps(targets).numpy()
+    return NumberMixture.gaussian(means, variances).crps(targets).numpy()
 
 
 def errors_of(random: np.random.Generator, firsts: np.ndarray, phi: float = 1.0) -> np.ndarray:
@@ -36,7 +36,7 @@ def test_correlations_are_those_of_a_random_walk() -> None:
     random, firsts = np.random.default_rng(0), np.array([0, 2])
     errors = np.stack([errors_of(random, firsts) for _ in range(20_000)])
     found = np.corrcoef(errors[:, 0].T, errors[:, 1].T)[:HORIZON, HORIZON:]
-    np.testing.assert_allclose(step_correlations(2, HORIZON), found, atol=0.02)
+    np.testing.assert_allclose(walks(2, HORIZON), found, atol=0.02)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_correlations_are_those_of_a_random_walk() -> None:
 def test_errors_tell_how_much_mean_scores_vary(firsts: np.ndarray, phi: float) -> None:
     """Errors that do not last, that last and that stay: right, or up to half as large again."""
     random = np.random.default_rng(0)
-    dependence = Dependence(np.zeros(len(firsts), int), firsts, HORIZON)
+    overlaps = Overlaps(np.zeros(len(firsts), int), firsts, HORIZON)
     deviation = np.sqrt(np.cumsum(phi ** (2.0 * np.arange(HORIZON))))
     means, errors = [], []
     for _ in range(REPEATS):
@@ -54,7 +54,7 @@ def test_errors_tell_how_much_mean_scores_vary(firsts: np.ndarray, phi: float) -
         scores = crps(ours, deviation)
         difference = crps(ours + 0.5 * deviation, deviation) - scores
         means.append((scores.mean(), difference.mean()))
-        errors.append((dependence.of_scores(scores), dependence.of_differences(difference)))
+        errors.append((overlaps.error_of_scores(scores), overlaps.error_of_differences(difference)))
     ratios = np.sqrt(np.mean(np.square(errors), axis=0)) / np.std(means, axis=0)
     assert (ratios > 0.85).all()
     assert (ratios < 1.5).all()
@@ -69,13 +69,13 @@ def test_many_series_of_different_scales_have_the_error_of_their_means() -> None
     """Lognormal scales, which all scores of a series share."""
     random = np.random.default_rng(1)
     firsts = np.array([0, HORIZON])
-    dependence = Dependence(np.repeat(np.arange(40), 2), np.tile(firsts, 40), HORIZON)
+    overlaps = Overlaps(np.repeat(np.arange(40), 2), np.tile(firsts, 40), HORIZON)
     means, errors = [], []
     for _ in range(REPEATS):
         scales = np.exp(random.normal(size=40) / 2)
         parts = [s * np.abs(errors_of(random, firsts)) for s in scales]
         scores = np.stack(parts).flatten()
         means.append(scores.mean())
-        errors.append(dependence.of_scores(scores))
+        errors.append(overlaps.error_of_scores(scores))
     stated = np.sqrt(np.mean(np.square(np.array(errors, float))))
     assert stated / np.std(means) == pytest.approx(1, abs=0.15)

@@ -1,4 +1,4 @@
-"""Means and variances in y of components on a target's scale."""
+"""Moments in y of components on a target's scale: means, variances and shortfalls E(a − Y)⁺."""
 
 import math
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from models.features.targets import NumberTarget
 from models.likelihoods.families import Family
 
 PerComponent = Float[Tensor, "samples components rows"]
+PerValue = Float[Tensor, "*samples 1 rows"]
 Moments = tuple[PerComponent, PerComponent]
 
 # Nodes of the quadrature: fewer where the scale's inverse is entire.
@@ -113,6 +114,63 @@ def _integrate(
     return base + first, (second - first.square()).clamp(min=0)
 
 
+def component_shortfalls(
+    target: NumberTarget, family: Family, locs: PerComponent, scales: PerComponent, value: PerValue
+) -> PerComponent:
+    """E(a − Y)⁺ of each component, for a value a of each row, or of each sample and row.
+
+    They are closed on the identity scale without bounds. Elsewhere values of z beyond
+    `target.z_extremes` count as these extremes, as in `component_moments`. Of wide ranges of whole
+    numbers it is that of the value before it is rounded: for a whole number a the sum over the
+    smaller ones, which is exact, is the midpoint rule of this integral.
+    """
+    if target.integer:
+        low, high = target.whole_numbers
+        if high - low <= MAX_SUMMED:
+            return _sum_shortfalls(target, family, locs, scales, value)
+    elif isinstance(target.scale, IdentityScale) and not target.is_bounded:
+        unit = scales * target.std
+        return unit * family.shortfall((value - target.mean - target.std * locs) / unit)
+    return _integrate_shortfalls(target, family, locs, scales, value)
+
+
+def _sum_shortfalls(
+    target: NumberTarget, family: Family, locs: PerComponent, scales: PerComponent, value: PerValue
+) -> PerComponent:
+    """Σ P(Y ≤ k) min(1, (a − k)⁺), k = low … high − 1, and what a is above `high`."""
+    low, high = target.whole_numbers
+    total = (value - high).clamp(min=0) + 0 * locs
+    for i, edge in enumerate(target.whole_edges):
+        below = family.cdf((edge - locs) / scales)
+        total = total + below * (value - (low + i)).clamp(0, 1)
+    return total
+
+
+def _integrate_shortfalls(
+    target: NumberTarget, family: Family, locs: PerComponent, scales: PerComponent, value: PerValue
+) -> PerComponent:
+    """As `_integrate`, from the lower end up to a, where the integrand has a kink."""
+    low, high = target.z_extremes
+    cut_low, cut_high = (bound is not None and not target.integer for bound in target.z_bounds)
+    t_low = ((low - locs) / scales).clamp(-family.reach, family.reach)
+    t_high = ((high - locs) / scales).clamp(-family.reach, family.reach)
+    y_low, y_high = to_y(target, value.new_tensor([low, high])).tolist()
+    inside = value.clamp(y_low, y_high)
+    t_value = ((target.to_z(inside) - locs) / scales).clamp(min=t_low, max=t_high)
+    start, stop = _of_ratio(t_low), _of_ratio(t_value)
+    centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
+    total = 0 * locs
+    for node, weight in zip(*legendre(), strict=True):
+        t, slope = _ratio(centre + half * node)
+        share = weight * half * slope * family.density(t)
+        total = total + share * (inside - to_y(target, locs + scales * t))
+    below, above = family.cdf(t_low), family.cdf(-t_high)
+    if not cut_low:
+        total = total + below * (inside - y_low)
+    mass = 1 - (below if cut_low else 0.0) - (above if cut_high else 0.0)
+    return (total / mass).clamp(min=0) + (value - y_high).clamp(min=0)
+
+
 def _weighed(values: Tensor, weights: Tensor) -> PerComponent:
     """Σ weight · value over the first axis, by a product of matrices."""
     return (weights.view(1, -1) @ values.flatten(1)).view(values.shape[1:])
@@ -141,12 +199,6 @@ def _blocks(values: Float[Tensor, "values"], locs: PerComponent) -> Iterator[Ten
     """
     at_once = 1 if torch.compiler.is_exporting() else max(1, _AT_ONCE // locs.numel())
     return iter(values.view(-1, *[1] * locs.ndim).split(at_once))
-
-
-def arsinh(t: PerComponent) -> PerComponent:
-    """log(t + √(t² + 1)), without cancellation, in operations that every runtime has."""
-    size = t.abs()
-    return t.sign() * torch.log1p(size + size.square() / (1 + (size.square() + 1).sqrt()))
 
 
 def to_y(target: NumberTarget, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
