@@ -19,6 +19,7 @@ Where rows are dense, s² falls like 1/n.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 
 import torch
 from jaxtyping import Float, Int
@@ -108,10 +109,23 @@ class GaussianProcess(TensorRecord):
 
     def __call__(self, x: Points) -> Offsets:
         """Mean and deviation of rows that the process was not fitted to."""
-        near = _covariance(x.double() / self.lengths, self.centres, self.size)
-        variance = self.size**2 - (near @ self.known).square().sum(1)
-        deviation = variance.clamp_min(_JITTER * self.size**2).sqrt()
-        return torch.stack([near @ self.mean, deviation], 1).float()
+        at_centres, weights, most = self._ready
+        scaled = x.double() / self.lengths
+        nearness = torch.addmm(at_centres, scaled, self.centres.T)
+        covariances = torch.exp(nearness - 0.5 * scaled.square().sum(1, keepdim=True))
+        mean, known = (covariances @ weights).tensor_split([1], 1)
+        variance = (most - known.square().sum(1, keepdim=True)).clamp_min_(_JITTER * most)
+        return torch.cat([mean, variance.sqrt_()], 1).float()
+
+    @cached_property
+    def _ready(self) -> tuple[Tensor, Tensor, float]:
+        """What a call needs: log a² − ½|u|² of the centres, weights of mean and variance, and a².
+
+        Most of a small request are calls of torch.
+        """
+        at_centres = 2 * self.size.log() - 0.5 * self.centres.square().sum(1)
+        weights = torch.cat([self.mean.unsqueeze(1), self.known], 1)
+        return at_centres, weights, float(self.size) ** 2
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store."""
@@ -186,6 +200,7 @@ def _log_posterior(logs: Tensor, x: Points, z: Float[Tensor, "rows"]) -> Tensor:
     return -0.5 * z @ solved - root.diagonal().log().sum() - 0.5 * prior
 
 
+@lru_cache(maxsize=64)
 def spread_normals(seed: int, samples: int) -> Float[Tensor, "samples"]:
     """Standard normals whose successive ones are evenly spread, so that those of a member are, too.
 

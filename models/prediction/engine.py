@@ -462,7 +462,7 @@ class Engine:
     def _offsets(self, x: Float[Tensor, "rows inputs"]) -> Offsets:
         """What the process says of rows, which are network inputs."""
         assert self.process is not None
-        process = self.process.to(x.device)
+        process = self.process if x.device.type == "cpu" else self.process.to(x.device)
         return process(x[:, : len(process.lengths)])
 
     @staticmethod
