@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 
 import torch
 from jaxtyping import Float, Int
@@ -109,7 +110,7 @@ class GaussianProcess(TensorRecord):
 
     def __call__(self, x: Points) -> Offsets:
         """Mean and deviation of rows that the process was not fitted to."""
-        at_centres, weights, most = self._ready
+        at_centres, weights, most = self.ready
         scaled = x.double() / self.lengths
         nearness = torch.addmm(at_centres, scaled, self.centres.T)
         covariances = torch.exp(nearness - 0.5 * scaled.square().sum(1, keepdim=True))
@@ -118,7 +119,7 @@ class GaussianProcess(TensorRecord):
         return torch.cat([mean, variance.sqrt_()], 1).float()
 
     @cached_property
-    def _ready(self) -> tuple[Tensor, Tensor, float]:
+    def ready(self) -> tuple[Tensor, Tensor, float]:
         """What a call needs: log a² − ½|u|² of the centres, weights of mean and variance, and a².
 
         Most of a small request are calls of torch.
@@ -200,11 +201,17 @@ def _log_posterior(logs: Tensor, x: Points, z: Float[Tensor, "rows"]) -> Tensor:
     return -0.5 * z @ solved - root.diagonal().log().sum() - 0.5 * prior
 
 
-@lru_cache(maxsize=64)
 def spread_normals(seed: int, samples: int) -> Float[Tensor, "samples"]:
     """Standard normals whose successive ones are evenly spread, so that those of a member are, too.
 
     They are quantiles at multiples of the golden ratio (Kronecker's sequence); the seed shifts it.
     """
-    places = seed % _SHIFTS / _SHIFTS + _GOLDEN * torch.arange(1, samples + 1, dtype=torch.float64)
-    return torch.special.ndtri(places.frac().clamp(1e-9, 1 - 1e-9))
+    return torch.tensor(_spread_normals(seed, samples), dtype=torch.float64)
+
+
+@lru_cache(maxsize=64)
+def _spread_normals(seed: int, samples: int) -> tuple[float, ...]:
+    """Numbers, which an exported graph has as constants."""
+    shift, quantile = seed % _SHIFTS / _SHIFTS, NormalDist().inv_cdf
+    places = ((shift + _GOLDEN * i) % 1 for i in range(1, samples + 1))
+    return tuple(quantile(min(max(place, 1e-9), 1 - 1e-9)) for place in places)
