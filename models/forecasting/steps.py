@@ -86,9 +86,8 @@ class Spacing:
             month_end = bool((_months(every + np.timedelta64(1, "D")) > _months(every)).all())
             on_one_day = len(np.unique(_within_month(every))) == 1
             # days that differ from month to month, as last working days do; not every 28 days
-            once_a_month = np.concatenate(months).min() > 0 and any(
-                (m % step).any() for m in micros
-            )
+            differ = any(bool((gaps % step).any()) for gaps in micros)
+            once_a_month = differ and np.concatenate(months).min() > 0
             if month_end or on_one_day or once_a_month:
                 return cls("month", _most_common(months), month_end)
         week = _open_days(every) if step == _DAY else _EACH_DAY
