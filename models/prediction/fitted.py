@@ -7,7 +7,7 @@ the other take three times as long as one network, although the products are the
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import torch
@@ -30,6 +30,8 @@ MAX_WEIGHTS, MAX_FIRST = 2**14, 2**16
 # Largest share of operations that pruning may leave for the smaller network to be used: selecting
 # its inputs and noise takes time, too.
 _WORTH_SELECTING = 0.7
+
+_MAX_PAIRS = 1_600  # rows × samples of stacked networks: more are faster one by one, in the cache
 
 # Nodes of the quadrature over the outputs, if nothing else is sampled: in all, and per member.
 _NODES, _NODES_OF_MEMBER = 128, 16
@@ -207,16 +209,15 @@ class Fitted:
 
         Fewer samples than members go to evenly spread members.
         """
-        ends = [samples * i // self.members for i in range(self.members + 1)]
-        return tuple(slice(*pair) for pair in pairwise(ends))
+        return _divided(samples, self.members)
 
-    def points(self, counts: Sequence[int]) -> dict[str, Float[Tensor, "_ 1"]]:
-        """The point parameters of so many samples of each member; one for all of a single one."""
+    def points(self, samples: int) -> dict[str, Float[Tensor, "_ 1"]]:
+        """The point parameters of each sample; one for all of a single network."""
         known = {name: value.reshape(-1, 1) for name, value in self.state.point.items()}
         if self.members == 1 or not known:
             return known
-        owner = torch.arange(self.members).repeat_interleave(torch.tensor(counts))
-        return {name: value[owner.to(value.device)] for name, value in known.items()}
+        owners = _owners(samples, self.members)
+        return {name: value[owners.to(value.device)] for name, value in known.items()}
 
     def sample(
         self,
@@ -238,7 +239,7 @@ class Fitted:
                 saves (docs/benchmarks.md).
         """
         shares = self.shares(samples)
-        parts = list(self._parts(shares, at_once))
+        parts = list(self._parts(shares, min(at_once, _MAX_PAIRS // len(x))))
         pairs = max(len(own) * min(at_once, max(map(_count, own))) for _, own in parts) * len(x)
         scratch = Scratch(pairs, self.max_width, x)
         outputs = self.groups[0].layers[-1].width
@@ -266,7 +267,7 @@ class Fitted:
                 normals[taken] = blocks[-1].flatten(0, 1)[chosen]
         used = tuple(filter(None, map(_count, shares)))
         integrated = torch.cat(exact, 1) if len(exact) == len(parts) else None
-        points = self.points(list(map(_count, shares)))
+        points = self.points(samples)
         return Sampled(moments, normals, used, integrated=integrated, point=points)
 
     def _parts(
@@ -278,7 +279,7 @@ class Fitted:
             own = shares[start : start + group.members]
             start += group.members
             together = own[-1].stop - own[0].start
-            if together > at_once:
+            if together > at_once and group.members > 1:
                 pairs = zip(group.each, own, strict=True)
                 yield from ((one, (share,)) for one, share in pairs if _count(share))
             elif together:
@@ -298,10 +299,23 @@ class Fitted:
         nodes: Float[Tensor, "nodes outputs"],
     ) -> Sampled:
         """Moments of each member with its share of the nodes in the place of draws."""
-        counts = list(map(_count, self.shares(len(nodes))))
-        column = torch.arange(self.members).repeat_interleave(torch.tensor(counts))
-        column, points = column.to(nodes.device), self.points(counts)
-        return Sampled(moments, nodes, (len(nodes),), column, moments[..., :1], points)
+        count = len(nodes)
+        column = _owners(count, self.members).to(nodes.device)
+        return Sampled(moments, nodes, (count,), column, moments[..., :1], self.points(count))
+
+
+@lru_cache(maxsize=64)
+def _divided(samples: int, members: int) -> tuple[slice, ...]:
+    ends = [samples * i // members for i in range(members + 1)]
+    return tuple(slice(*pair) for pair in pairwise(ends))
+
+
+@lru_cache(maxsize=64)
+def _owners(samples: int, members: int) -> Int[Tensor, "samples"]:
+    """The member that each sample belongs to."""
+    counts = torch.tensor(list(map(_count, _divided(samples, members))))
+    with torch.inference_mode(mode=False):
+        return torch.arange(members).repeat_interleave(counts)
 
 
 def output_nodes(num_outputs: int, num_members: int = 1) -> Float[Tensor, "nodes outputs"]:

@@ -85,7 +85,7 @@ def outputs(
         torch.from_numpy(normals).T,
         tuple(counts[m] for m in used),
         integrated=torch.from_numpy(exact).unsqueeze(-1) if exact.size else None,
-        point=fitted.points(counts),
+        point=fitted.points(samples),
     )
 
 
