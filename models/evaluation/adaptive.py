@@ -32,6 +32,10 @@ from models.evaluation.conformal_rank import Reference, score_at
 
 S = TypeVar("S")
 
+Scores = Float64[np.ndarray, "labels"]
+Known = Int[np.ndarray, "labels"]
+Path = Float64[np.ndarray, "times levels"]
+
 STEP_SIZES = tuple(0.001 * 2**k for k in range(8))  # γ, of Gibbs and Candès 2022, §4
 SPAN = 500  # I, of the same section: rows over which the levels are nearly the best
 MAX_LABELS = 1000
@@ -71,20 +75,19 @@ class Labels:
         return cls(tuple(kept), tuple(max(0, k - left_out) for k in known[left_out:]))
 
     @property
-    def arrays(self) -> tuple[Float64[np.ndarray, "labels"], Int[np.ndarray, "labels"]]:
+    def arrays(self) -> tuple[Scores, Known]:
         return np.asarray(self.scores, dtype=float), np.asarray(self.known, dtype=int)
 
 
 def adapt(reference: Reference, labels: Labels, levels: Sequence[float]) -> list[Adapted]:
     """The adapted level of each level after these labels, and the score that it allows."""
     scores, _ = labels.arrays
-    path = follow(reference, labels, levels)
-    found = []
-    for level, last in zip(levels, path[-1].tolist(), strict=True):
+    adapted = []
+    for level, last in zip(levels, follow(reference, labels, levels)[-1].tolist(), strict=True):
         score = allowed_score(reference, scores, last)
         finite = score if math.isfinite(score) else None
-        found.append(Adapted(level, min(max(last, 0.0), 1.0), finite))
-    return found
+        adapted.append(Adapted(level, min(max(last, 0.0), 1.0), finite))
+    return adapted
 
 
 def allowed_scores(
@@ -96,14 +99,12 @@ def allowed_scores(
         adapted: to the labels of the version; without any, intervals are the conformal ones.
         conformal: the score that a conformal interval of a level allows.
     """
-    known = {one.level: one.score for one in adapted}
+    known = {each.level: each.score for each in adapted}
     scores = [known[level] if level in known else conformal(level) for level in levels]
     return [math.inf if score is None else score for score in scores]
 
 
-def follow(
-    reference: Reference, labels: Labels, levels: Sequence[float]
-) -> Float64[np.ndarray, "times levels"]:
+def follow(reference: Reference, labels: Labels, levels: Sequence[float]) -> Path:
     """`track` for labels: the adapted levels before the first, and after each."""
     scores, known = labels.arrays
     before = needed_levels(reference, scores, np.arange(len(scores)))
@@ -112,7 +113,7 @@ def follow(
 
 
 def covered(
-    reference: Reference, labels: Labels, path: Float64[np.ndarray, "times levels"]
+    reference: Reference, labels: Labels, path: Path
 ) -> Float64[np.ndarray, "labels levels"]:
     """1 where the interval at the level that followed from the labels known then has the target.
 
@@ -124,11 +125,7 @@ def covered(
     return (path[known] > needed).astype(float)
 
 
-def needed_levels(
-    reference: Reference,
-    labelled: Float64[np.ndarray, "labels"],
-    known: Int[np.ndarray, "labels"],
-) -> Float64[np.ndarray, "labels"]:
+def needed_levels(reference: Reference, labelled: Scores, known: Known) -> Scores:
     """λ_t: the interval of row t contains its target if its level is above λ_t.
 
     λ = (weight of the scores below this one) ÷ (weight of all + 1), the new row's own weight being
@@ -141,31 +138,24 @@ def needed_levels(
     below = np.concatenate([[0.0], reference.weights.cumsum()])
     of_calibration = below[np.searchsorted(reference.scores, labelled)] * share
     total = below[-1] * share + known
-    return (of_calibration + _number_below(labelled, known)) / (total + 1)
-
-
-def _number_below(
-    scores: Float64[np.ndarray, "labels"], known: Int[np.ndarray, "labels"]
-) -> Float64[np.ndarray, "labels"]:
-    """How many of the first `known[t]` scores are below score t."""
-    found = np.zeros(len(scores))
+    of_labels = np.zeros(len(labelled))  # how many of the first `known[t]` are below label t
     ordered: list[float] = []
     for t in np.argsort(known, kind="stable").tolist():
-        for score in scores[len(ordered) : known[t]].tolist():
+        for score in labelled[len(ordered) : known[t]].tolist():
             insort(ordered, score)
-        found[t] = bisect_left(ordered, float(scores[t]))
-    return found
+        of_labels[t] = bisect_left(ordered, float(labelled[t]))
+    return (of_calibration + of_labels) / (total + 1)
 
 
 def track(
-    needed: Float64[np.ndarray, "labels"],
+    needed: Scores,
     levels: Sequence[float],
     step_sizes: Sequence[float] = STEP_SIZES,
     *,
-    then: Float64[np.ndarray, "labels"] | None = None,
-    known: Int[np.ndarray, "labels"] | None = None,
+    then: Scores | None = None,
+    known: Known | None = None,
     weight: float = 1.0,
-) -> Float64[np.ndarray, "times levels"]:
+) -> Path:
     """1 − α_t for each level before the first label, and after each.
 
     Args:
@@ -202,9 +192,7 @@ def _rates(
     return rate, 1 / (2 * SPAN)
 
 
-def allowed_score(
-    reference: Reference, labelled: Float64[np.ndarray, "labels"], level: float
-) -> float:
+def allowed_score(reference: Reference, labelled: Scores, level: float) -> float:
     """The largest score that an interval of this level contains; infinite if there is none."""
     (share,) = _share(reference, np.array([len(labelled)]))
     scores = np.concatenate([reference.scores, labelled])

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import BBBConfig, GaussianPriorConfig, KLConfig
 from models.exceptions import InvalidData
@@ -22,7 +22,7 @@ from models.inference.method import (
     State,
     check_point,
     check_tensor,
-    pack_point,
+    named_point,
     unpack_point,
 )
 from models.inference.objectives import Loss, negative_elbo
@@ -92,9 +92,10 @@ class BBBState(State):
     def parameters(self) -> list[Tensor]:
         return [self.posterior.loc, self.posterior.rho, *self.point.values()]
 
-    def tensors(self) -> list[Tensor]:
-        mask = self.posterior.mask
-        return self.parameters() if mask is None else [*self.parameters(), mask]
+    def named(self) -> dict[str, Tensor]:
+        q = self.posterior
+        mask = {} if q.mask is None else {"mask": q.mask}
+        return {"loc": q.loc, "rho": q.rho, **named_point(self.point), **mask}
 
     def at_mean(self) -> DrawsState:
         weights = self.posterior.distribution().moments()[0].detach()
@@ -102,12 +103,12 @@ class BBBState(State):
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store; of pruned weights only the mask, as bits."""
-        q, point = self.posterior, pack_point(self.point)
-        if q.mask is None:
-            return {**point, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
-        bits = np.packbits(q.mask.cpu().numpy())
-        kept = {"loc": q.loc[q.mask].detach().cpu(), "rho": q.rho[q.mask].detach().cpu()}
-        return {**point, **kept, "mask": torch.from_numpy(bits)}
+        packed = super().pack()
+        if "mask" in packed:
+            mask = packed["mask"]
+            packed |= {name: packed[name][mask] for name in ("loc", "rho")}
+            packed["mask"] = torch.from_numpy(np.packbits(mask.numpy()))
+        return packed
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "BBBState":
@@ -198,7 +199,7 @@ class BayesByBackprop(Method):
         """Variational parameters: a loc and a rho for each weight."""
         return 2 * self.layout.num_weights
 
-    def init(self, generator: torch.Generator) -> BBBState:
+    def init(self, generator: Generator) -> BBBState:
         """Random means; scales from `initial_sigma`, by default a multiple of 1/√fan-in.
 
         The predicted noise starts as a constant, independent of the inputs.
@@ -207,9 +208,7 @@ class BayesByBackprop(Method):
         tensors = self.layout.unflatten(loc).items()
         rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in tensors}
         posterior = MeanFieldNormal(loc, self.layout.flatten(rho))
-        shape = point_shape(self.network)
-        point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
-        return BBBState(posterior, point)
+        return BBBState(posterior, self.initial_point())
 
     @property
     def _sigma(self) -> object:
@@ -228,19 +227,14 @@ class BayesByBackprop(Method):
         return softplus_inverse(scale / math.sqrt(fan_in(self.network.layers, name)))
 
     def loss(
-        self,
-        state: BBBState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
+        self, state: BBBState, batch: Rows, kl_weight: float, noise: Generator, part: Part
     ) -> Loss:
         """Return the negative ELBO per row, estimated with one draw."""
-        part = part or Part.whole(len(batch))
         if self._local is None:
-            outputs, kl = self._draw_weights(state, batch.inputs, generator)
+            weights, kl = self._drawn(state, noise)
+            outputs = self.products(self.network, weights, batch.inputs)
         else:
-            outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
+            outputs, kl = self._draw_outputs(self._local, state, batch.inputs, noise, part)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         tempered = None
         if self.part_weights is not None:
@@ -249,24 +243,16 @@ class BayesByBackprop(Method):
             batch.weigh(nll), kl.sum(), self.num_data, kl_weight, part, tempered=tempered
         )
 
-    def draw(self, state: BBBState, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: BBBState, streams: int, generator: Generator) -> Draw:
         """Draw w ~ q, the same for all streams and steps; the penalty is the KL divergence."""
         weights, kl = self._drawn(state, generator)
         return Draw(weights, kl.sum())
 
-    def _drawn(
-        self, state: BBBState, generator: torch.Generator
-    ) -> tuple[dict[str, Tensor], PerPart]:
+    def _drawn(self, state: BBBState, generator: Generator) -> tuple[dict[str, Tensor], PerPart]:
+        """One draw of the weights, and the divergence."""
         noise = _standard_normal(state.posterior.loc, generator)
         drawn = self._reparameterise(state.posterior, noise)
         return self.layout.unflatten(drawn.first), self._divergence(state.posterior, drawn, noise)
-
-    def _draw_weights(
-        self, state: BBBState, x: Float[Tensor, "batch inputs"], generator: torch.Generator
-    ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
-        """Draw one weight vector for the mini-batch; also return the divergence."""
-        weights, kl = self._drawn(state, generator)
-        return self.products(self.network, weights, x), kl
 
     @cached_property
     def _local(self) -> LocallyDrawn | None:
@@ -281,7 +267,7 @@ class BayesByBackprop(Method):
         network: LocallyDrawn,
         state: BBBState,
         x: Float[Tensor, "batch inputs"],
-        generator: torch.Generator,
+        generator: Generator,
         part: Part,
     ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
         """Draw each layer's pre-activations instead of its weights; also return the divergence."""
@@ -320,10 +306,10 @@ class BayesByBackprop(Method):
             return self.prior.gaussian_kl(drawn.squares, drawn.log_scale, self._groups, q)
         noises = [None] * len(sizes) if noise is None else noise.split(sizes)
         pairs = zip(q.parts(sizes), noises, strict=True)
-        return torch.stack([self.prior.reverse_kl(part, own) for part, own in pairs])
+        return torch.stack([self.prior.reverse_kl(part, drawn_by) for part, drawn_by in pairs])
 
 
-def _standard_normal(like: Tensor, generator: torch.Generator) -> Tensor:
+def _standard_normal(like: Tensor, generator: Generator) -> Tensor:
     return torch.empty_like(like, requires_grad=False).normal_(generator=generator)
 
 
@@ -365,13 +351,13 @@ def _part(members: int, network: Network, separate_outputs: bool, per_input: boo
         for name, shape in layer.shapes().items():
             if len(shape) == 2 and layer in reading and name.endswith(".weight"):
                 of_inputs = first if of_inputs < 0 else of_inputs
-                found = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
+                groups = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
             elif separate_outputs and layer in giving:
                 # The outputs come last in a bias, and before the inputs in a weight.
                 outputs = math.prod(shape[:-1]) if name.endswith(".weight") else math.prod(shape)
-                found = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1), first)
+                groups = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1), first)
             else:
-                found = TensorGroups(start, (1, math.prod(shape), 1), first)
-            tensors.append(found)
-            start, first = found.stop, max(first, found.first + found.count)
+                groups = TensorGroups(start, (1, math.prod(shape), 1), first)
+            tensors.append(groups)
+            start, first = groups.stop, max(first, groups.first + groups.count)
     return PartGroups(members, tuple(tensors))

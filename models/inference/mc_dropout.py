@@ -17,7 +17,7 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import DropoutConfig
 from models.exceptions import CorruptArtifact, InvalidData
@@ -28,7 +28,7 @@ from models.inference.method import (
     State,
     check_point,
     check_tensor,
-    pack_point,
+    named_point,
     unpack_point,
 )
 from models.inference.objectives import Loss, negative_elbo
@@ -59,16 +59,12 @@ class DropoutState(State):
     def parameters(self) -> list[Tensor]:
         return [self.weights, *self.point.values()]
 
-    def tensors(self) -> list[Tensor]:
-        return [*self.parameters(), self.rates]
+    def named(self) -> dict[str, Tensor]:
+        return {"weights": self.weights, **named_point(self.point), "rates": self.rates}
 
     def at_mean(self) -> DrawsState:
         point = {name: value[None] for name, value in self.point.items()}
         return DrawsState(self.weights.detach().unsqueeze(0), point)
-
-    def pack(self) -> dict[str, Tensor]:
-        own = {"weights": self.weights.detach().cpu(), "rates": self.rates.cpu()}
-        return {**pack_point(self.point), **own}
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DropoutState":
@@ -104,34 +100,27 @@ class MCDropout(Method):
     def prior(self) -> GaussianPrior:
         return GaussianPrior(self.config.prior_sigma)
 
-    def init(self, generator: torch.Generator) -> DropoutState:
+    def init(self, generator: Generator) -> DropoutState:
         weights = initial_weights(self.network, self.likelihood, generator)
         rates = torch.full((len(self.network.mask_widths),), self.config.rate)
-        shape = point_shape(self.network)
-        point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
-        return DropoutState(weights, rates, point)
+        return DropoutState(weights, rates, self.initial_point())
 
     def loss(
-        self,
-        state: DropoutState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
+        self, state: DropoutState, batch: Rows, kl_weight: float, noise: Generator, part: Part
     ) -> Loss:
         """Return −log P(D | w, z) and the KL per row, with different masks for every row."""
-        part, x = part or Part.whole(len(batch)), batch.inputs
-        noise = [
-            x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
+        x = batch.inputs
+        blocks = [
+            x.new_empty(part.total, width).normal_(generator=noise)[part.rows]
             for width in self.network.mask_widths
         ]
         weights = self.layout.unflatten(state.weights)
-        outputs = self.products(self.network, weights, x, masks(noise, state.rates))
+        outputs = self.products(self.network, weights, x, masks(blocks, state.rates))
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         penalty = self._penalty(state)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
-    def draw(self, state: DropoutState, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: DropoutState, streams: int, generator: Generator) -> Draw:
         """Draw masks for each stream, the same at all steps; the penalty is the KL."""
         weights = state.weights
         noise = [
@@ -165,13 +154,10 @@ def masked_matrices(layout: Layout) -> list[str]:
         for name in layout.shapes
         if name.endswith(".weight") and not any(part in name for part in _UNMASKED)
     ]
-    first = {_network_of(name): name for name in reversed(matrices)}
+    # the part of a stack that a matrix belongs to, and its first matrix
+    parts = [name.split(".")[0] if name.startswith("part") else "" for name in matrices]
+    first = dict(zip(reversed(parts), reversed(matrices), strict=True))
     return [name for name in matrices if name not in first.values()]
-
-
-def _network_of(name: str) -> str:
-    """The part of a stack that a tensor belongs to."""
-    return name.split(".", maxsplit=1)[0] if name.startswith("part") else ""
 
 
 def masks(

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import EnsembleConfig, MAPConfig, MLEConfig
 from models.exceptions import CorruptArtifact
@@ -21,13 +21,13 @@ from models.features.rows import Rows
 from models.inference.method import (
     Draw,
     Finished,
-    Fitted,
+    Fit,
     Method,
     Stages,
     State,
     check_point,
     check_tensor,
-    pack_point,
+    named_point,
     unpack_point,
 )
 from models.inference.objectives import Loss, negative_elbo
@@ -68,9 +68,12 @@ class DrawsState(State):
     def at_mean(self) -> "DrawsState | None":
         return self.detach() if len(self.weights) == 1 else None
 
+    def named(self) -> dict[str, Tensor]:
+        return {"weights": self.weights, **named_point(self.point)}
+
     def pack(self) -> dict[str, Tensor]:
-        packed = {**pack_point(self.point), "weights": self.weights.detach().cpu()}
-        return packed if self.members == 1 else {**packed, "members": torch.tensor(self.members)}
+        members = {} if self.members == 1 else {"members": torch.tensor(self.members)}
+        return super().pack() | members
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DrawsState":
@@ -116,24 +119,18 @@ class PointEstimates(Method):
     def num_parameters(self) -> int:
         return self.vectors * self.layout.num_weights
 
-    def init(self, generator: torch.Generator) -> DrawsState:
+    def init(self, generator: Generator) -> DrawsState:
         """Initialise each vector with its own generator, independent of their number."""
         seed = generator.initial_seed()
         weights = [
             initial_weights(self.network, self.likelihood, fresh_generator(seed, "member", member))
             for member in range(self.vectors)
         ]
-        shape = (self.vectors, *(point_shape(self.network) or (1,)))
-        point = {k: torch.full(shape, v) for k, v in self.likelihood.parameters.items()}
+        point = self.initial_point((self.vectors, *(point_shape(self.network) or (1,))))
         return DrawsState(torch.stack(weights), point, self.layout.members)
 
     def loss(
-        self,
-        state: DrawsState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
+        self, state: DrawsState, batch: Rows, kl_weight: float, noise: Generator, part: Part
     ) -> Loss:
         """Return −log P(D | w) and −log P(w) per row, added over the members."""
         weights = self.layout.unflatten(state.weights)
@@ -142,7 +139,7 @@ class PointEstimates(Method):
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
-    def draw(self, state: DrawsState, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: DrawsState, streams: int, generator: Generator) -> Draw:
         """Return all members; the penalty is the sum of their −log P(w)."""
         penalty = negative_log_prior(self.prior, state.weights)
         return Draw(self.layout.unflatten(state.weights), penalty)
@@ -184,7 +181,7 @@ class Ensemble(PointEstimates):
     def vectors(self) -> int:
         return int(self.config.members)
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         return Finished(fit.state, {"members": self.members})
 
 
@@ -194,7 +191,7 @@ def repeated(value: Tensor, samples: int) -> Float[Tensor, "samples *members 1"]
 
 
 def initial_weights(
-    network: Network, likelihood: Likelihood, generator: torch.Generator
+    network: Network, likelihood: Likelihood, generator: Generator
 ) -> Float[Tensor, "weights"]:
     """The network's initial weights, with predicted noise that does not depend on the inputs.
 

@@ -9,12 +9,12 @@ for the window. Windows are of equal size, so that the mean over an epoch of M =
 negative ELBO per token: the KL counts once (Fortunato et al. 2017, arXiv 1704.02798, eq. 3–5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
+from torch import Generator
 from torch.nn.functional import cross_entropy
 
 from models.config import Json, ModelConfig, TrainingConfig
@@ -28,10 +28,10 @@ from models.language.recipe import MIN_LINES, NEEDED
 from models.language.text import Corpus, Vocabulary
 from models.networks.recurrent import LanguageModel
 from models.randomness import derive_seed
-from models.tabular.preparation import notes_on_objective
 from models.training.card import ColumnSummary, RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.loop import Carried
+from models.training.method_recipe import notes_on_objective
 from models.training.trainer import required
 
 
@@ -72,7 +72,7 @@ class TextTask:
         batch: int,
         *,
         kl_weight: float,
-        noise: torch.Generator,
+        noise: Generator,
         carried: Carried,
     ) -> tuple[Loss, Carried]:
         """The negative ELBO per token, estimated from one window."""
@@ -107,6 +107,9 @@ class TextProblem:
     @property
     def chooses(self) -> bool:
         return True
+
+    def after_first(self, first: Callable[[], Any]) -> "TextProblem":
+        return self
 
     def refit(self) -> "TextProblem":
         return self
@@ -144,11 +147,13 @@ def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProb
     """
     values, training = columns[config.target], config.training
     lines = [str(line) for line in values[present(values)]]
-    kept, first, second = _divide(training, len(lines))
-    learned, stopping, scores = ([lines[i] for i in index] for index in (kept, first, second))
-    held_out = len(first) + len(second)
+    if len(lines) < MIN_LINES:
+        raise InvalidData(f"{len(lines)} lines are too few: {NEEDED}", "/dataset")
+    held_out = max(2, round(training.validation_fraction * len(lines)))
+    start, middle = len(lines) - held_out, len(lines) - held_out + held_out // 2
+    learned, stopping, scores = lines[:start], lines[start:middle], lines[middle:]
     where = (
-        f"held out: the last {held_out} of {len(lines)} lines, of which the first {len(first)} "
+        f"held out: the last {held_out} of {len(lines)} lines, of which the first {len(stopping)} "
         "chose the epoch and the others were scored"
     )
     model = BayesianLanguageModel(
@@ -168,21 +173,8 @@ def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProb
         held_out=len(scores),
         columns=(text,),
     )
-    corpus = model.corpus(stopping, _HELD_OUT_STREAMS).to(device)
-    return TextProblem(model, _text_task(model, learned, device), corpus, scores, profile)
-
-
-def _divide(training: TrainingConfig, num_lines: int) -> tuple[np.ndarray, ...]:
-    """The lines to learn from, those that choose the epoch and those that are scored."""
-    if num_lines < MIN_LINES:
-        raise InvalidData(f"{num_lines} lines are too few: {NEEDED}", "/dataset")
-    held_out = max(2, round(training.validation_fraction * num_lines))
-    lines = np.arange(num_lines)
-    return tuple(np.split(lines, [num_lines - held_out, num_lines - held_out + held_out // 2]))
-
-
-def _text_task(model: BayesianLanguageModel, learned: Sequence[str], device: str) -> TextTask:
-    steps = required(required(model.config.language, "language").steps, "language.steps")
-    streams = required(model.config.training.batch_size, "batch_size")
-    corpus = model.corpus(learned, streams).whole_windows(steps).to(device)
-    return TextTask(model.network, corpus, steps)
+    steps = required(required(config.language, "language").steps, "language.steps")
+    learning = model.corpus(learned, required(training.batch_size, "batch_size"))
+    task = TextTask(model.network, learning.whole_windows(steps).to(device), steps)
+    choosing = model.corpus(stopping, _HELD_OUT_STREAMS).to(device)
+    return TextProblem(model, task, choosing, scores, profile)

@@ -1,4 +1,4 @@
-r"""Exponential smoothing with a posterior of its parameters, states and noise.
+"""Exponential smoothing with a posterior of its parameters, states and noise.
 
 The state has a level l, a trend b and a value s for each step of the season. With a single source
 of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter 3)
@@ -6,11 +6,11 @@ of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter
     u_t = l_{t−1} + φ b_{t−1} + s_{t−m} + e_t,      e_t ~ N(0, σ²)
     l_t = l_{t−1} + φ b_{t−1} + α e_t,   b_t = φ b_{t−1} + β e_t,   s_t = s_{t−m} + γ e_t.
 
-The errors are linear in the state before the first value: e = e⁰ + E x₀. So x₀ and σ² have a normal
-inverse gamma posterior in closed form, given (α, β, φ, γ), and these four, transformed to the real
-line, are drawn by importance sampling from a population that training has moved to where the
-posterior is (Cappé et al. 2004, population Monte Carlo). The population is weighted anew for every
-history, so that a forecast needs no fit.
+The errors are linear in the state x₀ before the first value: e = e⁰ + E x₀. So the posterior of x₀
+and σ² given (α, β, φ, γ) is a `Regression`. These four, transformed to the real line, are drawn by
+importance sampling from a population of particles, which training has moved to where the posterior
+is (Cappé et al. 2004, population Monte Carlo). Every history weighs the population anew, so that a
+forecast needs no fit.
 """
 
 import math
@@ -25,16 +25,17 @@ from torch import Tensor
 
 from models.config.ranges import Number, Positive
 from models.forecasting.classics.member import (
+    DRIFT,
+    LEVEL,
     Asked,
+    Regression,
     Season,
     Values,
     evenly,
-    first_known,
-    given,
-    inverse_chi_square,
+    in_units,
     missing_share,
-    noise_posterior,
-    resampled,
+    num_known,
+    pick,
     season_basis,
     unit_of,
 )
@@ -55,8 +56,7 @@ _WIDER = 1.5  # the proposal's covariance ÷ that of the posterior
 _IMPOSSIBLE = -1e30  # log probability
 _BLOCK = 32  # steps of errors that are kept before their products are added
 _BLOCK_VALUES = 2**22  # of all states of the rows at once
-# Priors in units of the standard deviation of changes. Wide: a few seasons of data outweigh them.
-_LEVEL, _TREND, _SEASON = 10.0, 0.3, 5.0
+_SEASON = 5.0  # prior deviation of the waves of x₀
 # Means and standard deviations of logit α, logit β/α, logit (φ − 0.8)/0.2 and logit γ/(1 − α).
 _PRIOR = ((0.0, 1.5), (-2.0, 1.5), (2.0, 1.0), (-1.5, 1.5))
 
@@ -73,24 +73,23 @@ class Parameters:
 
 @dataclass(frozen=True)
 class State:
-    """The state after the last value, as a function of (1, x₀), with the posterior of x₀ and σ².
+    """The state after the last value, as a function of (1, x₀), and the posterior of x₀ and σ².
 
     Args:
-        level, trend, season: the columns belong to 1 and x₀; the season's next step is first.
-        mean, root: x₀ ~ N(mean, σ² root rootᵀ).
-        noise: the posterior's size of σ².
-        freedom: its degrees of freedom.
-        log_prob: log marginal likelihood, up to a constant.
+        level, trend, season: columns belong to 1 and x₀; the season's next step is first.
+        start: the posterior.
     """
 
     level: Filled
     trend: Filled
     season: Float64[Tensor, "rows particles season columns"]
-    mean: Float64[Tensor, "rows particles unknown"]
-    root: Float64[Tensor, "rows particles unknown unknown"]
-    noise: Float64[Tensor, "rows particles"]
-    freedom: Float64[Tensor, "rows"]
-    log_prob: Float64[Tensor, "rows particles"]
+    start: Regression
+
+    @property
+    def log_prob(self) -> Float64[Tensor, "rows particles"]:
+        """Log marginal likelihood, up to a constant."""
+        found = self.start.log_evidence
+        return found.masked_fill(self.start.failed | found.isnan(), _IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,10 @@ class Smoothing:
     Args:
         trend: none, a constant drift (as in the method Theta), or one that changes and fades.
         season: steps of the season, which is added; 1 for none.
-        population: the particles; the prior's where there are none.
-        offsets: log prior − log proposal of each.
-        learned: their log marginal likelihood in training, per history.
-        steps: of a training history, on average.
+        population: the particles; empty before training.
+        offsets: log prior − log proposal of each particle.
+        learned: the log marginal likelihood of each in training, mean over histories.
+        steps: the mean length of a training history.
     """
 
     trend: Trend
@@ -123,7 +122,7 @@ class Smoothing:
         return ", ".join([*filter(None, parts), *(["season"] if self.season > 1 else [])])
 
     def adapted(self, values: Values) -> "Smoothing":
-        """A copy whose population lies where the posteriors of these histories do."""
+        """A copy whose particles lie where the posteriors of these histories do."""
         values = evenly(values)
         particles, offsets = self._prior(_FIRST), torch.zeros(_FIRST, dtype=torch.float64)
         for stage in range(2):
@@ -137,7 +136,7 @@ class Smoothing:
             population=rows,
             offsets=tuple(offsets.tolist()),
             learned=tuple(learned.tolist()),
-            steps=given(values),
+            steps=float(num_known(values).mean()),
         )
 
     def paths(self, values: Values, asked: Asked) -> Paths:
@@ -147,23 +146,46 @@ class Smoothing:
         return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
 
     def _paths(self, values: Values, asked: Asked) -> Paths:
+        """Draw particles, states and noise, and continue from there."""
         particles = torch.tensor(self.population, dtype=torch.float64)
         state = self._filtered(values, particles, asked.pause)
-        weights = (state.log_prob + self._missing(values)).softmax(1)
-        chosen = resampled(weights, asked.draws)
-        return self._simulated(state, self._parameters(particles), chosen, values, asked)
-
-    def _missing(self, values: Values) -> Float64[Tensor, "rows particles"]:
-        """Prior − proposal, and training's likelihood for the steps that a history has fewer."""
+        offsets, learned = torch.tensor([self.offsets, self.learned], dtype=torch.float64)
         share = missing_share(values, self.steps).unsqueeze(1)
-        offsets = torch.tensor(self.offsets, dtype=torch.float64)
-        return offsets + share * torch.tensor(self.learned, dtype=torch.float64)
+        chosen = resampled((state.log_prob + offsets + share * learned).softmax(1), asked.draws)
+        purpose = f"{self.name} {self.season}"
+        noise = standard_normal(asked.seed, purpose, 0, asked.draws, self._columns).double()
+        start, variance = state.start.at(chosen).drawn(noise)
+        start = torch.cat([torch.ones_like(start[..., :1]), start], -1)
+        level, trend = (_at_end(part, chosen, start) for part in (state.level, state.trend))
+        season = _at_end(state.season, chosen, start.unsqueeze(2))
+        of = self._parameters(particles)
+        a, b, p, g = (
+            part[chosen].T.unsqueeze(1) for part in (of.level, of.trend, of.damping, of.season)
+        )
+        deviation = variance.sqrt().T.unsqueeze(1)
+
+        def ahead(level: Tensor, trend: Tensor, season: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+            """Value and mean of each step ahead, in units: [draws, paths, rows]."""
+            for h in range(asked.horizon):
+                asked.pause()
+                place = h % self.season
+                moved = p * trend
+                mean = level + moved + season[..., place]
+                normal = standard_normal(
+                    asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths
+                )
+                error = deviation * normal.double().unsqueeze(-1)
+                level, trend = level + moved + a * error, moved + b * error
+                season = season.expand(*error.shape, -1).clone()
+                season[..., place] += g * error
+                yield mean + error, mean.expand_as(error)
+
+        return in_units(ahead(level, trend, season), first_known(values), unit_of(values), variance)
 
     @property
     def _columns(self) -> int:
-        """1 and the columns of x₀."""
-        waves = season_basis(self.season).shape[1] if self.season > 1 else 0
-        return 2 + (self.trend != "none") + waves
+        """The number of columns: 1 and those of x₀."""
+        return 2 + (self.trend != "none") + season_basis(self.season).shape[1]
 
     def _prior(self, count: int) -> Particles:
         return torch.randn(count, 4, generator=generator(0, "smoothing", "prior")).double()
@@ -171,7 +193,9 @@ class Smoothing:
     def _proposed(
         self, particles: Particles, weights: Float64[Tensor, "particles"], stage: int
     ) -> tuple[Float64[Tensor, "found 4"], Float64[Tensor, "found"]]:
-        """A population from Student's t around the weighted particles, and prior − proposal."""
+        """Particles from Student's t around the weighted ones, and log prior − log proposal of
+        each.
+        """
         mean = weights @ particles
         centred = particles - mean
         covariance = _WIDER * (centred.T @ (weights.unsqueeze(1) * centred))
@@ -211,7 +235,14 @@ class Smoothing:
         scaled = (values - first_known(values).unsqueeze(1)) / unit_of(values).unsqueeze(1)
         of = self._parameters(particles)
         rows, steps = scaled.shape
-        level, trend, season = self._begin(rows, len(particles), steps)
+        # before the first value: 0, and a 1 for each column of x₀
+        shape, basis = (rows, len(particles), self._columns), season_basis(self.season)
+        level, trend = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+        season = torch.zeros(*shape[:2], self.season, self._columns).double()
+        level[..., 1] = 1.0
+        if self.trend != "none":
+            trend[..., 2] = 1.0
+        season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
         products = torch.zeros(rows, len(particles), self._columns, self._columns).double()
         a, b, p, g = (x.unsqueeze(-1) for x in (of.level, of.trend, of.damping, of.season))
         known, begun, place = ~scaled.isnan(), torch.zeros(rows, 1, 1).double(), 0
@@ -221,7 +252,7 @@ class Smoothing:
             seen = known[:, t].double().view(-1, 1, 1)
             begun = torch.maximum(begun, seen)
             moved = p * trend
-            place = t % max(self.season, 1)
+            place = t % self.season
             error = -(level + moved + season[:, :, place])
             error[..., 0] += scaled[:, t : t + 1].nan_to_num(0.0)
             error = error * seen
@@ -234,112 +265,36 @@ class Smoothing:
                 block = torch.stack(errors, 2)
                 products += block.mT @ block
                 errors = []
-        season = season.roll(-(steps % max(self.season, 1)), 2)
-        return self._posterior(level, trend, season, products, known.sum(1).double())
-
-    def _begin(self, rows: int, particles: int, steps: int) -> tuple[Filled, Filled, Tensor]:
-        """The state before the first value: 0, and a 1 for each column of x₀."""
-        shape = (rows, particles, self._columns)
-        level, trend = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
-        season = torch.zeros(rows, particles, max(self.season, 1), self._columns).double()
-        level[..., 1] = 1.0
-        if self.trend != "none":
-            trend[..., 2] = 1.0
-        if self.season > 1:
-            basis = season_basis(self.season)
-            season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
-        return level, trend, season
-
-    def _posterior(
-        self,
-        level: Filled,
-        trend: Filled,
-        season: Tensor,
-        products: Float64[Tensor, "rows particles columns columns"],
-        known: Float64[Tensor, "rows"],
-    ) -> State:
-        """Regression of e⁰ on −E with the prior of x₀ and σ²."""
-        widths = [_LEVEL, *([_TREND] if self.trend != "none" else [])]
+        season = season.roll(-(steps % self.season), 2)
+        # e⁰ = −E x₀ + e: the values of the regression come last
+        signs = torch.tensor([*[-1.0] * (self._columns - 1), 1.0], dtype=torch.float64)
+        products = products.roll((-1, -1), (-2, -1)) * signs * signs.unsqueeze(1)
+        widths = [LEVEL, *([DRIFT] if self.trend != "none" else [])]
         widths += [_SEASON] * (self._columns - 1 - len(widths))
-        precision = torch.tensor(widths, dtype=torch.float64) ** -2
-        matrix = products[..., 1:, 1:] + precision.diag()
-        right = -products[..., 1:, :1]
-        lower, failed = torch.linalg.cholesky_ex(matrix)  # where the recursion explodes it fails
-        failed = (failed > 0) | ~lower.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
-        lower = torch.where(failed[..., None, None], torch.eye(matrix.shape[-1]).to(matrix), lower)
-        mean = torch.cholesky_solve(right, lower)
-        left = products[..., 0, 0] - (right * mean).sum((-1, -2))
-        total, freedom = noise_posterior(left, known)
-        log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        log_prob = -log_det - 0.5 * freedom.unsqueeze(1) * total.log()
-        log_prob = log_prob.masked_fill(failed | log_prob.isnan(), _IMPOSSIBLE)
-        identity = torch.eye(matrix.shape[-1], dtype=torch.float64).expand_as(matrix)
-        root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
-        noise = total / freedom.unsqueeze(1)
-        return State(level, trend, season, mean.squeeze(-1), root, noise, freedom, log_prob)
-
-    def _simulated(
-        self,
-        state: State,
-        parameters: Parameters,
-        chosen: Int[Tensor, "rows draws"],
-        values: Values,
-        asked: Asked,
-    ) -> Paths:
-        """Draw states and noise of the chosen particles, and go on from there."""
-        purpose = f"{self.name} {self.season}"
-        width = state.mean.shape[-1]
-        noise = standard_normal(asked.seed, purpose, 0, asked.draws, width + 1).double()
-        variance = _pick(state.noise, chosen) * inverse_chi_square(
-            noise[:, 0], state.freedom.unsqueeze(1)
-        )
-        spread = (_pick(state.root, chosen) @ noise[:, 1:, None]).squeeze(-1)
-        start = _pick(state.mean, chosen) + variance.sqrt().unsqueeze(-1) * spread
-        start = torch.cat([torch.ones_like(start[..., :1]), start], -1)
-
-        def at_end(columns: Tensor) -> Tensor:
-            """[draws, 1, rows, ...]"""
-            picked = _pick(columns, chosen)
-            of = start if columns.dim() == 3 else start.unsqueeze(2)
-            return (picked * of).sum(-1).transpose(0, 1).unsqueeze(1)
-
-        first, unit = first_known(values), unit_of(values)
-        a, b, p, g = (
-            x[chosen].T.unsqueeze(1)
-            for x in (parameters.level, parameters.trend, parameters.damping, parameters.season)
-        )
-        deviation = variance.sqrt().T.unsqueeze(1)
-        states = (at_end(state.level), at_end(state.trend), at_end(state.season))
-        steps = self._ahead(states, (a, b, p, g), deviation, asked, purpose)
-        found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
-        shape = (asked.draws, asked.paths, len(values), asked.horizon)
-        value, mean = (first[:, None] + unit[:, None] * one.expand(shape) for one in found)
-        spread = (unit**2 * deviation.square()).unsqueeze(-1).expand(shape)
-        return Paths(value, mean, spread, value[:0])
-
-    def _ahead(
-        self,
-        states: tuple[Tensor, Tensor, Tensor],
-        parameters: tuple[Tensor, Tensor, Tensor, Tensor],
-        deviation: Tensor,
-        asked: Asked,
-        purpose: str,
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Value and mean of each step ahead, in units: [draws, paths, rows]."""
-        (level, trend, season), (a, b, p, g) = states, parameters
-        for h in range(asked.horizon):
-            asked.pause()
-            place = h % max(self.season, 1)
-            moved = p * trend
-            mean = level + moved + season[..., place]
-            normal = standard_normal(asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths)
-            error = deviation * normal.double().unsqueeze(-1)
-            level, trend = level + moved + a * error, moved + b * error
-            season = season.expand(*error.shape, -1).clone()
-            season[..., place] += g * error
-            yield mean + error, mean.expand_as(error)
+        count = known.sum(1).double().unsqueeze(1)
+        start = Regression.of(products, count, torch.tensor(widths, dtype=torch.float64))
+        return State(level, trend, season, start)
 
 
-def _pick(values: Tensor, chosen: Int[Tensor, "rows draws"]) -> Tensor:
-    """The values of the chosen particles of each row."""
-    return values[torch.arange(len(values)).unsqueeze(1), chosen]
+def _at_end(
+    columns: Tensor, chosen: Int[Tensor, "rows draws"], start: Tensor
+) -> Float64[Tensor, "draws 1 rows *_"]:
+    """A part of the state as a number, given (1, x₀) of each draw."""
+    return (pick(columns, chosen) * start).sum(-1).transpose(0, 1).unsqueeze(1)
+
+
+def first_known(values: Values) -> Float64[Tensor, "rows"]:
+    """The first value of each row that is not missing; 0 if all are."""
+    known = ~values.isnan()
+    first = values.gather(1, known.int().argmax(1, keepdim=True)).squeeze(1)
+    return first.nan_to_num(0.0)
+
+
+def resampled(weights: Float64[Tensor, "rows particles"], draws: int) -> Int[Tensor, "rows draws"]:
+    """Particles in proportion to their weights (systematic resampling: Kitagawa 1996)."""
+    places = (torch.arange(draws, dtype=torch.float64) + 0.5) / draws
+    ends = weights.cumsum(1)
+    ends = ends / ends[:, -1:]
+    return torch.searchsorted(ends, places.expand(len(weights), -1).contiguous()).clamp(
+        max=weights.shape[1] - 1
+    )

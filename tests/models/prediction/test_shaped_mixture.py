@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.number_mixture import NumberMixture
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
 WHOLE = [case for case in CASES if case.integer]
@@ -162,10 +162,9 @@ def test_randomised_pit_values_are_uniform() -> None:
     case = Case("log", "logistic", 1, (0.0,), integer=True)
     one = case.mixture.first(1)
     levels = torch.rand(2000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    wide = ShapedMixture(
+    wide = NumberMixture(
         case.target,
         one.family,
-        one.location_bounds,
         *(part[..., :1].expand(-1, -1, 2000) for part in (one.locs, one.scales, one.weights)),
         one.atoms[..., :1].expand(-1, -1, 2000),
     )
@@ -190,7 +189,7 @@ def test_nothing_leaves_the_support(
     target, likelihood = case.target, case.likelihood
     raw = torch.tensor(outputs, dtype=torch.float64).view(1, 1, 9)
     parts = likelihood.parts(raw)
-    plain = ShapedMixture.of(target, parts, likelihood.location_bounds)
+    plain = NumberMixture.of(target, parts)
     for mixture in (plain, plain.scaled(factor)):
         values = torch.cat(
             [mixture.quantiles([0.001, 0.05, 0.5, 0.95, 0.999]), mixture.mean()[None]]
