@@ -11,6 +11,10 @@ PerRow = Float[Tensor, "rows"]
 Values = Float[Tensor, "values rows"]
 PerSample = Float[Tensor, "values samples rows"]
 
+Ends = Float[Tensor, "ends rows"]
+Pairs = Float[Tensor, "2 levels rows"]
+
+_STARTS = 5  # lower tails of shortest intervals: all would make them at most 1 % shorter
 _AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 
 
@@ -91,6 +95,11 @@ class NumberMixture(ABC):
     @property
     def is_whole(self) -> bool:
         """Whether only whole numbers occur."""
+        return False
+
+    @property
+    def has_shortest(self) -> bool:
+        """Whether intervals are the shortest that hold their level, or else of equal tails."""
         return False
 
     @property
@@ -176,10 +185,12 @@ class NumberMixture(ABC):
     def median(self) -> PerRow:
         return self.quantile(0.5)
 
-    def contains(self, targets: PerRow, low: float, high: float) -> Bool[Tensor, "rows"]:
-        """Whether the interval between two quantiles contains the target, bounds included."""
-        lower, upper = self.quantiles([low, high])
-        return (lower <= targets) & (targets <= upper)
+    def intervals(self, levels: Sequence[float]) -> Pairs:
+        """The credible interval of each level: its lower bounds, then its upper ones, included."""
+        probabilities = self.locations.new_tensor(levels).unsqueeze(1)
+        tails = interval_tails(probabilities, shortest=self.has_shortest)
+        found = self.quantiles(tails[:, 0].tolist())
+        return chosen(found, tails.expand_as(found), shortest=self.has_shortest)[0]
 
     def pit(self, targets: PerRow, start: int = 0) -> PerRow:
         """F(y), uniform if the predictions are right; at values with a probability, randomised.
@@ -190,6 +201,39 @@ class NumberMixture(ABC):
         below, above = self.cdf_before(targets), self.cdf(targets)
         rows = torch.arange(start + 1, start + 1 + len(targets)).to(targets)
         return below + (rows * _GOLDEN).frac() * (above - below)
+
+
+def interval_tails(probabilities: Float[Tensor, "levels rows"], *, shortest: bool) -> Ends:
+    """The probabilities below the lower ends of intervals, then below their upper ends.
+
+    The tails are equal. Where the shortest interval is wanted, there are `_STARTS` intervals of
+    each level, whose lower tails go from 0 to all that the level leaves.
+
+    Args:
+        probabilities: of the intervals.
+    """
+    shares = probabilities.new_full((1,), 0.5)
+    if shortest:
+        shares = torch.linspace(0, 1, _STARTS, dtype=shares.dtype, device=shares.device)
+    lower = (1 - probabilities) * shares.view(-1, 1, 1)
+    return torch.cat([lower, lower + probabilities]).flatten(0, 1)
+
+
+def chosen(ends: Ends, tails: Ends, *, shortest: bool) -> tuple[Pairs, Pairs]:
+    """The lower and the upper ends of the intervals, and the probabilities below them.
+
+    Of intervals of whole numbers that are as short as each other it is the most central one.
+
+    Args:
+        ends: the quantiles of `tails`, which are those of `interval_tails`.
+    """
+    found = torch.stack([ends, tails]).unflatten(1, (2, _STARTS if shortest else 1, -1))
+    if shortest:
+        off_centre = torch.arange(_STARTS, device=ends.device).sub(_STARTS // 2).abs() / _STARTS
+        width = found[0, 1] - found[0, 0] + off_centre.view(-1, 1, 1)
+        best = width.argmin(0, keepdim=True).expand(2, 2, 1, -1, -1)
+        found = found.gather(2, best)
+    return found[0, :, 0], found[1, :, 0]
 
 
 # Multiples of the golden ratio are as evenly spread in [0, 1) as any sequence (Weyl; Knuth 6.4).

@@ -30,7 +30,7 @@ from models.prediction.cheapest.measure import (
 )
 from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.mc_error import LEVEL, ROWS, measure_factors
+from models.prediction.mc_error import LEVEL, ROWS, Factors, OutputFactors, measure_factors
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.products import rounding
 from models.prediction.products.choice import ROUNDED
@@ -150,13 +150,13 @@ def predictive_ood_score(
 
 def measure_sobol_factors(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> dict[int, float]:
-    """Actual ÷ stated error of evenly spread samples, by number of samples."""
+) -> tuple[Factors, OutputFactors]:
+    """Actual ÷ stated error of evenly spread samples, by number of samples, and by output."""
     fitted, rows = model.fitted(prune), x[:ROWS]
     if isinstance(fitted, FittedDraws) or "sobol" not in model.samplers:
-        return {}
+        return {}, {}
     if not model.has_errors("sobol"):
-        return {}
+        return {}, {}
     asked = PredictOptions(prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True)
     plain = model.resolve(asked)
 

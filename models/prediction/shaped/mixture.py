@@ -141,6 +141,10 @@ class ShapedMixture(NumberMixture):
         return self.target.integer
 
     @property
+    def has_shortest(self) -> bool:
+        return self.target.shortest
+
+    @property
     def atom_values(self) -> tuple[float, ...]:
         return () if self.is_whole else self.target.atoms
 
