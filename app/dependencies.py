@@ -28,7 +28,7 @@ from core.access.callers import Caller
 from core.context import Context
 from core.exceptions import Invalid, NotFound
 from core.validation import MAX_ERRORS
-from models.nearest import nearest_name
+from models.messages import nearest_name
 
 DEFAULT_LIMIT = 50
 PATIENCE_SECONDS = 0.1  # a watcher is a task, which takes longer than decoding a row

@@ -17,8 +17,8 @@ from core.datasets.apart import Workplace
 from core.exceptions import Invalid
 from core.validation import validate
 from models.features.columns import InputColumn, level_text
+from models.messages import nearest_name
 from models.model import TrainedModel
-from models.nearest import nearest_name
 
 TEXTS = ("model", "version", "truth")
 LABEL = re.compile(r"/truth/(\d+)")

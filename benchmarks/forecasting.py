@@ -34,8 +34,9 @@ from models.config import (
 )
 from models.evaluation.metrics import regression_scores
 from models.features.columns import ColumnProfile, Columns
-from models.forecasting.backtest import Origin, origins, seasonal_naive, summarise_scores
+from models.forecasting.backtest import seasonal_naive, summarise_scores
 from models.forecasting.model import Forecaster
+from models.forecasting.origins import Origin, origins
 from models.forecasting.series import split_series
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve

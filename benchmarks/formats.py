@@ -2,13 +2,13 @@
 
     python -m benchmarks.formats [--network 784-1200-1200-10] [--artifact DIRECTORY]
 
-Medians over interleaved runs; the ratios are medians over the rounds. Also says what a load of the
-version would choose on this machine, and how long that takes.
+Medians over interleaved runs; the ratios are medians over the rounds. `rule` is what a load of the
+version takes on this machine.
 """
 
 import argparse
 import statistics
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,7 @@ from models.artifact.files import read_model
 from models.prediction.fitted import Fitted
 from models.prediction.local import Layer, LayerMoments
 from models.prediction.options import PredictOptions
-from models.prediction.products.choice import Choice, is_large
-from models.prediction.products.kernels import Bfloat16Layer, OneDnnLayer
+from models.prediction.products import Bfloat16Layer, OneDnnLayer, SparseLayer, is_large
 from models.tabular.model import TabularModel, make_ready
 
 
@@ -44,22 +43,27 @@ def main() -> None:
 
 
 def formats(model: TabularModel) -> dict[str, Fitted]:
-    """The model with one kernel for all its large layers."""
+    """The model with one kind of product for all its large layers, and by the rule."""
     plain = make_ready(model.network, model.variant(0.0).state)
     assert isinstance(plain, Fitted)
-    kernels = {"oneDNN": OneDnnLayer, "bfloat16": Bfloat16Layer}
-    return {"torch": plain, **{name: with_kernel(plain, kind) for name, kind in kernels.items()}}
+    kinds: dict[str, Callable[[LayerMoments], Layer]] = {
+        "oneDNN": OneDnnLayer,
+        "bfloat16": Bfloat16Layer.of,
+        "sparse": SparseLayer.of,
+    }
+    by_kind = {name: with_kind(plain, kind) for name, kind in kinds.items()}
+    return {"torch": plain, **by_kind, "rule": plain.tuned(model.variant(0.0).rounded)}
 
 
-def with_kernel(plain: Fitted, kind: type[OneDnnLayer] | type[Bfloat16Layer]) -> Fitted:
-    """All large layers by this kernel; the first, which stays in float32, by oneDNN."""
+def with_kind(plain: Fitted, kind: Callable[[LayerMoments], Layer]) -> Fitted:
+    """All large layers but the first, which stays in float32, with this kind of product."""
 
-    def converted(layer: Layer, kernel: type[OneDnnLayer] | type[Bfloat16Layer]) -> Layer:
+    def converted(layer: Layer) -> Layer:
         large = isinstance(layer, LayerMoments) and is_large(layer)
-        return kernel.of(layer) if large and isinstance(layer, LayerMoments) else layer
+        return kind(layer) if large and isinstance(layer, LayerMoments) else layer
 
     first, *later = plain.local.layers
-    layers = (converted(first, OneDnnLayer), *(converted(one, kind) for one in later))
+    layers = (first, *map(converted, later))
     return replace(plain, local=replace(plain.local, layers=layers))
 
 
@@ -97,13 +101,9 @@ def predict(model: TabularModel, x: Tensor) -> None:
 
 
 def chosen(model: TabularModel) -> str:
-    """What a load chooses here, with its time."""
-    plain, variant = formats(model)["torch"], model.variant(0.0)
-    started = time.perf_counter()
-    tuned = plain.tuned(Choice(rounded=variant.rounded))
-    seconds = time.perf_counter() - started
-    names = ", ".join(type(layer).__name__ for layer in tuned.local.layers)
-    return f"{names}, chosen in {1000 * seconds:.0f} ms; measured at training: {variant.rounding}"
+    """What the rule takes here."""
+    names = ", ".join(type(layer).__name__ for layer in formats(model)["rule"].local.layers)
+    return f"{names}; measured at training: {model.variant(0.0).rounding}"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from models.config import ForecastConfig, ModelConfig, TrainingConfig
 from models.evaluation.metrics import regression_scores
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -68,7 +68,7 @@ def best_crps(model: Forecaster, panel: Simulated) -> float:
         mean = panel.known[i, ahead] + _PHI**h * panel.state[i, origin.first - 1]
         variance = _SHOCK**2 * (1 - _PHI ** (2 * h)) / (1 - _PHI**2) + _NOISE**2
         moments = (torch.from_numpy(part).unsqueeze(0) for part in (mean, variance))
-        mixture = GaussianMixture(next(moments), next(moments))
+        mixture = NumberMixture.gaussian(next(moments), next(moments))
         truth = torch.from_numpy(np.log(origin.targets(horizon)))
         found.append(regression_scores(mixture, truth)["crps"] * torch.from_numpy(np.exp(mean)))
     return float(torch.cat(found).mean())

@@ -22,7 +22,8 @@ import torch
 
 from benchmarks import results
 from models.evaluation.conformal_rank import conformal_rank
-from models.evaluation.path_calibration import fit_scales, worth_of
+from models.evaluation.path_calibration import fit_scales
+from models.forecasting.worth import Overlaps
 
 HORIZON, LEVEL, FRESH = 12, 0.9, 300
 STEPS = np.arange(1, HORIZON + 1)
@@ -97,7 +98,7 @@ def half_widths(process: Process, series: int, origins: int, random: np.random.G
     """The half widths by each rule, in predicted deviations."""
     normal = torch.from_numpy(errors(process, series, origins, random))
     firsts = np.tile(np.arange(origins), series)
-    worth = worth_of(np.repeat(np.arange(series), origins), firsts, HORIZON, summed=False)
+    worth = Overlaps(np.repeat(np.arange(series), origins), firsts, HORIZON).worth()
     fitted = fit_scales(normal, worth.together)
     root = fitted.factors(HORIZON).sqrt()
     pooled = fitted.ranked((normal / root).abs())

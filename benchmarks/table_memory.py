@@ -27,7 +27,7 @@ from models.config import ModelConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.features.columns import ColumnProfile
 from models.tabular.streaming.limits import encoded_bytes
-from models.tabular.streaming.training import train_streamed
+from models.tabular.streaming.streamed import train_streamed
 from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import TrainingRun
@@ -134,8 +134,8 @@ def measure(rows: int, memory: int, folder: Path, seconds: float) -> dict[str, f
     with open_blocks(path, types()) as blocks, watched() as peak:
         run, score = TrainingRun(on_progress, should_stop), None
         with suppress(Stopped):
-            found = train_streamed(blocks, types(), config, run, encoded, memory)
-            score = found.model.variants_by_prune[0.0].metrics["log_likelihood"]
+            model, _ = train_streamed(blocks, types(), config, run, encoded, memory)
+            score = model.variants_by_prune[0.0].metrics["log_likelihood"]
     on_disk = sum(file.stat().st_size for file in encoded.iterdir())
     return {
         "rows": rows,

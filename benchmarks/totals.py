@@ -119,7 +119,7 @@ def compare(
     chosen = model.held_out_origins(columns)
     targets = torch.from_numpy(np.concatenate([one.targets(model.horizon) for one in chosen]))
     options = model.resolve(PredictOptions(samples=SAMPLES))
-    forecast = model.roll_out(model.histories(chosen), options)
+    forecast = model.roll_out(model.history_at(chosen), options)
     calibration = forecast.calibration
     sums = None if calibration is None else calibration.sums
     of_steps, of_sums = covers(forecast, targets)

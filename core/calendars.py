@@ -7,11 +7,11 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from models.config import ForecastConfig, ModelConfig
+from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.targets import present
-from models.forecasting.holidays import Holidays
+from models.forecasting.steps import Holidays
 
 YEARS = 30  # before and after those of the data
 _FIRST, _LAST = 1900, 2200  # years outside of which there are no holidays
@@ -41,7 +41,7 @@ def holidays_of(config: ModelConfig, columns: Columns) -> Holidays | None:
     Raises:
         InvalidData: if there is no such calendar.
     """
-    forecast = config.forecast or ForecastConfig()
+    forecast = config.series
     if forecast.holidays is None:
         return None
     check_holidays(config)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from models.nearest import nearest_name
+from models.messages import nearest_name
 
 DISCRIMINATOR = "kind"
 _UNIONS = ("anyOf", "oneOf", "allOf")

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from core.exceptions import Invalid, TooLarge
 from core.known_fields import DISCRIMINATOR, meant_field
 from core.names import MODEL_NAME, name_advice
-from models.nearest import nearest_name
+from models.messages import nearest_name
 
 Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)

@@ -19,8 +19,14 @@ from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
-from models.features.columns import ColumnReading, Columns, InputColumn
-from models.features.readings import names_unread, with_readings
+from models.features.columns import (
+    ColumnReading,
+    Columns,
+    InputColumn,
+    join_rows,
+    names_unread,
+    with_readings,
+)
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
@@ -345,6 +351,19 @@ class TrainedModel(ABC):
                 raise InvalidInput(message, f"/{name}")
         questions.check(options, self.classes)
 
+    def _check_intervals(self, options: BatchOptions) -> None:
+        """Refuse adaptive intervals, and conformal ones alone, if the version has none."""
+        kinds, calibration = set(options.interval_kinds), self.variant(options.prune).calibration
+        has_intervals = calibration is not None and calibration.has_intervals
+        needed = "adaptive" if "adaptive" in kinds else "conformal"
+        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
+        if options.intervals and is_needed and not has_intervals:
+            raise InvalidInput(
+                f"this version has no {needed} intervals: only calibrated regressions and "
+                "forecasts have them; request credible ones",
+                "/interval_kinds",
+            )
+
     def _defaults(self, options: BatchOptions) -> Json:
         defaults = {
             "seed": self.default_seed,
@@ -436,10 +455,7 @@ class TrainedModel(ABC):
 
     def evaluate_blocks(self, blocks: Iterable[Columns], *, prune: float = 0.0) -> Json:
         """`evaluate` for the blocks of a table; by default all of them are joined in memory."""
-        parts = list(blocks)
-        names = parts[0]
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        return self.evaluate(joined, prune=prune)
+        return self.evaluate(join_rows(list(blocks)), prune=prune)
 
     def row_scores(
         self, x: Encoded, truth: np.ndarray, options: PredictOptions, *, by_class: bool = False

@@ -3,14 +3,13 @@
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import structlog
 
 from core.context import Context
 from core.datasets.dataset import Dataset
 from models.model import TrainedModel
 from models.tabular.streaming.limits import is_streamed
-from models.tabular.streaming.training import StreamedModel, train_streamed
+from models.tabular.streaming.streamed import train_streamed
 from models.training.train import TrainingRun
 from worker.baselines.adding import with_baselines
 from worker.baselines.columns import Split
@@ -43,16 +42,8 @@ def train_from_disk(
         context.datasets.blocks(dataset.id, training.types) as blocks,
         tempfile.TemporaryDirectory(dir=folder) as encoded,
     ):
-        found = train_streamed(
+        model, streamed = train_streamed(
             blocks, training.types, training.config, run, Path(encoded), memory, training.device
         )
-    return with_baselines(
-        found.model, found.columns, training.types, run.should_stop, _split(found)
-    )
-
-
-def _split(found: StreamedModel) -> Split:
-    """The rows in memory: baselines learn from all that are not scored."""
-    sets = found.division
-    learned = np.concatenate([sets.training, sets.stopping, sets.calibration])
-    return Split(np.sort(learned), sets.scores)
+    split = Split(streamed.division.unscored, streamed.division.scores)
+    return with_baselines(model, streamed.columns, training.types, run.should_stop, split)

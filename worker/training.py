@@ -23,8 +23,7 @@ from core.schedules.runs import settling
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
 from models.exceptions import Diverged, InvalidData
-from models.features.columns import Columns
-from models.features.readings import readings_of
+from models.features.columns import Columns, readings_of
 from models.inference.registry import method_of
 from models.joint.model import JointModel, complete
 from models.joint.training import train_joint
@@ -32,7 +31,6 @@ from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
-from models.training.recipe import columns_needed
 from models.training.train import TrainingRun, train_problem
 from worker.baselines.adding import with_baselines
 from worker.checkpoint_uploader import uploading
@@ -132,7 +130,7 @@ def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
 def _training(context: Context, spec: TrainSpec, dataset: Dataset) -> Training:
     profiles = {profile.name: profile for profile in dataset.columns}
     configs = (spec.config, *spec.others)
-    types = {name: profiles[name].type for config in configs for name in columns_needed(config)}
+    types = {name: profiles[name].type for config in configs for name in config.columns}
     types |= {config.target: target_type(profiles[config.target]) for config in configs}
     return Training(
         config=spec.config,
@@ -210,7 +208,7 @@ def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> Traine
             of_target = spec.model_copy(update={"config": config, "notes": ()})
             described.append(_described(one, of_target, dataset))
         return model.with_members(cast(TabularModel, one) for one in described)
-    readings = readings_of(dataset.readings, columns_needed(spec.config))
+    readings = readings_of(dataset.readings, spec.config.columns)
     own = [note for note in model.notes if note not in spec.notes]
     source = {} if dataset.source is None else {"source": dataset.source}
     card = model.card | source

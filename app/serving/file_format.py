@@ -33,8 +33,7 @@ from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid, TooLarge, UnsupportedFormat
 from core.inputs.unread_cells import unread_note
 from core.validation import describe
-from models.features.columns import ColumnReading, Columns, InputColumn
-from models.features.readings import EXACT
+from models.features.columns import EXACT, ColumnReading, Columns, InputColumn
 
 ROWS = "/inputs"
 MAX_TABLE_BYTES = 4 * MAX_BYTES  # limits how far a packed file expands

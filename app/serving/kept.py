@@ -11,8 +11,8 @@ from starlette.datastructures import QueryParams
 from core.datasets.columns import Column
 from core.datasets.columns.strings import is_string
 from core.exceptions import Invalid
+from models.messages import nearest_name
 from models.model import TrainedModel
-from models.nearest import nearest_name
 
 KEEP = "keep"
 EVERY = "*"  # all columns of the file

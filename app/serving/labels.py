@@ -8,10 +8,9 @@ import numpy as np
 from core.exceptions import Invalid
 from core.inputs.values import blocks, check_types, read_numbers, read_values
 from core.validation import MAX_ERRORS
-from models.features.columns import InputColumn
-from models.features.readings import level_as_trained
+from models.features.columns import InputColumn, level_as_trained
 from models.features.targets import present
-from models.plural import first_of
+from models.messages import first_of
 from models.prediction.prediction import ClassName
 
 MAX_CLASSES = 20  # in a message

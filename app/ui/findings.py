@@ -11,7 +11,7 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.advice import advised, improves
 from core.datasets.findings.finding import MAX_EXAMPLES, Code, Finding, Severity
 from models.features.columns import ColumnReading
-from models.plural import counted
+from models.messages import counted
 
 TYPES: Mapping[str, str] = {
     "number": "a number",

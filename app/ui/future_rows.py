@@ -8,7 +8,7 @@ import numpy as np
 
 from core.database.schema import Json
 from models.exceptions import InvalidData
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Spacing
 
 
 def known_ahead(about: Json) -> list[str]:

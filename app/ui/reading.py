@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from core.datasets.dataset import Dataset, given_fields
 from core.datasets.files.opening import LABELS as FORMATS
 from core.datasets.files.options import MAX_SKIP, Reading, ReadingOptions
-from models.plural import counted
+from models.messages import counted
 
 LABELS: Mapping[str, str] = {
     "delimiter": "Delimiter",

@@ -29,7 +29,7 @@ from models.evaluation.calibration import LabelledMixture, fit_scale
 from models.evaluation.exact_tests import ALARM_RATE, highest_mean
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores, summarise
 from models.evaluation.out_of_distribution import Detector
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 
 CALIBRATION_ROWS = (19, 59, 199, 1_000, 10_000)
 HELD_OUT_ROWS = (19, 59, 199, 1_000)
@@ -92,7 +92,7 @@ def _numbers(rows: int, labels: int, seed: int, later: float = 1.0) -> Labels:
 
 def _scale(targets: np.ndarray) -> float:
     ones = torch.ones(1, len(targets), dtype=torch.float64)
-    mixture = GaussianMixture(0 * ones, ones)
+    mixture = NumberMixture.gaussian(0 * ones, ones)
     return fit_scale([LabelledMixture(mixture, torch.from_numpy(targets), None)]) ** 0.5
 
 

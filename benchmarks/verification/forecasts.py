@@ -30,7 +30,8 @@ from models.config import (
 from models.evaluation.path_calibration import PathCalibration
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
-from models.forecasting.sets import divide
+from models.forecasting.origins import SeriesSets
+from models.forecasting.series import split_series
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train
@@ -172,7 +173,7 @@ def _compare(length: int, seed: int, size: _Size, method: MethodConfig) -> _Comp
     process = _Process.draw(seed)
     noise = process.start(length)
     model = _fit(process.table(noise), size, method)
-    cut = divide(length, model.config).scores
+    cut = _scored(model, process.table(noise))
     futures = [process.go_on(noise, cut) for _ in range(size.futures)]
     reported = _scores(model.variant(0.0).metrics)
     fresh = np.mean([_fresh(model, process.table(one)) for one in futures], 0)
@@ -180,6 +181,12 @@ def _compare(length: int, seed: int, size: _Size, method: MethodConfig) -> _Comp
     covered = float(fresh[1]) if model.variant(0.0).calibration else None
     log_likelihood, coverage = (reported - fresh + true).tolist()
     return _Compared(log_likelihood, coverage, covered)
+
+
+def _scored(model: Forecaster, columns: Columns) -> int:
+    """The first step of each series that is scored; all are of one length."""
+    series = split_series(columns, model.config.target, model.forecast, model.spacing)
+    return int(SeriesSets.of(series, model.config).scores[0])
 
 
 def _fresh(model: Forecaster, columns: Columns) -> np.ndarray:
@@ -215,7 +222,7 @@ def _conformal(size: _Size) -> Check:
     each = list(zip(processes, noises, names, strict=True))
     tables = [process.table(noise, name) for process, noise, name in each]
     model = _fit(_stack(tables), size, _METHODS["mc_dropout"], key="shop")
-    cut, covered = divide(length, model.config).scores, []
+    cut, covered = _scored(model, _stack(tables)), []
     for _ in range(max(2, size.futures // 2)):
         futures = [process.table(process.go_on(noise, cut), name) for process, noise, name in each]
         metrics = model.score_origins(model.held_out_origins(_stack(futures)), 0.0, _SAMPLES)

@@ -20,7 +20,8 @@ from models.evaluation.reliability import (
     equal_widths,
     expected_calibration_error,
 )
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import CategoricalMixture
 
 METHODS = 5
 
@@ -146,7 +147,7 @@ def _numbers(rows: int, generator: torch.Generator) -> Json:
     """Metrics of N(m, 1) for targets that are distributed so."""
     mean = torch.randn(rows, generator=generator).double()
     target = mean + torch.randn(rows, generator=generator).double()
-    mixture = GaussianMixture(mean.unsqueeze(0), torch.ones(1, rows).double())
+    mixture = NumberMixture.gaussian(mean.unsqueeze(0), torch.ones(1, rows).double())
     return summarise(regression_scores(mixture, target))
 
 

@@ -14,8 +14,8 @@ from models.features.columns import (
     Columns,
     InputColumn,
     convert,
+    without_sentinels,
 )
-from models.features.readings import without_sentinels
 
 MAX_NAMES = 20  # in one message
 BLANK: Mapping[str, Any] = {

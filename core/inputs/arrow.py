@@ -13,8 +13,7 @@ from core.inputs.records import check_names, refuse_texts
 from core.inputs.texts import takes_numbers
 from core.inputs.values import FLOAT32_MAX, read_values
 from core.validation import pointer
-from models.features.columns import Columns, InputColumn
-from models.features.readings import without_sentinels
+from models.features.columns import Columns, InputColumn, without_sentinels
 
 ROWS = "/inputs"
 WANTED = {

@@ -21,9 +21,8 @@ from core.inputs.values import (
     read_values,
 )
 from core.validation import MAX_ERRORS, pointer
-from models.features.columns import Columns, InputColumn
-from models.features.readings import sentinels_of
-from models.plural import first_of
+from models.features.columns import Columns, InputColumn, sentinels_of
+from models.messages import first_of
 
 MAX_NAMES = 20  # in a message
 MAX_SHOWN = 40  # characters of a value in a message

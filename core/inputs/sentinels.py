@@ -5,9 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.features.columns import Columns, InputColumn, level_text
-from models.features.readings import are_sentinels, blanked, sentinels_of
-from models.plural import counted
+from models.features.columns import (
+    Columns,
+    InputColumn,
+    are_sentinels,
+    blanked,
+    level_text,
+    sentinels_of,
+)
+from models.messages import counted
 
 
 def with_sentinels(features: Sequence[InputColumn]) -> Sequence[InputColumn]:

@@ -14,8 +14,7 @@ import numpy as np
 from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.parsing import Unreadable, as_levels, parse
 from core.exceptions import Invalid
-from models.features.columns import ColumnReading, InputColumn, level_text
-from models.features.readings import without_sentinels
+from models.features.columns import ColumnReading, InputColumn, level_text, without_sentinels
 
 RFC_3339 = "an RFC 3339 time such as 2026-01-31T08:00:00Z"
 MAX_SHOWN = 40  # characters of a value in a message

@@ -12,7 +12,7 @@ from core.datasets.understanding.missing import ALWAYS, KNOWN, NO_NUMBERS
 from core.datasets.understanding.parsing import expected
 from core.datasets.understanding.texts import quoted, trimmed, without
 from models.features.columns import InputColumn
-from models.plural import counted
+from models.messages import counted
 
 WORDS: Mapping[str, tuple[str, ...]] = {"number": NO_NUMBERS, "datetime": KNOWN}
 """The usual words for a missing value, which hold nothing, by the types whose cells can be lost."""

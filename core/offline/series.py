@@ -13,7 +13,7 @@ from core.jobs.specs import ChunkSpec
 from core.predictions.prediction_table import to_table
 from core.predictions.row_groups import row_groups
 from models.exceptions import InvalidInput
-from models.forecasting.rollout import History
+from models.forecasting.histories import History
 from models.model import TrainedModel
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import Prediction

@@ -12,7 +12,7 @@ from core.datasets.columns.conversion import to_numpy
 from core.datasets.profiles import profile
 from models.config import ModelConfig
 from models.features.columns import ColumnProfile, Columns
-from models.training.recipe import columns_needed, resolve
+from models.training.recipe import resolve
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def read_training(table: pa.Table, request: Mapping[str, Any]) -> Training:
         return {n: np.array(to_numpy(table.column(n), types[n])) for n in names}
 
     config = resolve(_config(_with_types(request, types)), profiles, table.num_rows, load)
-    needed = [name for name in types if name in columns_needed(config)]
+    needed = [name for name in types if name in config.columns]
     return Training(load(needed), {name: types[name] for name in needed}, config, profiles)
 
 

@@ -16,9 +16,8 @@ from models.config import Json, RecurrentConfig
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidInput
 from models.features.categories import CategoryEncoder
-from models.features.encoders import Encoder, TensorEncoder
+from models.features.encoders import DatetimeEncoder, Encoder, TensorEncoder
 from models.features.feature_encoder import ReadColumns
-from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
 from models.inference.method import State
 from models.inference.point import DrawsState

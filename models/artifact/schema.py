@@ -22,28 +22,25 @@ from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
-from models.expected_scores.promise import Promise
-from models.features.categories import CategoryEncoder, KeyEncoder
+from models.expected_scores.expectation import Promise
+from models.features.categories import CategoryEncoder, KeyEncoder, LevelEffects
 from models.features.columns import ColumnReading, convertible
-from models.features.effects import LevelEffects
-from models.features.encoders import Encoder, TensorEncoder
-from models.features.groups import Groups
-from models.features.numbers import DatetimeEncoder, NumberEncoder
+from models.features.encoders import DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
+from models.features.row_groups import Groups
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
-from models.forecasting.holidays import Holidays
 from models.forecasting.observation import upgraded
-from models.forecasting.seen import SeenSeries
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
 from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
-from models.out_of_distribution.columns import SeenColumns
+from models.out_of_distribution.seen_columns import SeenColumns
 from models.posteriors.variant import PrunedBy
 from models.prediction.cheapest.record import MeasuredSamplers
-from models.prediction.products.rounding import Rounding
+from models.prediction.products import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
 

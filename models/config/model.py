@@ -138,6 +138,16 @@ class ForecastConfig:
         return self.time.column if isinstance(self.time, ZonedTime) else self.time
 
     @property
+    def time_name(self) -> str:
+        """The name of the time column, which the recipe has filled in."""
+        return str(self.time_column)
+
+    @property
+    def steps(self) -> int:
+        """The horizon; 1 as long as none is chosen."""
+        return self.horizon or 1
+
+    @property
     def zone(self) -> str | None:
         """The time zone whose clock the days follow."""
         return self.time.zone if isinstance(self.time, ZonedTime) else None
@@ -192,6 +202,25 @@ class ModelConfig:
     language: LanguageConfig | None = None
     forecast: ForecastConfig | None = None
     out_of_distribution: OutOfDistributionConfig | None = None
+
+    @property
+    def series(self) -> ForecastConfig:
+        """`forecast`, or its defaults."""
+        return self.forecast or ForecastConfig()
+
+    @property
+    def columns(self) -> list[str]:
+        """The distinct names of the columns that a training reads, the features first."""
+        training = self.training
+        others = (self.target, self.weight, training.split_column, training.groups)
+        key = None if self.forecast is None else self.forecast.key
+        names = (*(feature.name for feature in self.features or ()), *others, key)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    @property
+    def false_alarm_rate(self) -> float:
+        """The share of rows like those of training that may be flagged."""
+        return (self.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
 
 
 StoredConfig = Annotated[ModelConfig, BeforeValidator(upgraded)]

@@ -95,3 +95,11 @@ class TrainingConfig:
     device: Annotated[str, Len(1, 16)] = "auto"
     precision: Precision = "auto"
     background: Annotated[int, Interval(ge=0, le=256)] = 64  # means err by 1/8 of a deviation
+
+    @property
+    def split_column(self) -> str | None:
+        """The column of a split by group or time."""
+        match self.split:
+            case SplitBy(by=name) | SplitTime(time=name):
+                return name
+        return None

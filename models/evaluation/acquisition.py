@@ -66,7 +66,11 @@ def choose(z: Informed, count: int) -> Chosen:
         rows.append(best)
         gains.append(float(gain[best]))
         is_left[best] = False
-        z = _given(z, z[best])
+        # once this label is known, with its k × S block: z (1 + kᵀk)^(−1/2)
+        values, vectors = torch.linalg.eigh(z[best] @ z[best].T)
+        kept = values > 1e-12 * values[-1].clamp_min(1e-300)
+        basis = z[best].T @ (vectors[:, kept] / values[kept].sqrt())
+        z = z + (z @ basis) * ((1 + values[kept]).rsqrt() - 1) @ basis.T
     return Chosen(rows, gains)
 
 
@@ -74,11 +78,3 @@ def choose_alone(gains: Float[np.ndarray, "rows"], count: int) -> Chosen:
     """The `count` rows that tell most, each by itself."""
     best = np.argsort(-gains, kind="stable")[:count]
     return Chosen(best.tolist(), gains[best].tolist())
-
-
-def _given(z: Informed, known: Float[Tensor, "values draws"]) -> Informed:
-    """z once the label of a row is known: z (1 + kᵀk)^(−1/2) for its k × S block."""
-    values, vectors = torch.linalg.eigh(known @ known.T)
-    kept = values > 1e-12 * values[-1].clamp_min(1e-300)
-    basis = known.T @ (vectors[:, kept] / values[kept].sqrt())
-    return z + (z @ basis) * ((1 + values[kept]).rsqrt() - 1) @ basis.T

@@ -78,13 +78,12 @@ class Labels:
 def adapt(reference: Reference, labels: Labels, levels: Sequence[float]) -> list[Adapted]:
     """The adapted level of each level after these labels, and the score that it allows."""
     scores, _ = labels.arrays
-    path = follow(reference, labels, levels)
-    found = []
-    for level, last in zip(levels, path[-1].tolist(), strict=True):
+    adapted = []
+    for level, last in zip(levels, follow(reference, labels, levels)[-1].tolist(), strict=True):
         score = allowed_score(reference, scores, last)
         finite = score if math.isfinite(score) else None
-        found.append(Adapted(level, min(max(last, 0.0), 1.0), finite))
-    return found
+        adapted.append(Adapted(level, min(max(last, 0.0), 1.0), finite))
+    return adapted
 
 
 def allowed_scores(
@@ -96,7 +95,7 @@ def allowed_scores(
         adapted: to the labels of the version; without any, intervals are the conformal ones.
         conformal: the score that a conformal interval of a level allows.
     """
-    known = {one.level: one.score for one in adapted}
+    known = {each.level: each.score for each in adapted}
     scores = [known[level] if level in known else conformal(level) for level in levels]
     return [math.inf if score is None else score for score in scores]
 
@@ -141,20 +140,13 @@ def needed_levels(
     below = np.concatenate([[0.0], reference.weights.cumsum()])
     of_calibration = below[np.searchsorted(reference.scores, labelled)] * share
     total = below[-1] * share + known
-    return (of_calibration + _number_below(labelled, known)) / (total + 1)
-
-
-def _number_below(
-    scores: Float64[np.ndarray, "labels"], known: Int[np.ndarray, "labels"]
-) -> Float64[np.ndarray, "labels"]:
-    """How many of the first `known[t]` scores are below score t."""
-    found = np.zeros(len(scores))
+    of_labels = np.zeros(len(labelled))  # how many of the first `known[t]` are below label t
     ordered: list[float] = []
     for t in np.argsort(known, kind="stable").tolist():
-        for score in scores[len(ordered) : known[t]].tolist():
+        for score in labelled[len(ordered) : known[t]].tolist():
             insort(ordered, score)
-        found[t] = bisect_left(ordered, float(scores[t]))
-    return found
+        of_labels[t] = bisect_left(ordered, float(labelled[t]))
+    return (of_calibration + of_labels) / (total + 1)
 
 
 def track(

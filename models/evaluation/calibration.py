@@ -25,7 +25,7 @@ from models.config.ranges import Count, NotNegative, Positive, Probability
 from models.evaluation.cells import Cells, fit_cells, fit_sizes
 from models.evaluation.class_sets import SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
-from models.evaluation.weighting import filled
+from models.evaluation.weighting import PerRow, filled
 from models.prediction.number_mixture import Ends, NumberMixture, chosen, interval_tails
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -62,7 +62,7 @@ class LabelledMixture:
         return float((log_prob * filled(self.weights, log_prob)).sum())
 
 
-Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
+Bounds = tuple[PerRow, PerRow]
 Groups = Int[Tensor, "rows"] | None
 
 
@@ -95,7 +95,7 @@ class ScalesVariance(RanksScores):
         return described | {"conditional_on": kind, "rows_by_cell": list(self.cells.rows)}
 
     def bounds(
-        self, means: Float[Tensor, "rows"], levels: Sequence[float], groups: Groups = None
+        self, means: PerRow, levels: Sequence[float], groups: Groups = None
     ) -> Sequence[float] | Float[Tensor, "levels rows"]:
         """The largest score that the conformal interval of each level and row contains.
 
@@ -131,11 +131,10 @@ class NumberCalibration(ScalesVariance):
     def ranked(self) -> tuple[float, ...]:
         return self.residuals
 
-    def scores(
-        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
-    ) -> Float[Tensor, "rows"]:
-        """The residual of each target."""
-        return residuals(mixture, targets, start)
+    @staticmethod
+    def scores(mixture: NumberMixture, targets: PerRow, start: int = 0) -> PerRow:
+        """|y − mean| ÷ total standard deviation, of a calibrated mixture."""
+        return (targets - mixture.mean()).abs() / mixture.total().sqrt()
 
     def intervals(
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
@@ -143,9 +142,7 @@ class NumberCalibration(ScalesVariance):
         """The conformal interval of each level; `mixture` is calibrated."""
         return self.within(mixture, self.bounds(mixture.mean(), levels, groups))
 
-    def within(
-        self, mixture: NumberMixture, scores: Iterable[float | Float[Tensor, "rows"]]
-    ) -> list[Bounds]:
+    def within(self, mixture: NumberMixture, scores: Iterable[float | PerRow]) -> list[Bounds]:
         """The intervals that contain targets with at most these residuals."""
         return about(mixture.mean(), mixture.total().sqrt(), scores)
 
@@ -170,17 +167,21 @@ class ShapeCalibration(ScalesVariance):
     def ranked(self) -> tuple[float, ...]:
         return self.conformity
 
-    def scores(
-        self, mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
-    ) -> Float[Tensor, "rows"]:
-        """The conformity of each target."""
-        return conformity(mixture, targets, start)
+    @staticmethod
+    def scores(mixture: NumberMixture, targets: PerRow, start: int = 0) -> PerRow:
+        """|2F(y) − 1| of a calibrated mixture, randomised where values have a probability.
+
+        Without the randomisation the intervals of whole numbers would be narrower, as their ends
+        have probability. They would cover the level on average, but too little where numbers are
+        large.
+        """
+        return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)
 
     def intervals(
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
-        shortest, means = mixture.has_shortest, mixture.mean()
+        shortest, means = mixture.target.shortest, mixture.mean()
         tails = self.tails(self.bounds(means, levels, groups), means, shortest=shortest)
         ends, _ = chosen(mixture.quantiles_at(tails), tails, shortest=shortest)
         return list(zip(*ends, strict=True))
@@ -188,7 +189,7 @@ class ShapeCalibration(ScalesVariance):
     @staticmethod
     def tails(
         scores: Sequence[float] | Float[Tensor, "levels rows"],
-        means: Float[Tensor, "rows"],
+        means: PerRow,
         *,
         shortest: bool,
     ) -> Ends:
@@ -203,11 +204,7 @@ class ShapeCalibration(ScalesVariance):
         return interval_tails(scores.clamp(max=1.0), shortest=shortest)
 
 
-def about(
-    mean: Float[Tensor, "rows"],
-    deviation: Float[Tensor, "rows"],
-    scores: Iterable[float | Float[Tensor, "rows"]],
-) -> list[Bounds]:
+def about(mean: PerRow, deviation: PerRow, scores: Iterable[float | PerRow]) -> list[Bounds]:
     """The intervals about the mean that contain residuals up to each score."""
     halves = [score * deviation for score in scores]
     return [(mean - half, mean + half) for half in halves]
@@ -263,30 +260,35 @@ def fit_calibration(
     """
     scale = fit_scale(some)
     if isinstance(some[0].mixture, CategoricalMixture):
-        classes = [
-            (_scaled(one.mixture, scale).mean(), one.targets, filled(one.weights, one.targets))
-            for one in rows
+        of_classes = [
+            (_scaled(part.mixture, scale).mean(), part.targets, filled(part.weights, part.targets))
+            for part in rows
         ]
-        sets = fit_sets(*map(torch.cat, zip(*classes, strict=True)))
-        return ClassCalibration(scale, sum(len(one.targets) for one in some), sets)
+        sets = fit_sets(*map(torch.cat, zip(*of_classes, strict=True)))
+        return ClassCalibration(scale, sum(len(part.targets) for part in some), sets)
+    kind = ShapeCalibration if shaped else NumberCalibration
     columns = []
-    for one in rows:
-        mixture, y = _scaled(one.mixture, scale), one.targets
+    for part in rows:
+        mixture, y = _scaled(part.mixture, scale), part.targets
         assert isinstance(mixture, NumberMixture)
-        found = (conformity if shaped else residuals)(mixture, y, one.start)
-        none = torch.full_like(y, -1, dtype=torch.long)
-        numbers = none if one.groups is None else one.groups
-        is_extra = torch.full_like(y, one.only_groups, dtype=torch.bool)
-        columns.append((found, mixture.mean(), filled(one.weights, y), numbers, is_extra))
-    scores, means, weights, numbers, is_extra = map(torch.cat, zip(*columns, strict=True))
-    common = scores[~is_extra], weights[~is_extra]
-    kept, each = order_statistics(*common)
+        unknown = torch.full_like(y, -1, dtype=torch.long)
+        columns.append(
+            (
+                kind.scores(mixture, y, part.start),
+                mixture.mean(),
+                filled(part.weights, y),
+                unknown if part.groups is None else part.groups,
+                torch.full_like(y, not part.only_groups, dtype=torch.bool),
+            )
+        )
+    scores, means, weights, numbers, is_common = map(torch.cat, zip(*columns, strict=True))
+    common, of_common = scores[is_common], weights[is_common]
+    ranked, of_ranked = order_statistics(common, of_common)
     if groups:
         cells: Cells | None = fit_cells(scores, numbers, groups, weights)
     else:
-        cells = fit_sizes(common[0], means[~is_extra], common[1])
-    kind = ShapeCalibration if shaped else NumberCalibration
-    return kind(scale, kept, len(common[0]), each, cells)
+        cells = fit_sizes(common, means[is_common], of_common)
+    return kind(scale, ranked, len(common), of_ranked, cells)
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
@@ -295,7 +297,7 @@ def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
 
     def loss(log_scale: float) -> float:
         scale = math.exp(log_scale)
-        fit = sum(one.log_likelihood(_scaled(one.mixture, scale)) for one in labelled)
+        fit = sum(part.log_likelihood(_scaled(part.mixture, scale)) for part in labelled)
         return 0.5 * (log_scale / PENALTY_SCALE) ** 2 - fit
 
     options = {"xatol": _TOLERANCE}  # one Gaussian or softmax has only one minimum
@@ -307,21 +309,3 @@ def _scaled(mixture: Mixture, scale: float) -> Mixture:
     if isinstance(mixture, NumberMixture):
         return mixture.scaled(scale)
     return mixture.tempered(scale)
-
-
-def residuals(
-    mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
-) -> Float[Tensor, "rows"]:
-    """|y − mean| ÷ total standard deviation, of a calibrated mixture."""
-    return (targets - mixture.mean()).abs() / mixture.total().sqrt()
-
-
-def conformity(
-    mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
-) -> Float[Tensor, "rows"]:
-    """|2F(y) − 1| of a calibrated mixture, randomised where values have a probability.
-
-    Without the randomisation the intervals of whole numbers would be narrower, as their ends have
-    probability. They would cover the level on average, but too little where numbers are large.
-    """
-    return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)

@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
 import torch
 from annotated_types import Len
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from models.config.ranges import Count, NotNegative, Number, Positive
 from models.evaluation.conformal_rank import order_statistics, score_at
-from models.evaluation.weighting import filled
+from models.evaluation.weighting import PerRow, filled
 
 MAX_CELLS = 100
 MAX_SCORES = 999  # of a cell: 20 · 50 − 1, so that the usual levels are exact
@@ -47,9 +46,7 @@ class Cells:
     weights: Annotated[tuple[Weights, ...], Len(0, MAX_CELLS)] = ()
     edges: Annotated[tuple[Number, ...], Len(0, SIZES - 1)] = ()
 
-    def of(
-        self, means: Float[Tensor, "rows"], groups: Int[Tensor, "rows"] | None
-    ) -> Int[Tensor, "rows"]:
+    def of(self, means: PerRow, groups: Int[Tensor, "rows"] | None) -> Int[Tensor, "rows"]:
         """The cell of each row; −1 if it has none."""
         if self.edges:
             return size_of(means, self.edges)
@@ -72,34 +69,29 @@ class Cells:
         ]
 
 
-def size_of(means: Float[Tensor, "rows"], edges: Sequence[float]) -> Int[Tensor, "rows"]:
+def size_of(means: PerRow, edges: Sequence[float]) -> Int[Tensor, "rows"]:
     """The number of edges that each predicted mean is not below."""
     return torch.bucketize(means.contiguous(), means.new_tensor(edges), right=True)
 
 
 def fit_cells(
-    scores: Float[Tensor, "rows"],
+    scores: PerRow,
     cells: Int[Tensor, "rows"],
     count: int,
-    weights: Float[Tensor, "rows"] | None = None,
+    weights: PerRow,
     edges: Sequence[float] = (),
 ) -> Cells:
     """The scores of each of `count` cells; a row of cell −1 is in none."""
-    found, rows = [], []
-    for cell in range(count):
-        own = cells == cell
-        found.append(order_statistics(scores[own], filled(weights, scores)[own], MAX_SCORES))
-        rows.append(int(own.sum()))
-    weighed = any(each for _, each in found)
-    each = [own or (1.0,) * len(values) for values, own in found] if weighed else ()
-    return Cells(tuple(values for values, _ in found), tuple(rows), tuple(each), tuple(edges))
+    masks = [cells == cell for cell in range(count)]
+    ranked = [order_statistics(scores[mask], weights[mask], MAX_SCORES) for mask in masks]
+    each: list[tuple[float, ...]] = []
+    if any(w for _, w in ranked):
+        each = [w or (1.0,) * len(values) for values, w in ranked]
+    rows = tuple(int(mask.sum()) for mask in masks)
+    return Cells(tuple(values for values, _ in ranked), rows, tuple(each), tuple(edges))
 
 
-def fit_sizes(
-    scores: Float[Tensor, "rows"],
-    means: Float[Tensor, "rows"],
-    weights: Float[Tensor, "rows"] | None = None,
-) -> Cells | None:
+def fit_sizes(scores: PerRow, means: PerRow, weights: PerRow | None = None) -> Cells | None:
     """Cells for low, middle and high predictions; None if one quantile covers them alike.
 
     Cells by size have less rows each, and so wider intervals on average. They pay where the shares
@@ -110,21 +102,13 @@ def fit_sizes(
     ends = [len(ordered) * third // SIZES for third in range(1, SIZES)]
     edges = [float(ordered[end]) for end in ends] if len(ordered) else []
     cells = size_of(means, edges)
-    if len(set(edges)) < len(ends) or int(torch.bincount(cells, minlength=SIZES).min()) < _LEAST:
+    counts = torch.bincount(cells, minlength=SIZES)
+    if len(set(edges)) < len(ends) or int(counts.min()) < _LEAST:
         return None
-    values, own = order_statistics(scores, weights)
-    below = scores <= score_at(values, own, _LEVEL, math.inf)
-    if _p_alike(below.cpu().numpy(), cells.cpu().numpy()) > _ERROR:
-        return None
-    return fit_cells(scores, cells, SIZES, weights, edges)
-
-
-def _p_alike(below: np.ndarray, cells: np.ndarray) -> float:
-    """p of Pearson's test that the same share of rows is below in each of `SIZES` cells."""
-    counts = np.bincount(cells, minlength=SIZES)
-    hits = np.bincount(cells, weights=below, minlength=SIZES)
+    below = scores <= score_at(*order_statistics(scores, weights), _LEVEL, math.inf)
+    hits = torch.bincount(cells, below.double(), minlength=SIZES)
     share = hits.sum() / counts.sum()
-    if not 0 < share < 1:
-        return 1.0
     squares = (hits - counts * share) ** 2 / (counts * share * (1 - share))
-    return math.exp(-0.5 * float(squares.sum()))
+    if not 0 < share < 1 or math.exp(-0.5 * float(squares.sum())) > _ERROR:
+        return None
+    return fit_cells(scores, cells, SIZES, filled(weights, scores), edges)

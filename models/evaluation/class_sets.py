@@ -31,7 +31,7 @@ from models.evaluation.conformal_rank import (
     conformal_rank,
     order_statistics,
 )
-from models.evaluation.weighting import Weights, filled, mean, paired
+from models.evaluation.weighting import PerRow, Weights, filled, mean, paired
 
 PENALTIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # λ: from none to a probability of 1
 _LEVELS = (0.8, 0.9, 0.95)  # whose sets shall be small
@@ -54,8 +54,8 @@ class RankedClasses:
 
     @classmethod
     def of(cls, probabilities: Float[Tensor, "rows classes"]) -> "RankedClasses":
-        found = probabilities.sort(dim=-1, descending=True, stable=True)
-        return cls(found.indices, found.values)
+        ranked = probabilities.sort(dim=-1, descending=True, stable=True)
+        return cls(ranked.indices, ranked.values)
 
     @property
     def num_classes(self) -> int:
@@ -92,9 +92,7 @@ class Penalty:
         ranks = torch.arange(1, ranked.num_classes + 1, device=ranked.order.device)
         return ranked.before() + self.weight * (ranks - self.free).clamp(min=0) * (ranks > 1)
 
-    def true_scores(
-        self, ranked: RankedClasses, targets: Int[Tensor, "rows"]
-    ) -> Float[Tensor, "rows"]:
+    def true_scores(self, ranked: RankedClasses, targets: Int[Tensor, "rows"]) -> PerRow:
         place = (ranked.ranks(targets) - 1).unsqueeze(-1)
         return self.scores(ranked).gather(-1, place).squeeze(-1)
 
@@ -105,8 +103,8 @@ class Penalty:
         weights: Weights | None = None,
     ) -> "SetCalibration":
         """The order statistics of the true classes' scores."""
-        kept, each = order_statistics(self.true_scores(ranked, targets), weights)
-        return SetCalibration(kept, len(targets), each, self)
+        scores, of_scores = order_statistics(self.true_scores(ranked, targets), weights)
+        return SetCalibration(scores, len(targets), of_scores, self)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ Scores are kept as order statistics, a few thousand of any number of rows, with 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Float64
-from torch import Tensor
 
-from models.evaluation.weighting import filled
+from models.evaluation.weighting import PerRow, Weights, filled
 
 MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
 
@@ -75,8 +75,8 @@ class Reference:
     per_label: float = 1.0
 
 
-class RanksScores:
-    """A calibration that ranks the scores of its rows.
+class RanksScores(ABC):
+    """A frozen dataclass that ranks the scores of rows: each calibration has scores of its own.
 
     Args:
         weights: of the scores; () if each is 1.
@@ -87,9 +87,9 @@ class RanksScores:
     beyond: ClassVar[float] = math.inf
 
     @property
+    @abstractmethod
     def ranked(self) -> tuple[float, ...]:
         """The scores in increasing order; of many rows only evenly spread order statistics."""
-        raise NotImplementedError
 
     def score(self, level: float) -> float:
         """The score that a new row's does not exceed with a probability of `level` or more.
@@ -106,9 +106,7 @@ class RanksScores:
 
 
 def order_statistics(
-    values: Float[Tensor, "rows"],
-    weights: Float[Tensor, "rows"] | None = None,
-    most: int = MAX_RESIDUALS,
+    values: PerRow, weights: Weights | None = None, most: int = MAX_RESIDUALS
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The values of rows that count, in increasing order, and their weights; () if each is 1.
 
@@ -117,14 +115,14 @@ def order_statistics(
     k v (W + 1) / (m v + 1): without weights the ⌈k (n + 1) / (m + 1)⌉-th. A quantile of the kept
     values is therefore never below that of all values.
     """
-    found, each = values.cpu().numpy(), filled(weights, values).cpu().numpy()
-    found, each = found[each > 0], each[each > 0]
-    order = np.argsort(found, kind="stable")
-    found, each = found[order], each[order]
-    if len(found) > most:
-        below = np.cumsum(each)
+    scores, w = values.cpu().numpy(), filled(weights, values).cpu().numpy()
+    scores, w = scores[w > 0], w[w > 0]
+    order = np.argsort(scores, kind="stable")
+    scores, w = scores[order], w[order]
+    if len(scores) > most:
+        below = np.cumsum(w)
         weight = min(1.0, below[-1] / most)
         wanted = np.arange(1, most + 1) * weight * (below[-1] + 1) / (most * weight + 1)
-        places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(found) - 1)
-        found, each = found[places], np.full(most, weight)
-    return tuple(found.tolist()), () if (each == 1).all() else tuple(each.tolist())
+        places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(scores) - 1)
+        scores, w = scores[places], np.full(most, weight)
+    return tuple(scores.tolist()), () if (w == 1).all() else tuple(w.tolist())

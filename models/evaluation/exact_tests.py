@@ -44,15 +44,15 @@ def p_fewer(strata: Sequence[Counts]) -> float:
     every a.
     """
     first, probabilities = _sum_of_hits(strata)
-    below = sum(one.hits for one in strata) - first + 1
-    return _sum(probabilities[: max(below, 0)])
+    below = sum(counts.hits for counts in strata) - first + 1
+    return min(1.0, float(probabilities[: max(below, 0)].sum()))
 
 
 def p_more(strata: Sequence[Counts]) -> float:
     """The same for this number of hits or more."""
     first, probabilities = _sum_of_hits(strata)
-    below = sum(one.hits for one in strata) - first
-    return _sum(probabilities[max(below, 0) :])
+    below = sum(counts.hits for counts in strata) - first
+    return min(1.0, float(probabilities[max(below, 0) :].sum()))
 
 
 def p_other(strata: Sequence[Counts]) -> float:
@@ -63,8 +63,8 @@ def p_other(strata: Sequence[Counts]) -> float:
 def expected_hits(strata: Sequence[Counts]) -> float:
     """The mean number of new hits, given all hits: Σ m t / (m + n)."""
     return sum(
-        one.rows * (one.hits + one.held_out_hits) / max(one.rows + one.held_out_rows, 1)
-        for one in strata
+        new.rows * (new.hits + new.held_out_hits) / max(new.rows + new.held_out_rows, 1)
+        for new in strata
     )
 
 
@@ -117,26 +117,21 @@ def bernoulli_divergence(share: float, other: float) -> float:
 
 def _sum_of_hits(strata: Sequence[Counts]) -> tuple[int, Float[np.ndarray, "numbers"]]:
     """The least number of hits that has a probability, and the probabilities from there on."""
-    first, probabilities = 0, np.ones(1)
-    for one in strata:
-        start, some = _hypergeometric(one)
-        first, probabilities = first + start, np.convolve(probabilities, some)
-    return first, probabilities
-
-
-def _hypergeometric(one: Counts) -> tuple[int, Float[np.ndarray, "numbers"]]:
     from scipy.special import betaln  # noqa: PLC0415 - predictions do without
 
-    hits = one.hits + one.held_out_hits
-    least, most = max(0, hits - one.held_out_rows), min(one.rows, hits)
-    new = np.arange(least, most + 1)
-    old = hits - new
-    # log C(m, w) C(n, t − w), but for what does not depend on w
-    logs = -betaln(new + 1, one.rows - new + 1) - betaln(old + 1, one.held_out_rows - old + 1)
-    probabilities = np.exp(logs - logs.max())
-    probabilities /= probabilities.sum()
-    kept = np.flatnonzero(probabilities > _NEGLIGIBLE)
-    return least + int(kept[0]), probabilities[kept[0] : kept[-1] + 1]
+    first, probabilities = 0, np.ones(1)
+    for counts in strata:
+        rows, held_out, hits = counts.rows, counts.held_out_rows, counts.hits + counts.held_out_hits
+        new = np.arange(max(0, hits - held_out), min(rows, hits) + 1)
+        old = hits - new
+        # log C(m, w) C(n, t − w), but for what does not depend on w
+        logs = -betaln(new + 1, rows - new + 1) - betaln(old + 1, held_out - old + 1)
+        of_stratum = np.exp(logs - logs.max())
+        of_stratum /= of_stratum.sum()
+        kept = np.flatnonzero(of_stratum > _NEGLIGIBLE)
+        first += int(new[kept[0]])
+        probabilities = np.convolve(probabilities, of_stratum[kept[0] : kept[-1] + 1])
+    return first, probabilities
 
 
 def binomial_up_to(most: int, rows: int, share: float) -> float:
@@ -144,7 +139,3 @@ def binomial_up_to(most: int, rows: int, share: float) -> float:
     from scipy import special  # noqa: PLC0415 - predictions do without
 
     return float(special.bdtr(most, rows, share))
-
-
-def _sum(probabilities: Float[np.ndarray, "numbers"]) -> float:
-    return min(1.0, float(probabilities.sum()))

@@ -90,7 +90,8 @@ class Verdict:
 
     def to_json(self) -> Json:
         """All fields; what is not finite is None."""
-        return {name: _finite(value) for name, value in asdict(self).items()}
+        fields = asdict(self).items()
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in fields}
 
 
 def judge(
@@ -111,16 +112,11 @@ def judge(
     each, count = each[kept], int(kept.sum())
     each = each * (each.sum() / each.square().sum())
     rows = float(each.sum())
-    own, covered = (v[kept].double() for v in (challenger.log_likelihood, challenger.covered))
     found: dict[str, Any] = {"rows": count}
-    if count:
-        found |= {"score": mean(own, each), "coverage": mean(covered, each)}
-    if champion is not None and count:
-        theirs = champion.log_likelihood[kept].double()
-        found |= {
-            "champion_score": mean(theirs, each),
-            "champion_coverage": mean(champion.covered[kept].double(), each),
-        }
+    for prefix, scores in (("", challenger), ("champion_", champion)):
+        if scores is not None and count:
+            found[f"{prefix}score"] = mean(scores.log_likelihood[kept], each)
+            found[f"{prefix}coverage"] = mean(scores.covered[kept].double(), each)
     if rows < LEAST_ROWS:
         few = f"{rows:.0f} rows are too few to compare: at least {LEAST_ROWS} are needed"
         return Verdict(passed=False, reason=few, **found)
@@ -128,22 +124,22 @@ def judge(
     found |= {"coverage_lower": low, "coverage_upper": high}
     refusals = []
     if champion is not None:
-        pair, lower, upper = paired(own, theirs, each), -math.inf, math.inf
+        both = challenger.log_likelihood[kept], champion.log_likelihood[kept]
+        pair, lower, upper = paired(*both, each), -math.inf, math.inf
         if math.isfinite(pair.difference):
-            lower, upper = difference_bounds(pair.difference, pair.standard_error, rows)
+            from scipy import special  # noqa: PLC0415 - the settings of a gate do without
+
+            reach = float(special.stdtrit(rows - 1, 1 - ERROR)) * pair.standard_error
+            lower, upper = pair.difference - reach, pair.difference + reach
         found |= {"difference": pair.difference, "lower": lower, "upper": upper}
         refusals += _lost(found, config)
-    refusals += _uncovered(found, config)
+    if high < config.min_coverage:
+        measured = f"{found['coverage']:.1%} of the rows, at most {high:.1%} allowing for chance"
+        refusals.append(
+            f"its 90 % intervals hold {measured}: below min_coverage {config.min_coverage:g}"
+        )
     reason = "; ".join(refusals) or _praise(found, config)
     return Verdict(passed=not refusals, reason=reason, **found)
-
-
-def difference_bounds(difference: float, standard_error: float, rows: float) -> tuple[float, float]:
-    """The one-sided 95 % bounds of a mean of paired differences, by Student's distribution."""
-    from scipy import special  # noqa: PLC0415 - the settings of a gate do without
-
-    reach = float(special.stdtrit(rows - 1, 1 - ERROR)) * standard_error
-    return difference - reach, difference + reach
 
 
 def coverage_bounds(coverage: float, rows: float) -> tuple[float, float]:
@@ -173,14 +169,6 @@ def _lost(found: Mapping[str, Any], config: GateConfig) -> list[str]:
     return [f"its log likelihood differs by {measured}: no proof that it {wanted}; {advice}"]
 
 
-def _uncovered(found: Mapping[str, Any], config: GateConfig) -> list[str]:
-    upper = found["coverage_upper"]
-    if upper >= config.min_coverage:
-        return []
-    measured = f"{found['coverage']:.1%} of the rows, at most {upper:.1%} allowing for chance"
-    return [f"its 90 % intervals hold {measured}: below min_coverage {config.min_coverage:g}"]
-
-
 def _praise(found: Mapping[str, Any], config: GateConfig) -> str:
     covers = f"its 90 % intervals hold {found['coverage']:.1%} of {found['rows']} rows"
     if "difference" not in found:
@@ -189,7 +177,3 @@ def _praise(found: Mapping[str, Any], config: GateConfig) -> str:
         f"its log likelihood differs by {found['difference']:+.4f} nats per row, and loses at most "
         f"{max(0.0, -found['lower']):.4f} (max_loss {config.max_loss:g}); {covers}"
     )
-
-
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

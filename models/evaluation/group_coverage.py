@@ -28,7 +28,7 @@ def coverage_by_group(scores: Mapping[str, Tensor], column: str, names: Sequence
     """The coverage of each group, as `coverage_by_group` of the metrics; {} without groups."""
     if GROUP not in scores:
         return {}
-    rows, weights = split_weights(dict(scores))
+    rows, weights = split_weights(scores)
     masks = {name: rows[GROUP] == number for number, name in enumerate(names)}
     parts = _parts(rows, weights, masks)
     return {"coverage_by_group": {"column": column, "level": LEVEL, "parts": parts}}
@@ -38,17 +38,16 @@ def coverage_by_size(scores: Mapping[str, Tensor]) -> Json:
     """The coverage of each third of the predicted means, as `coverage_by_size` of the metrics."""
     if PREDICTED not in scores:
         return {}
-    rows, weights = split_weights(dict(scores))
-    if len(rows[PREDICTED]) < len(SIZES):
-        return {}
+    rows, weights = split_weights(scores)
     predicted = rows[PREDICTED]
+    if len(predicted) < len(SIZES):
+        return {}
     thirds = predicted.argsort(stable=True).tensor_split(len(SIZES))
-    places = torch.arange(len(predicted), device=predicted.device)
+    places = torch.arange(len(predicted))
     masks = {name: torch.isin(places, t) for name, t in zip(SIZES, thirds, strict=True)}
-    ends = [predicted[third] for third in thirds]
     parts = [
-        part | {"from": float(own.min()), "to": float(own.max())}
-        for part, own in zip(_parts(rows, weights, masks), ends, strict=True)
+        part | {"from": float(predicted[third].min()), "to": float(predicted[third].max())}
+        for part, third in zip(_parts(rows, weights, masks), thirds, strict=True)
     ]
     return {"coverage_by_size": {"level": LEVEL, "parts": parts}}
 
@@ -77,15 +76,15 @@ def _parts(
     kinds = [kind for kind in KINDS if f"{kind}_{LEVEL:g}" in rows]
     width = "conformal_width" if KINDS[1] in kinds else "width"
     parts: list[Json] = []
-    for name, own in masks.items():
-        count, each = int(own.sum()), weights[own]
+    for name, mask in masks.items():
+        count, w = int(mask.sum()), weights[mask]
         part: Json = {"name": name, "rows": count}
         for kind in kinds:
-            inside = rows[f"{kind}_{LEVEL:g}"][own].double()
-            part[kind] = mean(inside, each) if count else None
-            part[f"{kind}_error"] = of_share(inside, each)
-        widths = rows[f"{width}_{LEVEL:g}"][own]
-        part["width"] = mean(widths, each) if count and bool(widths.isfinite().all()) else None
+            inside = rows[f"{kind}_{LEVEL:g}"][mask].double()
+            part[kind] = mean(inside, w) if count else None
+            part[f"{kind}_error"] = of_share(inside, w)
+        widths = rows[f"{width}_{LEVEL:g}"][mask]
+        part["width"] = mean(widths, w) if count and bool(widths.isfinite().all()) else None
         p = binomial_up_to(int(inside.sum()), count, LEVEL) if count else None
         parts.append(part | {"p_value": p, "covered": None if p is None else p * filled > CHANCE})
     return parts

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from models.config import Json
@@ -35,8 +35,10 @@ from models.evaluation.reliability import (
 )
 from models.evaluation.weighting import (
     WEIGHT,
+    PerRow,
     Weights,
     mean,
+    means_by_level,
     of_mean,
     of_root,
     of_share,
@@ -44,11 +46,20 @@ from models.evaluation.weighting import (
 )
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 CONFORMAL_SCORE = "conformal_score"  # how far a target is from its prediction
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
+
+_INTERVALS = {  # names of metrics by level, and of the per-row scores whose means they are
+    "coverage": "coverage",
+    "conformal_coverage": "conformal_coverage",
+    "open_coverage": "open_coverage",
+    "conformal_open_coverage": "conformal_open_coverage",
+    "interval_width": "width",
+    "conformal_width": "conformal_width",
+}
 
 PerRowScores = dict[str, Tensor]
 
@@ -83,11 +94,11 @@ def row_scores(
 
 def regression_scores(
     mixture: NumberMixture,
-    targets: Float[Tensor, "rows"],
+    targets: PerRow,
     calibration: AnyNumberCalibration | None = None,
     start: int = 0,
     groups: Int[Tensor, "rows"] | None = None,
-) -> dict[str, Float[Tensor, "rows"]]:
+) -> PerRowScores:
     """Per row: log likelihood, errors, CRPS, epistemic share, PIT, coverage and width by level.
 
     `uncertainty` is the total standard deviation, by which a row is answered or left to a human.
@@ -109,7 +120,7 @@ def regression_scores(
     }
     ends = mixture.intervals(COVERAGE_LEVELS)
     scores |= _interval_scores("", targets, list(zip(*ends, strict=True)), mixture)
-    if isinstance(mixture, GaussianMixture):  # exact, as quantiles are not
+    if mixture.is_gaussian:  # exact, as quantiles are not
         scores |= coverage(scores["pit"])
     if calibration is not None:
         bounds = calibration.intervals(mixture, COVERAGE_LEVELS, groups)
@@ -121,7 +132,7 @@ def regression_scores(
 
 
 def _interval_scores(
-    kind: str, targets: Float[Tensor, "rows"], bounds: Sequence[Bounds], mixture: NumberMixture
+    kind: str, targets: PerRow, bounds: Sequence[Bounds], mixture: NumberMixture
 ) -> PerRowScores:
     """By level: 1 if the interval contains the target, bounds included, else 0; its width.
 
@@ -131,19 +142,17 @@ def _interval_scores(
     for level, (lower, upper) in zip(COVERAGE_LEVELS, bounds, strict=True):
         scores[f"{kind}coverage_{level:g}"] = _inside(targets, lower, upper)
         scores[f"{kind}width_{level:g}"] = upper - lower
-        if mixture.is_whole:
+        if mixture.target.integer:
             is_open = (lower < targets) & (targets < upper)
             scores[f"{kind}open_coverage_{level:g}"] = is_open.double()
     return scores
 
 
-def _inside(
-    targets: Float[Tensor, "rows"], lower: Float[Tensor, "rows"], upper: Float[Tensor, "rows"]
-) -> Float[Tensor, "rows"]:
+def _inside(targets: PerRow, lower: PerRow, upper: PerRow) -> PerRow:
     return ((lower <= targets) & (targets <= upper)).double()
 
 
-def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
+def coverage(pit: PerRow) -> PerRowScores:
     """1 if F(y) says that the target is inside the central interval of a level, else 0."""
     tails = {level: 0.5 * (1 - level) for level in COVERAGE_LEVELS}
     return {
@@ -152,48 +161,34 @@ def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
     }
 
 
-def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
+def regression_metrics(scores: PerRowScores) -> Json:
     """Means of the per-row scores under their public names; None for infinite widths.
 
     `standard_errors` are right if the rows are independent.
     """
     rows, weights = split_weights(scores)
-    means = {name: mean(values, weights) for name, values in rows.items()}
-    errors: Json = {
-        name: of_mean(rows[name], weights)
-        for name in ("log_likelihood", "mae", "crps", "epistemic_share")
-    }
-    errors["rmse"] = of_root(rows["squared_error"], weights)
+    names = ("log_likelihood", "mae", "crps", "epistemic_share")
+    by_level, errors_by_level = means_by_level(rows, weights, COVERAGE_LEVELS, _INTERVALS)
     metrics: Json = {
         **_counts(scores, weights),
-        "log_likelihood": means["log_likelihood"],
-        "rmse": means["squared_error"] ** 0.5,
-        "mae": means["mae"],
-        "crps": means["crps"],
-        "epistemic_share": means["epistemic_share"],
+        **{name: mean(rows[name], weights) for name in names},
+        "rmse": mean(rows["squared_error"], weights) ** 0.5,
         "pit": pit_histogram(rows["pit"], weights),
-        "standard_errors": errors,
+        "standard_errors": {
+            **{name: of_mean(rows[name], weights) for name in names},
+            "rmse": of_root(rows["squared_error"], weights),
+            **errors_by_level,
+        },
+        **by_level,
     }
-    for public, name, error in (
-        ("coverage", "coverage", of_share),
-        ("conformal_coverage", "conformal_coverage", of_share),
-        ("open_coverage", "open_coverage", of_share),
-        ("conformal_open_coverage", "conformal_open_coverage", of_share),
-        ("interval_width", "width", of_mean),
-        ("conformal_width", "conformal_width", of_mean),
-    ):
-        by_level = {f"{level:g}": f"{name}_{level:g}" for level in COVERAGE_LEVELS}
-        if all(column in rows for column in by_level.values()):
-            metrics[public] = {level: means[column] for level, column in by_level.items()}
-            errors[public] = {k: error(rows[column], weights) for k, column in by_level.items()}
-    if "uncalibrated_log_likelihood" not in means:
+    if "uncalibrated_log_likelihood" not in rows:
         return metrics
     widths = metrics["conformal_width"].items()
     return metrics | {
         "conformal_width": {k: v if math.isfinite(v) else None for k, v in widths},
         "uncalibrated": {
-            "log_likelihood": means["uncalibrated_log_likelihood"],
-            "coverage": {"0.9": means["uncalibrated_coverage_0.9"]},
+            "log_likelihood": mean(rows["uncalibrated_log_likelihood"], weights),
+            "coverage": {"0.9": mean(rows["uncalibrated_coverage_0.9"], weights)},
         },
     }
 
@@ -208,7 +203,7 @@ def classification_scores(
     mixture: CategoricalMixture,
     targets: Int[Tensor, "rows"],
     calibration: ClassCalibration | None = None,
-) -> dict[str, Float[Tensor, "rows"]]:
+) -> PerRowScores:
     """Per row: log likelihood, 1 if correct, Brier score, confidence in the label, epistemic share.
 
     `uncertainty` is the total entropy, by which a row is answered or left to a human.
@@ -234,7 +229,7 @@ def classification_scores(
     }
 
 
-def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
+def classification_metrics(scores: PerRowScores) -> Json:
     """Means of the per-row scores, and the expected calibration error with two kinds of bins."""
     rows, weights = split_weights(scores)
     confidence, correct = rows["confidence"], rows["correct"]
@@ -283,7 +278,7 @@ def calibration_error(metrics: Mapping[str, Any]) -> float:
     return sum(gaps) / len(gaps)
 
 
-def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
+def _epistemic_share(mixture: Mixture) -> PerRow:
     """The share as predictions have it, so that served ones can be compared with its mean."""
     variances = mixture.epistemic(), mixture.aleatoric()
-    return torch.from_numpy(epistemic_share(*(one.cpu().numpy() for one in variances)))
+    return torch.from_numpy(epistemic_share(*(part.cpu().numpy() for part in variances)))

@@ -91,8 +91,8 @@ class Detector:
         others = int(np.isfinite(usual).sum()) or len(usual)
         place = min(weighted_place(each[order], 1 - rate), others - 1)
         above = float(each[order][place + 1 :].sum())
-        found = max(rate, (above + 1) / (float(each.sum()) + 1))
-        return cls(score, float(usual[order[place]]), found, min(len(usual), int(each.sum())))
+        rate = max(rate, (above + 1) / (float(each.sum()) + 1))
+        return cls(score, float(usual[order[place]]), rate, min(len(usual), int(each.sum())))
 
     def highest_rate(self, error: float) -> float:
         """An upper bound on the share of usual rows that this threshold flags.

@@ -4,8 +4,8 @@ The scale of step h is c_h = exp(a + b g_h) with g_h = log h ÷ log H, from 0 to
 the errors of a network that feeds on its own values grow faster or slower than it predicts.
 
 The errors of a forecast's steps are correlated, and forecasts from neighbouring origins overlap. n
-is the number of independent errors that tell as much about a variance as all of these do, if they
-add up like those of a random walk. The errors count as n rows in the fit of the scales, and in the
+is the number of independent errors that tell as much about a variance as all of these do
+(`models.forecasting.worth`). The errors count as n rows in the fit of the scales, and in the
 rank of a conformal interval. A step whose own errors are worth enough for a level is ranked among
 them, other steps among the residuals of all (pooled groups: Dunn, Wasserman and Ramdas 2022, arXiv
 1809.07441).
@@ -22,7 +22,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import torch
 from annotated_types import Interval, Len
-from jaxtyping import Float64, Int
+from jaxtyping import Float64
 from torch import Tensor
 
 from models.config import Json
@@ -61,16 +61,15 @@ class Residuals:
         finite = values.nan_to_num(_MAX, _MAX).clamp(max=_MAX).cpu()
         return cls(order_statistics(finite.flatten())[0], independent)
 
-    def at(self, level: float) -> float:
-        """The k-th of n independent residuals, k = ⌈(n + 1) · level⌉; infinite if k is above n."""
-        rank = conformal_rank(int(self.independent), level)
-        return math.inf if rank > int(self.independent) else self._ranked(rank)
+    def at(self, level: float, otherwise: float = math.inf) -> float:
+        """The k-th of n independent residuals, k = ⌈(n + 1) · level⌉.
 
-    @property
-    def widest(self) -> float:
-        """The residual of the highest level that these determine; 0 if they determine none."""
-        count = int(self.independent)
-        return self._ranked(count) if count else 0.0
+        If k is above n, it is the larger of `otherwise` and the n-th.
+        """
+        count, rank = int(self.independent), conformal_rank(int(self.independent), level)
+        if rank <= count:
+            return self._ranked(rank)
+        return max(otherwise, self._ranked(count) if count else 0.0)
 
     def _ranked(self, rank: int) -> float:
         """The k (N + 1)/(n + 1)-th of all N, which covers as much as the k-th of n, on average."""
@@ -153,7 +152,7 @@ class PathCalibration:
         Args:
             alone: the number of independent errors that those of each step are worth.
         """
-        own = tuple(Residuals.of(*one) for one in zip(residuals.T, alone, strict=False))
+        own = tuple(Residuals.of(*step) for step in zip(residuals.T, alone, strict=False))
         return replace(self, residuals=Residuals.of(residuals, self.independent).values, own=own)
 
     def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
@@ -163,11 +162,8 @@ class PathCalibration:
         forecast were exchangeable with those that calibrated. Later ones are not, if the series
         changes. Infinite if errors are too few.
         """
-        return _half_widths(self._pooled, self.own, level, steps)
-
-    @property
-    def _pooled(self) -> Residuals:
-        return Residuals(self.residuals, self.independent)
+        pooled = Residuals(self.residuals, self.independent)
+        return _half_widths(pooled, self.own, level, steps)
 
     def reference(self) -> Reference:
         """The residuals, which together count as the independent ones, and labelled steps join."""
@@ -193,12 +189,8 @@ def _half_widths(
 
     Steps beyond the horizon have that of the horizon. A higher level never has a narrower interval.
     """
-
-    def of(one: Residuals) -> float:
-        half = one.at(level)
-        return max(pooled.at(level), one.widest) if math.isinf(half) else half
-
-    each = [of(one) for one in own[:steps]] or [pooled.at(level)]
+    of_all = pooled.at(level)
+    each = [step.at(level, of_all) for step in own[:steps]] or [of_all]
     return torch.tensor(each + each[-1:] * (steps - len(each)), dtype=torch.float64)
 
 
@@ -208,66 +200,6 @@ def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
         return torch.zeros(steps, dtype=torch.float64)
     h = torch.arange(1, steps + 1, dtype=torch.float64)
     return (h.log() / math.log(horizon)).clamp(max=1)
-
-
-def overlaps(
-    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
-) -> tuple[Int[np.ndarray, "lags"], Int[np.ndarray, "lags"]]:
-    """How many steps apart overlapping forecasts of a series begin, and how many pairs do so."""
-    same = np.equal.outer(series, series)
-    apart = np.abs(np.subtract.outer(firsts, firsts))[same]
-    lags, counts = np.unique(apart[apart < horizon], return_counts=True)
-    return lags, counts
-
-
-def step_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
-    """ρ of the errors of two forecasts of which the second begins `lag` steps later.
-
-    Errors of a random walk after h and k steps that share m of them have ρ = m ÷ √(h k).
-    """
-    steps = np.arange(1, horizon + 1)
-    shared = np.minimum.outer(steps - lag, steps).clip(0)
-    return np.asarray(shared / np.sqrt(np.multiply.outer(steps, steps)), float)
-
-
-def worth_of(
-    series: Int[np.ndarray, "origins"],
-    firsts: Int[np.ndarray, "origins"],
-    horizon: int,
-    *,
-    summed: bool = False,
-    power: int = 2,
-) -> Worth:
-    """N² ÷ Σ ρ^power over all pairs of N errors: of all steps, and of each.
-
-    So many independent Gaussian errors tell as much about a variance (power 2): that of a mean of N
-    squared errors is 2 Σ ρ² ÷ N², and of n independent ones 2 ÷ n. About a mean (power 1) that
-    holds for any errors.
-
-    Args:
-        series: which series each forecast is of; errors of different ones are independent.
-        firsts: its first step.
-        summed: whether the errors are those of the sums over the first steps.
-    """
-    lags, counts = overlaps(series, firsts, horizon)
-    correlations = sum_correlations if summed else step_correlations
-    powers = (correlations(lag, horizon) ** power for lag in lags.tolist())
-    found = counts @ np.array([[each.sum(), *np.diagonal(each)] for each in powers])
-    together = (len(firsts) * horizon) ** 2 / found[0]
-    return Worth(float(together), tuple((len(firsts) ** 2 / found[1:]).tolist()))
-
-
-def sum_correlations(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
-    """`step_correlations` for the sums over the first 1, 2, … steps.
-
-    The sum over h steps of a random walk has the k-th shock before its end k times.
-    """
-    steps = np.arange(1.0, horizon + 1)
-    shared = np.minimum.outer(steps - lag, steps).clip(0)
-    apart = np.abs(np.subtract.outer(steps, steps + lag))
-    together = shared * (shared + 1) * ((2 * shared + 1) / 6 + apart / 2)  # Σ k (k + apart)
-    variances = steps * (steps + 1) * (2 * steps + 1) / 6
-    return np.asarray(together / np.sqrt(np.multiply.outer(variances, variances)), float)
 
 
 def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
-from models.evaluation.weighting import Paired, Weights, filled, paired
+from models.evaluation.weighting import Paired, PerRow, Weights, filled, paired
 
 ERROR_RATE = 0.05  # of comparisons that wrongly call a method worse
 _DRAWS = 10_000  # a 95 % quantile then has a level within 0.5 points
@@ -49,7 +48,7 @@ class Ranking:
     optimism: float
 
 
-def rank(scores: Sequence[Float[Tensor, "rows"]], weights: Weights | None = None) -> Ranking | None:
+def rank(scores: Sequence[PerRow], weights: Weights | None = None) -> Ranking | None:
     """Compare methods by their scores on the same rows; None for fewer than two rows or methods.
 
     Args:
@@ -64,19 +63,21 @@ def rank(scores: Sequence[Float[Tensor, "rows"]], weights: Weights | None = None
         return None
     means, covariance = _moments(scores, weights)
     best = int(means.argmax())
-    noise = _noise(covariance)
-    critical = _critical(noise, covariance, degrees)
-    differences = tuple(paired(scores[best], one, weights) for one in scores)
-    worse = tuple(d.difference > critical * d.standard_error for d in differences)
+    noise, largest, variances = _noise(covariance), 0.0, np.diag(covariance)
+    for i in range(len(scores)):  # |t| of all pairs
+        of_pairs = variances[i] + variances - 2 * covariance[i]
+        deviation = np.sqrt(np.where(of_pairs > 1e-12 * variances.max(), of_pairs, np.inf))
+        largest = np.maximum(largest, (np.abs(noise[:, [i]] - noise) / deviation).max(1))
+    critical = np.quantile(largest / _spread(degrees), 1 - ERROR_RATE)
+    differences = tuple(paired(scores[best], each, weights) for each in scores)
+    worse = tuple(bool(d.difference > critical * d.standard_error) for d in differences)
     chosen = (means + noise).argmax(1)
     optimism = math.sqrt(2) * float(np.take_along_axis(noise, chosen[:, None], 1).mean())
     return Ranking(best, differences, worse, max(0.0, optimism))
 
 
 def better_than(
-    control: Float[Tensor, "rows"],
-    others: Sequence[Float[Tensor, "rows"]],
-    weights: Weights | None = None,
+    control: PerRow, others: Sequence[PerRow], weights: Weights | None = None
 ) -> list[bool]:
     """Whether each method is better than a control, with `ERROR_RATE` for all of them together.
 
@@ -87,7 +88,7 @@ def better_than(
     degrees = float(weights.sum()) - 1
     if degrees <= 0 or not others:
         return [False] * len(others)
-    gains = [one.double() - control.double() for one in others]
+    gains = [each.double() - control.double() for each in others]
     means, covariance = _moments(gains, weights)
     errors = np.sqrt(np.diag(covariance))
     scaled = _noise(covariance) / np.where(errors > 0, errors, np.inf)
@@ -96,10 +97,10 @@ def better_than(
 
 
 def _moments(
-    scores: Sequence[Float[Tensor, "rows"]], weights: Weights
+    scores: Sequence[PerRow], weights: Weights
 ) -> tuple[Float[np.ndarray, "methods"], Covariance]:
     """The mean of each method's scores, and the covariance of these means."""
-    table = torch.stack([one.double().cpu() for one in scores])
+    table = torch.stack([each.double().cpu() for each in scores])
     w = weights.cpu()
     rows = w.sum()
     means = table @ w / rows
@@ -122,20 +123,8 @@ def _spread(degrees: float) -> Float[np.ndarray, "draws"]:
     return np.sqrt(drawn / degrees)
 
 
-def _critical(
-    noise: Float[np.ndarray, "draws methods"], covariance: Covariance, degrees: float
-) -> float:
-    """The 95 % quantile of the largest |t| of all pairs."""
-    largest, own = np.zeros(len(noise)), np.diag(covariance)
-    for i in range(len(own)):
-        variance = own[i] + own - 2 * covariance[i]
-        deviation = np.sqrt(np.where(variance > 1e-12 * own.max(), variance, np.inf))
-        largest = np.maximum(largest, (np.abs(noise[:, [i]] - noise) / deviation).max(1))
-    return float(np.quantile(largest / _spread(degrees), 1 - ERROR_RATE))
-
-
 def recommend_variant(
-    log_likelihoods: Mapping[float, Float[Tensor, "rows"]], weights: Weights | None = None
+    log_likelihoods: Mapping[float, PerRow], weights: Weights | None = None
 ) -> tuple[float, Paired | None]:
     """The pruned fraction that is better than the full model, if one certainly is.
 

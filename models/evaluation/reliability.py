@@ -33,10 +33,15 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from models.config import Json
-from models.evaluation.weighting import Weights, equal_bins, filled, whole_if_possible
+from models.evaluation.weighting import (
+    PerRow,
+    Weights,
+    equal_bins,
+    filled,
+    whole_if_possible,
+)
 
 MAX_BINS = 15  # of confidence, as usual since Guo et al. 2017
 PIT_BINS = 20  # so that the share inside central intervals of 10, 20, … 90 % is a sum of bins
@@ -49,7 +54,7 @@ Bin = tuple[Int[np.ndarray, "some"], Float[np.ndarray, "some"]]
 """The numbers of its rows, and their weights: a row of weight 2 counts as two rows."""
 
 
-def pit_histogram(pit: Float[Tensor, "rows"], weights: Weights | None = None) -> list[Any]:
+def pit_histogram(pit: PerRow, weights: Weights | None = None) -> list[Any]:
     """How much weight has F(y) in each of `PIT_BINS` equal bins of [0, 1].
 
     NaN, which the paths of a diverging forecast have, is left out.
@@ -60,8 +65,8 @@ def pit_histogram(pit: Float[Tensor, "rows"], weights: Weights | None = None) ->
 
 
 def confidence_counts(
-    confidence: Float[Tensor, "rows"],
-    correct: Float[Tensor, "rows"],
+    confidence: PerRow,
+    correct: PerRow,
     bins: int = MAX_BINS,
     weights: Weights | None = None,
 ) -> list[list[int]]:
@@ -77,51 +82,40 @@ def confidence_counts(
 
 
 def reliability_bins(
-    confidence: Float[Tensor, "rows"],
-    correct: Float[Tensor, "rows"],
-    weights: Weights | None = None,
+    confidence: PerRow, correct: PerRow, weights: Weights | None = None
 ) -> list[Json]:
     """Rows, mean confidence and accuracy of each of `equal_counts`, the least confident first.
 
     `weight` is what the rows count as, where that is not their number.
     """
     p, c = confidence.double().cpu().numpy(), correct.double().cpu().numpy()
-    found = []
-    for rows, each in equal_counts(confidence, weights):
-        weight = float(each.sum())
-        found.append(
-            {
-                "rows": len(rows),
-                **({} if weight == len(rows) else {"weight": weight}),
-                "confidence": float(each @ p[rows] / weight),
-                "accuracy": float(each @ c[rows] / weight),
-            }
-        )
-    return found
+    bins: list[Json] = []
+    for rows, w in equal_counts(confidence, weights):
+        weight = float(w.sum())
+        means = {"confidence": float(w @ p[rows] / weight), "accuracy": float(w @ c[rows] / weight)}
+        counted = {} if weight == len(rows) else {"weight": weight}
+        bins.append({"rows": len(rows)} | counted | means)
+    return bins
 
 
-def equal_widths(
-    confidence: Float[Tensor, "rows"], weights: Weights | None = None
-) -> Iterator[Bin]:
+def equal_widths(confidence: PerRow, weights: Weights | None = None) -> Iterator[Bin]:
     """Bins that divide [0, 1] evenly."""
     bins = (confidence * MAX_BINS).long().clamp(0, MAX_BINS - 1).cpu().numpy()
     each = filled(weights, confidence).cpu().numpy()
-    for one in np.unique(bins[each > 0]):
-        rows = np.flatnonzero((bins == one) & (each > 0))
+    for number in np.unique(bins[each > 0]):
+        rows = np.flatnonzero((bins == number) & (each > 0))
         yield rows, each[rows]
 
 
-def equal_counts(
-    confidence: Float[Tensor, "rows"], weights: Weights | None = None
-) -> Iterator[Bin]:
+def equal_counts(confidence: PerRow, weights: Weights | None = None) -> Iterator[Bin]:
     """Bins of nearly equally many rows, which separate confidences that are close together.
 
     A row on the edge of weighted bins is divided between them.
     """
     order = confidence.argsort(stable=True)
     for rows, share in equal_bins(filled(weights, confidence)[order], MAX_BINS):
-        some = share > 0
-        yield order[rows][some].cpu().numpy(), share[some].cpu().numpy()
+        inside = share > 0
+        yield order[rows][inside].cpu().numpy(), share[inside].cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,7 @@ class CalibrationError:
 
 
 def expected_calibration_error(
-    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"], bins: Iterable[Bin]
+    confidence: PerRow, correct: PerRow, bins: Iterable[Bin]
 ) -> CalibrationError:
     """The calibration error with some bins: `equal_widths` or `equal_counts` of the confidence.
 
@@ -218,5 +212,5 @@ def _probabilities(
         terms = 1 + wrong[part, None] * (angles - 1)
         with np.errstate(divide="ignore"):  # a term is 0 at ½: then so is their product
             log += (weights[part, None] * np.log(terms)).sum(0)
-    found = np.fft.irfft(np.exp(log), size).clip(0)
-    return np.roll(found / found.sum(), -(counts[0] % size))
+    probabilities = np.fft.irfft(np.exp(log), size).clip(0)
+    return np.roll(probabilities / probabilities.sum(), -(counts[0] % size))

@@ -110,6 +110,6 @@ POINT_SCORES = ("accuracy", "perplexity", "mase", "rmse")  # a task's main one i
 
 def main_scores(metrics: Mapping[str, Any]) -> list[Score]:
     """The main scores of a version, if measured: that of its point predictions, log likelihood."""
-    own = [name for name in POINT_SCORES if metrics.get(name) is not None][:1]
-    scores = [BY_NAME[name] for name in (*own, "log_likelihood")]
+    of_points = [name for name in POINT_SCORES if metrics.get(name) is not None][:1]
+    scores = [BY_NAME[name] for name in (*of_points, "log_likelihood")]
     return [score for score in scores if score.read(metrics) is not None]

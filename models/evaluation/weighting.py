@@ -8,7 +8,7 @@ vary with other rows to learn from.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Weights = Float[Tensor, "rows"]
+from models.config import Json
+
+PerRow = Float[Tensor, "rows"]
+Weights = PerRow
 
 WEIGHT = "weight"  # the entry of per-row scores that holds the rows' weights, if they have any
 
@@ -28,10 +31,10 @@ def filled(weights: Weights | None, values: Tensor) -> Weights:
     return weights.double()
 
 
-def split_weights(scores: dict[str, Tensor]) -> tuple[dict[str, Tensor], Weights]:
-    """The scores of the rows with a weight above 0, without the weights, and these weights."""
-    others = {name: values for name, values in scores.items() if name != WEIGHT}
-    weights = filled(scores.get(WEIGHT), next(iter(others.values())))
+def split_weights(scores: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Weights]:
+    """The scores of the rows with a weight above 0, and these weights, on the CPU."""
+    others = {name: values.cpu() for name, values in scores.items() if name != WEIGHT}
+    weights = filled(scores.get(WEIGHT), next(iter(others.values()))).cpu()
     counts = weights > 0
     if bool(counts.all()):
         return others, weights
@@ -44,7 +47,7 @@ def mean(values: Tensor, weights: Weights | None = None) -> float:
     return float((values * w).sum() / w.sum())
 
 
-def standard_error(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float:
+def standard_error(values: PerRow, weights: Weights | None = None) -> float:
     """s / √n, with s² = Σ w (v − v̄)² / (n − 1) and n = Σ w; NaN unless n is above 1."""
     w = filled(weights, values)
     n = float(w.sum())
@@ -54,19 +57,19 @@ def standard_error(values: Float[Tensor, "rows"], weights: Weights | None = None
     return math.sqrt(float(squares.sum()) / (n - 1) / n)
 
 
-def of_mean(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float | None:
+def of_mean(values: PerRow, weights: Weights | None = None) -> float | None:
     """`standard_error`; None for one row or infinite values."""
     error = standard_error(values, weights)
     return error if math.isfinite(error) else None
 
 
-def of_root(squares: Float[Tensor, "rows"], weights: Weights | None = None) -> float | None:
+def of_root(squares: PerRow, weights: Weights | None = None) -> float | None:
     """The error of √(mean of the squares): that of the mean ÷ (2 √mean), by the delta method."""
     error, root = of_mean(squares, weights), math.sqrt(mean(squares, weights))
     return error if error is None or not root else error / (2 * root)
 
 
-def of_share(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float | None:
+def of_share(values: PerRow, weights: Weights | None = None) -> float | None:
     """√(p̃ (1 − p̃) ÷ n) of a share of n rows, with p̃ = (successes + 2) ÷ (n + 4).
 
     Unlike that with the share itself it is not 0 if all rows are on one side. None without rows.
@@ -78,6 +81,27 @@ def of_share(values: Float[Tensor, "rows"], weights: Weights | None = None) -> f
         return None
     share = (rows * mean(values, w) + 2) / (rows + 4)
     return math.sqrt(share * (1 - share) / rows)
+
+
+def means_by_level(
+    rows: Mapping[str, Tensor], weights: Weights, levels: Sequence[float], names: Mapping[str, str]
+) -> tuple[Json, Json]:
+    """Means by level of per-row scores that are called `NAME_LEVEL`, and their standard errors.
+
+    Args:
+        names: of the per-row scores, by their names in the metrics. Unknown scores are left out;
+            those that end with "coverage" are shares.
+    """
+    means: Json = {}
+    errors: Json = {}
+    for public, name in names.items():
+        error = of_share if name.endswith("coverage") else of_mean
+        columns = {f"{level:g}": rows.get(f"{name}_{level:g}") for level in levels}
+        known = {level: values for level, values in columns.items() if values is not None}
+        if known:
+            means[public] = {level: mean(values, weights) for level, values in known.items()}
+            errors[public] = {level: error(values, weights) for level, values in known.items()}
+    return means, errors
 
 
 @dataclass(frozen=True)
@@ -101,9 +125,7 @@ class Paired:
         return self.difference > 2 * self.standard_error
 
 
-def paired(
-    scores: Float[Tensor, "rows"], others: Float[Tensor, "rows"], weights: Weights | None = None
-) -> Paired:
+def paired(scores: PerRow, others: PerRow, weights: Weights | None = None) -> Paired:
     """The mean of `scores` − `others`, with `standard_error` of the differences."""
     difference = scores.double() - others.double()
     return Paired(mean(difference, weights), standard_error(difference, weights))

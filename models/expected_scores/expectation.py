@@ -1,17 +1,136 @@
 """The scores to expect on rows without labels, with an interval, beside what training promised."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
 
+import torch
+from annotated_types import Len
 from jaxtyping import Float
 from torch import Tensor
 
+from models.config.ranges import Count, NotNegative, Number
 from models.evaluation.exact_tests import ALARM_RATE, bernoulli_divergence
 from models.evaluation.out_of_distribution import Detector
-from models.expected_scores.promise import ERRORS, Promise, PromisedScore
-from models.expected_scores.simulation import Simulated
+from models.expected_scores.simulation import WORLDS, HeldOut, RowMoments, Simulated
+
+# The prior of the slope is N(1, ½²), as that of log c in `models.evaluation.calibration`: without
+# rows that say more, a change that predictions expect is true within a factor of ½ to 1½.
+SLOPE_SCALE = 0.5
+ERRORS = ("squared_error", "mae")  # positive: changes are factors
+
+_MOST_SCORES = 50
+
+
+@dataclass(frozen=True)
+class PromisedScore:
+    """A score of the held-out rows.
+
+    Args:
+        measured: with their labels.
+        worlds: with the simulated labels of each world.
+        dispersion: variance of a row's score about its simulated mean ÷ its simulated variance, at
+            least 1: above it predictions are surer of the score than they may be.
+        slope: how much the score changes from row to row where predictions expect a change of 1,
+            with its standard error; of errors the changes are relative ones.
+    """
+
+    measured: Number
+    worlds: Annotated[tuple[Number, ...], Len(1, WORLDS)]
+    dispersion: NotNegative = 1.0
+    slope: Number = 1.0
+    slope_error: NotNegative = SLOPE_SCALE
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a variant's held-out rows let expect of new rows like them.
+
+    Args:
+        rows: number of held-out rows.
+        scores: by name.
+        loss: mean of the loss that predictions expect (`models.expected_scores.simulation`).
+        loss_error: its standard error.
+    """
+
+    rows: Count
+    scores: Annotated[dict[str, PromisedScore], Len(0, _MOST_SCORES)]
+    loss: Number
+    loss_error: NotNegative
+
+    @classmethod
+    def of(cls, parts: Sequence[HeldOut]) -> "Promise":
+        """From held-out rows, all of which have labels."""
+        found = Simulated.joined([part.sums for part in parts])
+        weights = torch.cat([part.weights for part in parts])
+        scores = {}
+        for name, total in found.worlds.items():
+            rows = _joined([part.moments[name] for part in parts])
+            if bool(total.isfinite().all()) and bool(rows.actual.isfinite().all()):
+                scores[name] = _promised(name, rows, weights, total / found.weight)
+        loss = found.loss / found.weight
+        spread = max(found.loss_squares / found.weight - loss**2, 0.0)
+        return cls(found.rows, scores, loss, math.sqrt(spread / max(found.rows - 1, 1)))
+
+
+def _joined(parts: Sequence[RowMoments]) -> RowMoments:
+    return RowMoments(
+        *(torch.cat([getattr(part, f.name) for part in parts]) for f in fields(RowMoments))
+    )
+
+
+def _promised(
+    name: str,
+    rows: RowMoments,
+    weights: Float[Tensor, "rows"],
+    worlds: Float[Tensor, "worlds"],
+) -> PromisedScore:
+    each = weights / weights.sum()
+    measured, expected = float(each @ rows.actual), float(each @ rows.mean)
+    scale = measured / expected if name in ERRORS and min(measured, expected) > 0 else 1.0
+    slope, error = _slope(rows, each, len(worlds), scale)
+    return PromisedScore(
+        measured=measured,
+        worlds=tuple(float(f"{one:.9g}") for one in worlds.tolist()),
+        dispersion=_dispersion(rows, each, len(worlds)),
+        slope=slope,
+        slope_error=error,
+    )
+
+
+def _dispersion(rows: RowMoments, each: Float[Tensor, "rows"], worlds: int) -> float:
+    """Var(actual − simulated mean) ÷ what it would be if the predictions were right, or 1."""
+    surprise = rows.actual - rows.mean
+    found = float(each @ (surprise - each @ surprise).square())
+    right = float(each @ rows.variance) * (1 + 1 / worlds)
+    return max(1.0, found / right) if right > 0 and math.isfinite(found / right) else 1.0
+
+
+def _slope(
+    rows: RowMoments, each: Float[Tensor, "rows"], worlds: int, scale: float
+) -> tuple[float, float]:
+    """The slope of actual on expected scores, and its standard error, given the prior.
+
+    Least squares, with the error of rows of unlike variances (White 1980). Simulated means are not
+    exact: what that adds to their spread is taken away, or the slope would be too flat.
+
+    Args:
+        scale: of the actual scores ÷ that of the expected ones.
+    """
+    apart = rows.mean - each @ rows.mean
+    spread = float(each @ apart.square() - each @ rows.variance / worlds)
+    if spread <= 0:
+        return 1.0, SLOPE_SCALE
+    actual = (rows.actual - each @ rows.actual) / scale
+    slope = float(each @ (apart * actual)) / spread
+    residual = actual - slope * apart
+    error = math.sqrt(float((each * apart * residual).square().sum())) / spread
+    if not (math.isfinite(slope) and 0 < error < math.inf):
+        return 1.0, SLOPE_SCALE
+    precision = SLOPE_SCALE**-2 + error**-2
+    return (SLOPE_SCALE**-2 + slope * error**-2) / precision, precision**-0.5
+
 
 _LARGEST = 700.0  # whose exponential is a number
 FAR_ABOVE = 5  # times the promised share of rows unlike those of training
@@ -71,10 +190,11 @@ def _one(
     level: float,
     actual: float | None,
 ) -> Expectation:
-    changes = _changes(name, worlds, promised)
+    start, changes, is_factor = _changes(name, worlds, promised)
     middle, half = _interval(changes, promised, level)
+    ends = (start + middle, start + middle - half, start + middle + half)
     expected, lower, upper = (
-        _as_score(name, changes.back(end)) for end in (middle, middle - half, middle + half)
+        _as_score(name, math.exp(min(end, _LARGEST)) if is_factor else end) for end in ends
     )
     before = None if promised is None else _as_score(name, promised.measured)
     is_lowest = best(name) == "lowest"
@@ -83,49 +203,38 @@ def _one(
     return Expectation(expected, lower, upper, before, leaves, after)
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """How the score changes in each world from `start`; both are logarithms if `is_factor`."""
-
-    start: float
-    by_world: Float[Tensor, "worlds"]
-    is_factor: bool
-
-    def back(self, value: float) -> float:
-        return math.exp(min(value, _LARGEST)) if self.is_factor else value
-
-
 def _changes(
     name: str, worlds: Float[Tensor, "worlds"], promised: PromisedScore | None
-) -> _Changes:
-    """From the measured score of the held-out rows; without one from 0, or from a factor of 1."""
+) -> tuple[float, Float[Tensor, "worlds"], bool]:
+    """A score, its change from there in each world, and whether both are logarithms.
+
+    From the measured score of the held-out rows; without one from 0, or from a factor of 1.
+    """
     is_error = name in ERRORS and bool((worlds > 0).all())
     if promised is None:
-        return _Changes(0.0, worlds.log() if is_error else worlds, is_error)
+        return 0.0, worlds.log() if is_error else worlds, is_error
     before, measured = worlds.new_tensor(promised.worlds), promised.measured
     if is_error and measured > 0 and bool((before > 0).all()):
-        return _Changes(math.log(measured), worlds.log() - before.log(), is_factor=True)
-    return _Changes(measured, worlds - before, is_factor=False)
+        return math.log(measured), worlds.log() - before.log(), True
+    return measured, worlds - before, False
 
 
 def _interval(
-    changes: _Changes, promised: PromisedScore | None, level: float
+    changes: Float[Tensor, "worlds"], promised: PromisedScore | None, level: float
 ) -> tuple[float, float]:
-    """The middle of the interval, and half its width."""
+    """The middle of the interval of the change, and half its width."""
     from scipy import special  # noqa: PLC0415 - what loads models does without
 
-    values = changes.by_world
-    count, mean = len(values), float(values.mean())
+    count, mean = len(changes), float(changes.mean())
     if count < 2:
-        return changes.start + mean, math.inf
-    variance = float(values.var()) * (1 + 1 / count)
-    if promised is None:
-        slope = 1.0
-    else:
+        return mean, math.inf
+    variance = float(changes.var()) * (1 + 1 / count)
+    slope = 1.0
+    if promised is not None:
         slope = promised.slope
         variance = promised.dispersion * variance + (promised.slope_error * mean) ** 2
     half = float(special.stdtrit(count - 1, 0.5 + 0.5 * level)) * math.sqrt(variance)
-    return changes.start + slope * mean, half
+    return slope * mean, half
 
 
 def _as_score(name: str, value: float) -> float:

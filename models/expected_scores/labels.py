@@ -9,8 +9,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from models.likelihoods.draws import draw
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 
 def draw_labels(
@@ -19,33 +18,15 @@ def draw_labels(
     """A label of each row in each world: numbers in the target's units, or numbers of classes.
 
     The worlds divide the samples among themselves as evenly as can be, in their order.
-
-    Raises:
-        TypeError: for a mixture whose labels cannot be drawn.
     """
     sample = torch.arange(worlds) * mixture.num_samples // worlds
-    match mixture:
-        case GaussianMixture():
-            means, variances = mixture.means[sample], mixture.variances[sample]
-            normal = torch.randn(
-                means.shape, generator=noise, dtype=means.dtype, device=means.device
-            )
-            return means + variances.sqrt() * normal
-        case ShapedMixture():
-            return _draw_shaped(mixture, sample, noise)
-        case CategoricalMixture():
-            return _draw_classes(mixture, sample, noise)
-    raise TypeError(f"labels of a {type(mixture).__name__} cannot be drawn")
-
-
-def _draw_shaped(
-    mixture: ShapedMixture, sample: Int[Tensor, "worlds"], noise: torch.Generator
-) -> Tensor:
-    def of_worlds(parts: Tensor) -> Tensor:
-        return parts[sample].transpose(1, 2)
-
-    shares = torch.cat([of_worlds(mixture.weights), of_worlds(mixture.atoms)], dim=-1)
-    locs, scales = of_worlds(mixture.locs), of_worlds(mixture.scales)
+    if isinstance(mixture, CategoricalMixture):
+        return _draw_classes(mixture, sample, noise)
+    locs, scales, weights, atoms = (
+        part[sample].transpose(1, 2)
+        for part in (mixture.locs, mixture.scales, mixture.weights, mixture.atoms)
+    )
+    shares = torch.cat([weights, atoms], dim=-1)
     return draw(mixture.target, mixture.family, locs, scales, shares, noise)
 
 

@@ -141,6 +141,12 @@ def _falling(keys: np.ndarray, instants: np.ndarray) -> np.ndarray:
     return instants[len(keys) - 1 - last] < instants[first]
 
 
+def microseconds(values: np.ndarray) -> np.ndarray:
+    """Microseconds since 1970 as float64 (exact until the year 2255), NaN where missing."""
+    times = values.astype("datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
+
+
 def _micros(times: np.ndarray) -> np.ndarray:
     return times.astype("datetime64[us]").astype(np.int64)
 

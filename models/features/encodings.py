@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.features.power import Powers, PowerTransform, powers_of, yeo_johnson
+from models.features.scales import Powers, PowerTransform, powers_of, yeo_johnson
 
 Values = Float[Tensor, "encoded rows"]
 Column = Float[Tensor, "encoded 1"]

@@ -13,18 +13,21 @@ from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
-from models.features.categories import CategoryEncoder, KeyEncoder
+from models.features.categories import CategoryEncoder, KeyEncoder, Targets
 from models.features.columns import Columns, InputColumn, convert
-from models.features.effects import Targets
-from models.features.encoders import Encoder, TensorEncoder, fit_encoder
+from models.features.encoders import (
+    DatetimeEncoder,
+    Encoder,
+    NumberEncoder,
+    TensorEncoder,
+    fit_encoder,
+)
 from models.features.encodings import MAX_INPUT, Encodings
-from models.features.expansion import Expansion, Form, feature_of
+from models.features.expansion import Expansion, Form, Sizes, feature_of
 from models.features.moments import Weights
-from models.features.numbers import DatetimeEncoder, NumberEncoder
-from models.features.sizes import Sizes
 from models.features.texts import TextEncoder
 from models.networks import Inputs, TensorSlot
-from models.out_of_distribution.columns import NewLevels, SeenColumn, SeenColumns
+from models.out_of_distribution.seen_columns import NewLevels, SeenColumn, SeenColumns
 
 _BLOCK_ROWS, _BLOCK_CELLS = 4_096, 2**18  # encoded at once: 2 MiB stay in the processor's cache
 
@@ -52,7 +55,7 @@ class FeatureEncoder:
     images, the compact rows are the inputs.
 
     The last column of a compact row is no input. It is the row's score: how far its values are
-    outside what training rows had in their columns (`models.out_of_distribution.columns`). An
+    outside what training rows had in their columns (`models.out_of_distribution.seen_columns`). An
     encoder without `seen`, as of earlier releases, has 1 there for levels that no training row had,
     and no such column if it marks none.
 
@@ -83,9 +86,9 @@ class FeatureEncoder:
             types: the type of each column in the data set.
             pieces: encode numbers piecewise, too, as normal scores, and within bounds; pool rare
                 levels.
-            targets: the rows' standardised targets (`models.features.effects.target_scores`), for
-                the effects of levels where a category has many. Such an encoder needs
-                `encode_learned` for these rows.
+            targets: the rows' standardised targets (`target_scores`), for
+                the effects of levels where a category has many. Such an encoder
+                encodes these rows `by_fold`.
             rate: of usual rows that may be called unlike training. It decides which categories tell
                 new levels: those where at most this share of rows has one by chance. Without it
                 rows have no score.
@@ -105,8 +108,8 @@ class FeatureEncoder:
             one = fit_encoder(feature, values, sizes=sizes, targets=targets, weights=weights)
             if rate is not None:
                 seen.append(SeenColumn.fit(feature.type, values, rate, weights))
-                if isinstance(one, CategoryEncoder):
-                    one = one.marking(values, rate, weights)
+                if isinstance(one, CategoryEncoder) and seen[-1].new_level > 0:
+                    one = one.marking(values)
             encoders.append(one)
         columns_seen = None if rate is None else SeenColumns(tuple(seen))
         encoder = cls(tuple(features), stored, tuple(encoders), columns_seen)
@@ -254,25 +257,6 @@ class FeatureEncoder:
         """Encode rows without their scores, such as those that the encoder was fitted to."""
         return self._in_blocks(columns, self._num_read)
 
-    def encode_learned(
-        self,
-        columns: Columns,
-        targets: Targets,
-        folds: Int[np.ndarray, "rows"],
-        weights: Weights | None = None,
-    ) -> Float[Tensor, "rows compact"]:
-        """Encode the rows that the encoder was fitted to, all of them, without their scores.
-
-        They differ from other rows in the effects of levels, which are those of other folds' rows.
-
-        Args:
-            targets, weights: as in `fit`.
-            folds: the fold of each row, numbers from 0.
-        """
-        if not self.has_effects:
-            return self.encode_inputs(columns)
-        return self.encode_folds(self.by_fold(columns, targets, folds, weights), columns, folds)
-
     def encode_folds(
         self,
         by_fold: Mapping[int, "FeatureEncoder"],
@@ -280,11 +264,13 @@ class FeatureEncoder:
         folds: Int[np.ndarray, "rows"],
     ) -> Float[Tensor, "rows compact"]:
         """Encode each row by the encoder of its fold, or by this one, without scores."""
+        if not by_fold:
+            return self.encode_inputs(columns)
         encoded = torch.empty(len(folds), self._num_read)
         for fold in np.unique(folds).tolist():
             rows = np.flatnonzero(folds == fold)
-            some = {f.name: columns[f.name][rows] for f in self.features}
-            encoded[rows] = by_fold.get(fold, self).encode_inputs(some)
+            part = {f.name: columns[f.name][rows] for f in self.features}
+            encoded[rows] = by_fold.get(fold, self).encode_inputs(part)
         return encoded
 
     def _in_blocks(self, columns: Columns, width: int) -> Float[Tensor, "rows width"]:
@@ -366,10 +352,17 @@ class FeatureEncoder:
         folds: Int[np.ndarray, "rows"],
         weights: Weights | None = None,
     ) -> Mapping[int, "FeatureEncoder"]:
-        """The encoders of each fold, for `encode_folds` of these rows and of others.
+        """The encoders of each fold, whose effects of levels are those of other folds' rows.
 
-        The arguments are those of `encode_learned`.
+        None if there are no effects. All others encode rows alike, whose targets they do not read.
+
+        Args:
+            columns: the rows that the encoder was fitted to, all of them.
+            targets, weights: as in `fit`.
+            folds: the fold of each row, numbers from 0.
         """
+        if not any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders):
+            return {}
         each = [
             one.by_fold(values, targets, folds, weights)
             if isinstance(one, CategoryEncoder)
@@ -380,11 +373,6 @@ class FeatureEncoder:
             fold: replace(self, encoders=tuple(encoders[fold] for encoders in each))
             for fold in np.unique(folds).tolist()
         }
-
-    @property
-    def has_effects(self) -> bool:
-        """Whether inputs depend on the targets of the training rows, so that these need folds."""
-        return any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders)
 
     def part(self, some: Sequence[int]) -> "FeatureEncoder":
         """The encoder of some of the columns, without scores."""

@@ -34,9 +34,16 @@ def total(values: np.ndarray, weights: Weights | None) -> float:
     return float(len(values)) if weights is None else float(weights.sum())
 
 
-def part(weights: Weights | None, index: np.ndarray) -> Float[np.ndarray, "some"] | None:
+def part(weights: np.ndarray | None, index: np.ndarray | slice) -> np.ndarray | None:
     """The weights of some rows."""
     return None if weights is None else weights[index]
+
+
+def product(weights: Weights | None, factors: Weights | None) -> Weights | None:
+    """The weights times the factors, each of which may be 1 for all rows: None."""
+    if weights is None or factors is None:
+        return factors if weights is None else weights
+    return weights * factors
 
 
 def quantile(
@@ -72,3 +79,8 @@ def count(values: np.ndarray, weights: Weights | None) -> Mapping[str | None, fl
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         counts[value] = counts.get(value, 0.0) + weight
     return counts
+
+
+def by_frequency(counts: Mapping[str, float]) -> list[str]:
+    """The levels, the most frequent first; equally frequent ones in the order of their text."""
+    return sorted(counts, key=lambda level: (-counts[level], level))

@@ -1,16 +1,25 @@
-"""Choosing the rows that are held out for early stopping, calibration and scores."""
+"""Which rows are held out for early stopping, calibration and scores, and folds of the others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
-from models.config import Split, SplitBy, TrainingConfig
+from models.config import SplitBy, TrainingConfig
 from models.exceptions import InvalidData
-from models.features.strata import are_rare, stratified_order
+from models.features.columns import Columns
+from models.messages import first_of
 from models.randomness import derive_seed
+from models.tensors import TensorRecord
 
+_FEW_SCORED = 5.0  # expected held-out rows of a class; 5 or more miss it in 1 of 150 tables
 _GROUP_ORDERS = 20  # that are tried, until one has every class on both sides
+_LISTED = 10  # classes in a note
+EFFECT_FOLDS = 8  # of the rows whose targets make the effects of levels
 MIN_CALIBRATION = 19  # the fewest rows for which a conformal interval of 0.95 is bounded
 
 
@@ -27,6 +36,16 @@ class Division:
     calibration: np.ndarray
     scores: np.ndarray
 
+    @property
+    def unscored(self) -> np.ndarray:
+        """All rows but those of `scores`: what baselines may learn from."""
+        return np.sort(np.concatenate([self.training, self.stopping, self.calibration]))
+
+
+def split_key(config: TrainingConfig, columns: Columns) -> np.ndarray | None:
+    """The column of a split by group or time."""
+    return None if config.split_column is None else columns[config.split_column]
+
 
 def divide_rows(
     config: TrainingConfig,
@@ -38,16 +57,17 @@ def divide_rows(
 
     Args:
         key: the column that `SplitBy` or `SplitTime` names; None for `random` and `last`.
-        classes: as `class_numbers`; a random split then holds out some rows of each rare class, and
-            of several orders of the groups the one is taken that leaves out the fewest classes.
+        classes: the class of each row, numbered from 0; a random split then holds out some rows
+            of each rare class, and of several orders of the groups the one is taken that leaves out
+            the fewest classes.
 
     Raises:
         InvalidData: if no row would be left for the scores or for training.
     """
-    fraction = config.validation_fraction
-    order, ends = _hold_out_order(config.split, fraction, config.seed, num_rows, key, classes)
+    scored = max(1, round(config.validation_fraction * num_rows))
+    order, ends = _hold_out_order(config, scored, num_rows, key, classes)
     wanted = (
-        _num_scored(fraction, num_rows),
+        scored,
         calibration_rows(config.calibration_fraction or 0.0, num_rows),
         round((config.stopping_fraction or 0.0) * num_rows),
     )
@@ -61,7 +81,12 @@ def divide_rows(
     scores, calibrating, stopping = _hold_out(order, ends, wanted)
     if len(calibrating) < MIN_CALIBRATION:  # too few groups: train on these rows instead
         calibrating = calibrating[:0]
-    _refuse_empty(scores, num_rows, fraction)
+    if not len(scores):
+        raise InvalidData(
+            f"holding out {config.validation_fraction:g} of {num_rows} rows leaves one side of the "
+            "split empty",
+            "/training/split",
+        )
     held_out = np.concatenate([scores, calibrating, stopping])
     learned = np.setdiff1d(np.arange(num_rows), held_out)
     return Division(learned, stopping, calibrating, scores)
@@ -82,65 +107,34 @@ def calibration_rows(fraction: float, num_rows: int) -> int:
     return 20 * max(1, round((fraction * num_rows + 1) / 20)) - 1
 
 
-def class_numbers(values: np.ndarray) -> np.ndarray:
-    """The class of each row, numbered from 0 in the order of the values."""
-    return np.unique(values, return_inverse=True)[1]
-
-
-def split_rows(  # noqa: PLR0917 - those of `divide_rows`
-    split: Split,
-    fraction: float,
-    seed: int,
-    num_rows: int,
-    key: np.ndarray | None,
-    classes: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers to train on and to hold out, each in the original order.
-
-    The latter are the `scores` of `divide_rows`.
-
-    Raises:
-        InvalidData: if one of the two sides would be empty.
-    """
-    order, ends = _hold_out_order(split, fraction, seed, num_rows, key, classes)
-    (held_out,) = _hold_out(order, ends, (_num_scored(fraction, num_rows),))
-    _refuse_empty(held_out, num_rows, fraction)
-    return np.setdiff1d(np.arange(num_rows), held_out), held_out
-
-
-def _num_scored(fraction: float, num_rows: int) -> int:
-    return max(1, round(fraction * num_rows))
-
-
-def _hold_out_order(  # noqa: PLR0917 - those of `split_rows`
-    split: Split,
-    fraction: float,
-    seed: int,
+def _hold_out_order(
+    config: TrainingConfig,
+    scored: int,
     num_rows: int,
     key: np.ndarray | None,
     classes: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the order in which they are held out, and the counts at which a set may end."""
-    random, each = np.random.default_rng(derive_seed(seed, "split")), np.arange(1, num_rows + 1)
-    first = _num_scored(fraction, num_rows)
-    if split == "last":
+    random = np.random.default_rng(derive_seed(config.seed, "split"))
+    each = np.arange(1, num_rows + 1)
+    if config.split == "last":
         return np.arange(num_rows)[::-1], each
-    if key is None and classes is not None and are_rare(classes, fraction):
-        return stratified_order(classes, first, random), each
     if key is None:
+        if classes is not None and _are_rare(classes, config.validation_fraction):
+            return _stratified_order(classes, scored, random), each
         return random.permutation(num_rows), each
-    if not isinstance(split, SplitBy):
+    if not isinstance(config.split, SplitBy):
         return np.argsort(key, kind="stable")[::-1], each
     groups, member = np.unique(key.astype(str), return_inverse=True)
     found = _in_groups(member, random.permutation(len(groups)))
     if classes is None:
         return found
-    left_out = _left_out(*found, first, classes)
+    left_out = _left_out(*found, scored, classes)
     for _ in range(_GROUP_ORDERS - 1):
         if not any(left_out):
             break
         other = _in_groups(member, random.permutation(len(groups)))
-        if (fewer := _left_out(*other, first, classes)) < left_out:
+        if (fewer := _left_out(*other, scored, classes)) < left_out:
             found, left_out = other, fewer
     return found
 
@@ -179,9 +173,151 @@ def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list
     return sets
 
 
-def _refuse_empty(held_out: np.ndarray, num_rows: int, fraction: float) -> None:
-    if not len(held_out):
-        raise InvalidData(
-            f"holding out {fraction:g} of {num_rows} rows leaves one side of the split empty",
-            "/training/split",
-        )
+def _are_rare(classes: Int[np.ndarray, "rows"], fraction: float) -> bool:
+    """Whether a random share of the rows would have few rows of some class."""
+    return bool(np.bincount(classes).min() * fraction < _FEW_SCORED)
+
+
+def _stratified_order(
+    classes: Int[np.ndarray, "rows"], first: int, random: np.random.Generator
+) -> Int[np.ndarray, "rows"]:
+    """All row numbers; the first ones are held out for the scores, those that follow for the rest.
+
+    The last row of each class comes last of all, so that it is learned. Of the others each class
+    with two rows or more has at least one among the first, as far as there is room, and otherwise
+    its share, here and in each part that follows.
+
+    Args:
+        classes: of the rows, as numbers from 0.
+        first: the number of scored rows.
+    """
+    shuffled = random.permutation(len(classes))
+    rank = _rank_in_class(classes[shuffled])
+    counts = np.bincount(classes)
+    scored = _quotas(counts, first)
+    mine = classes[shuffled]
+    is_last, is_first = rank == counts[mine] - 1, rank < scored[mine]
+    place = (rank + random.random(len(counts))[mine]) / counts[mine]  # even within each class
+    part = np.where(is_first, 0, np.where(is_last, 2, 1))
+    return shuffled[np.lexsort((place, part))]
+
+
+def _rank_in_class(classes: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "rows"]:
+    """The number of earlier rows of the same class."""
+    order = np.argsort(classes, kind="stable")
+    counts = np.bincount(classes)
+    rank = np.empty(len(classes), np.int64)
+    rank[order] = np.arange(len(classes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank
+
+
+def _quotas(counts: Int[np.ndarray, "classes"], total: int) -> Int[np.ndarray, "classes"]:
+    """How many of `total` rows are of each class: its share, at least 1, all but one at most.
+
+    Adds up to `total`, unless the classes have too few rows to spare.
+    """
+    share = total * counts / counts.sum()
+    most = np.maximum(counts - 1, 0)
+    quotas = np.clip(np.floor(share).astype(np.int64), np.minimum(1, most), most)
+    while quotas.sum() < min(total, most.sum()):
+        quotas[np.where(quotas < most, share - quotas, -np.inf).argmax()] += 1
+    while quotas.sum() > total:
+        above = quotas > 1 if (quotas > 1).any() else quotas > 0
+        quotas[np.where(above, share - quotas, np.inf).argmin()] -= 1
+    return quotas
+
+
+@dataclass(frozen=True)
+class Folds(TensorRecord):
+    """Folds of rows for members that leave out one each: member m leaves out fold m mod `count`.
+
+    Every row then has members that did not learn from it. A fold may be empty.
+    """
+
+    of_row: Int[Tensor, "rows"]
+    count: int
+
+    def rows(self, fold: int) -> Int[Tensor, "some"]:
+        """The numbers of the rows in a fold."""
+        return self._by_fold[fold]
+
+    def members(self, fold: int, num_members: int) -> Sequence[int]:
+        """The members that leave out the fold."""
+        return range(fold, num_members, self.count)
+
+    def weights(self, num_members: int) -> Float[Tensor, "rows members"]:
+        """1 where a member learns from a row, 0 where it leaves the row out."""
+        left_out = torch.arange(num_members, device=self.of_row.device) % self.count
+        return (self.of_row.unsqueeze(1) != left_out).float()
+
+    @cached_property
+    def _by_fold(self) -> list[Tensor]:
+        return [torch.nonzero(self.of_row == fold).squeeze(1) for fold in range(self.count)]
+
+
+def assign_folds(
+    config: TrainingConfig, count: int, key: np.ndarray | None, classes: np.ndarray | None
+) -> Int[Tensor, "rows"]:
+    """The fold of each row, of about equal sizes; those for effects of levels by default.
+
+    Rows of a group stay together. Of rows in time, a fold is a block. Else folds are random, with
+    about the same share of each class.
+
+    Args:
+        key: the groups or times of the rows, if the split has a column.
+        classes: the class of each row; None for numbers.
+    """
+    folds = config.folds or EFFECT_FOLDS
+    random = np.random.default_rng(derive_seed(config.seed, "folds"))
+    if isinstance(config.split, SplitBy) and key is not None:
+        return torch.from_numpy(_by_group(key.astype(str), folds, random))
+    if config.split == "last" or key is not None:
+        order = np.arange(count) if key is None else np.argsort(key, kind="stable")
+        return torch.from_numpy(_places(order) * folds // count)
+    order = random.permutation(count)
+    if classes is not None:
+        order = order[np.argsort(classes[order], kind="stable")]
+    return torch.from_numpy(_places(order) % folds)
+
+
+def _places(order: np.ndarray) -> np.ndarray:
+    """The place of each row in an order."""
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _by_group(key: np.ndarray, folds: int, random: np.random.Generator) -> np.ndarray:
+    """Give each group, the largest first, to the smallest fold so far."""
+    groups, member, sizes = np.unique(key, return_inverse=True, return_counts=True)
+    order = random.permutation(len(groups))
+    fold_of, filled = np.zeros(len(groups), dtype=np.int64), np.zeros(folds, dtype=np.int64)
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        fold_of[group] = filled.argmin()
+        filled[fold_of[group]] += sizes[group]
+    return fold_of[member]
+
+
+def notes_on_classes(
+    classes: Sequence[object], numbers: np.ndarray, split: Division
+) -> Iterator[str]:
+    """Sentences on classes with one row, and on those that are not learned or not scored.
+
+    Args:
+        classes: in the order of their numbers.
+        numbers: the class of each row.
+    """
+    rows = np.bincount(numbers, minlength=len(classes))
+    learned = np.bincount(
+        numbers[np.concatenate([split.training, split.stopping])], minlength=len(classes)
+    )
+    scored = np.bincount(numbers[split.scores], minlength=len(classes))
+    single = (rows == 1) & (learned == 1)
+    for left_out, what in (
+        (single, "a single row, which is learned and not scored"),
+        (learned == 0, "no row to learn from, because the split holds all of them out"),
+        ((scored == 0) & ~single, "no row among those that are scored"),
+    ):
+        if found := [name for name, out in zip(classes, left_out, strict=True) if out]:
+            noun, verb = ("class", "has") if len(found) == 1 else ("classes", "have")
+            yield f"the {noun} {first_of(found, _LISTED)} {verb} {what}"

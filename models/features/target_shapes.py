@@ -10,8 +10,14 @@ from models.config import LikelihoodConfig, ScaleName, SupportConfig
 from models.exceptions import InvalidData
 from models.features import moments
 from models.features.moments import Weights
-from models.features.power import PowerTransform
-from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
+from models.features.scales import (
+    IdentityScale,
+    LogitScale,
+    LogScale,
+    PowerScale,
+    PowerTransform,
+    Scale,
+)
 from models.features.targets import MAX_ATOMS, NumberTarget
 
 Values = Float[np.ndarray, "rows"]

@@ -1,4 +1,4 @@
-"""Rolling-origin evaluation: forecasts from several past times, scored on the values that followed.
+"""Scores of forecasts from several past times on the values that followed, and how sure they are.
 
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
@@ -10,8 +10,7 @@ whole.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -20,125 +19,23 @@ from torch import Tensor
 
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.metrics import regression_metrics, regression_scores
-from models.evaluation.path_calibration import Worth, worth_of
-from models.exceptions import InvalidData
-from models.features.columns import Columns
-from models.forecasting.dependence import Dependence, advantage, standard_errors
+from models.evaluation.metrics import COVERAGE_LEVELS, regression_metrics, regression_scores
 from models.forecasting.forecast import Forecast
+from models.forecasting.origins import Origin, overlaps_of
 from models.forecasting.series import Series
-from models.forecasting.windows import fill, readable
-from models.prediction.predictive import GaussianMixture
+from models.forecasting.windows import fill
+from models.forecasting.worth import Overlaps
+from models.prediction.number_mixture import NumberMixture
 
-MAX_ORIGINS = 64
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 _LARGEST = 1e100  # of a score: scales cut what diverges at e^600, some 1e260
-MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
 SCALED = ("mase", "scaled_crps")
 COMPARED = ("crps", "scaled_crps", "mase", "mae", "log_likelihood", "coverage", "interval_width")
 
+MEANS = ("log_likelihood", "mae", "mase", "crps", "scaled_crps")
+
 T = TypeVar("T")
 Scores = dict[str, Tensor]
-PerStep = Float64[Tensor, "steps"]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The start of a forecast.
-
-    Args:
-        first: number of the step that is forecast first.
-        scored: number of the first held-out step. The steps before give the scale of the errors.
-    """
-
-    series: Series
-    first: int
-    scored: int
-
-    @property
-    def past(self) -> Series:
-        return self.series.until(self.first)
-
-    def ahead(self, horizon: int) -> Columns:
-        """The columns of the steps that are forecast."""
-        steps = slice(self.first, self.first + horizon)
-        return {name: values[steps] for name, values in self.series.columns.items()}
-
-    def targets(self, horizon: int) -> np.ndarray:
-        """The values of the steps that are forecast."""
-        return self.series.values[self.first : self.first + horizon]
-
-
-def origins(
-    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
-) -> list[Origin]:
-    """`find_origins` where there must be some, if need be with half of the steps ahead.
-
-    Raises:
-        InvalidData: if there is none.
-    """
-    half = -(-horizon // 2)
-    found = find_origins(series, scored, span, horizon)
-    found = found or find_origins(series, scored, span, horizon, least=half)
-    if not found:
-        raise InvalidData(
-            f"no series has {span} steps to read and {horizon} more to compare with, of which "
-            f"{half} are known",
-            "/dataset",
-        )
-    return found
-
-
-def find_origins(
-    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int, *, least: int = 0
-) -> list[Origin]:
-    """All origins with a readable past and a known future, thinned evenly to a bounded number.
-
-    Args:
-        scored: number of the first step of each series that may be forecast.
-        least: of the steps ahead that must be known; 0 for all.
-    """
-    starts = [max(start, span) for start in scored]
-    firsts = [
-        _firsts(one, start, span, horizon, least or horizon)
-        for one, start in zip(series, starts, strict=True)
-    ]
-    ends = np.cumsum([len(found) for found in firsts])
-    most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
-    kept = np.linspace(0, ends[-1] - 1, min(most, ends[-1])).round().astype(int)
-    chosen = []
-    for i in np.unique(kept).tolist():
-        n = int(np.searchsorted(ends, i, side="right"))
-        first = int(firsts[n][i - ends[n]])  # counted from the end
-        chosen.append(Origin(series[n], first, starts[n]))
-    return chosen
-
-
-def _firsts(one: Series, start: int, span: int, horizon: int, least: int) -> np.ndarray:
-    """The steps from `start` on whose past can be read, and `least` steps ahead are known."""
-    firsts = np.arange(start, len(one) - horizon + 1)
-    if not len(firsts) or not np.isnan(one.values).any():
-        return firsts
-    known = np.concatenate([[0], np.cumsum(~np.isnan(one.values))])
-    enough = known[firsts + horizon] - known[firsts] >= least
-    return firsts[enough & readable(one.values, span)[firsts - span]]
-
-
-def worth(chosen: Sequence[Origin], horizon: int) -> float:
-    """The number of independent errors that those of the forecasts are worth."""
-    return dependence(chosen, horizon).worth
-
-
-def dependence(chosen: Sequence[Origin], horizon: int) -> Dependence:
-    """Which scores of the forecasts from these origins depend on each other."""
-    keys = [str(origin.series.key) for origin in chosen]
-    return Dependence.of(keys, [origin.first for origin in chosen], horizon)
-
-
-def worths(chosen: Sequence[Origin], horizon: int, *, summed: bool) -> Worth:
-    """`worth` and that of each step alone, of the forecasts or of their sums."""
-    of_all = dependence(chosen, horizon)
-    return worth_of(of_all.series, of_all.firsts, horizon, summed=summed)
 
 
 def some(chosen: Sequence[T], most: int = SOME_ORIGINS) -> list[T]:
@@ -167,24 +64,22 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
 
 
 def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    of_all = dependence(chosen, len(own["mae"]) // len(chosen))
-    beside = summarise_scores(naive, chosen, season) | _counts(chosen, of_all)
+    overlaps = _overlaps(own, chosen)
+    of_naive = _summary(naive, chosen, season, overlaps) | advantage(own, naive, overlaps)
     return {
-        **summarise_scores(own, chosen, season),
-        **_counts(chosen, of_all),
-        "independent_errors": of_all.worth,
-        "baselines": {"seasonal_naive": beside | advantage(own, naive, of_all)},
+        **_summary(own, chosen, season, overlaps),
+        "independent_errors": overlaps.worth().together,
+        "baselines": {"seasonal_naive": of_naive},
     }
 
 
 def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -> Json:
     """A method's scores at these origins, this model's (`this_model`), and what lies between."""
-    of_all = dependence(chosen, len(own["mae"]) // len(chosen))
+    overlaps = _overlaps(own, chosen)
     mine = summarise_scores(own, chosen, season)
     return {
-        **summarise_scores(theirs, chosen, season),
-        **_counts(chosen, of_all),
-        **advantage(own, theirs, of_all),
+        **_summary(theirs, chosen, season, overlaps),
+        **advantage(own, theirs, overlaps),
         "this_model": {name: mine[name] for name in COMPARED},
     }
 
@@ -195,8 +90,14 @@ def scores_alone(found: Json) -> Json:
     return {name: value for name, value in found.items() if name not in of_both}
 
 
-def _counts(chosen: Sequence[Origin], of_all: Dependence) -> Json:
-    return {"origins": len(chosen), "series": of_all.num_series}
+def _summary(scores: Scores, chosen: Sequence[Origin], season: int, overlaps: Overlaps) -> Json:
+    counts = {"origins": len(chosen), "series": overlaps.num_series}
+    return summarise_scores(scores, chosen, season) | counts
+
+
+def _overlaps(scores: Scores, chosen: Sequence[Origin]) -> Overlaps:
+    """Of these scores, as many steps of each origin as there are."""
+    return overlaps_of(chosen, len(scores["mae"]) // len(chosen))
 
 
 def every(scores: Scores, origins: int, n: int) -> Scores:
@@ -210,19 +111,14 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     Args:
         scores: per step; the steps of each origin are consecutive.
     """
-    of_all = dependence(chosen, len(scores["mae"]) // len(chosen))
-    scale = _scales(chosen, season, of_all.horizon)
+    overlaps = _overlaps(scores, chosen)
+    scale = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
+    scale = scale.repeat_interleave(overlaps.horizon)  # 0 if a series never changed
     scaled = {"mase": scores["mae"].cpu() / scale, "scaled_crps": scores["crps"].cpu() / scale}
     moves = scale > 0
     means = {name: float(part[moves].mean()) for name, part in scaled.items()}
-    errors = standard_errors(scores | scaled, of_all)
+    errors = standard_errors(scores | scaled, overlaps)
     return _finite({**regression_metrics(scores), **means, "standard_errors": errors})
-
-
-def _scales(chosen: Sequence[Origin], season: int, horizon: int) -> PerStep:
-    """The seasonal naive error of each step's series; 0 if it never changed."""
-    scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
-    return scales.repeat_interleave(horizon)
 
 
 def has_diverged(metrics: Json) -> bool:
@@ -251,7 +147,7 @@ def naive_error(origin: Origin, season: int) -> float:
     return float(np.nanmean(np.abs(_seasonal_changes(origin.series.until(origin.scored), season))))
 
 
-def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> GaussianMixture:
+def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> NumberMixture:
     """Forecasts that repeat the last season, with the variance of such forecasts' past errors.
 
     After k whole seasons the variance is k + 1 times as large, because the errors of seasons add up
@@ -266,7 +162,7 @@ def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> Gauss
         variances.append(np.nanmean(np.square(changes)) * (steps // season + 1))
     tensors = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
     mean, variance = (tensor.unsqueeze(0) for tensor in tensors)
-    return GaussianMixture(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
+    return NumberMixture.gaussian(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
 
 
 def _seasonal_changes(series: Series, season: int) -> np.ndarray:
@@ -291,10 +187,55 @@ def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
     known = torch.from_numpy(~np.isnan(targets))
     if bool(known.all()):
         return scores
-    return {name: _averaged(part, known.to(part.device)) for name, part in scores.items()}
+
+    def averaged(part: Tensor) -> Float64[Tensor, "steps"]:
+        of_forecasts, is_known = part.view(known.shape).double(), known.to(part.device)
+        sums = torch.where(is_known, of_forecasts, 0.0).sum(1, keepdim=True)
+        means = sums / is_known.sum(1, keepdim=True)
+        return torch.where(is_known, of_forecasts, means).flatten()
+
+    return {name: averaged(part) for name, part in scores.items()}
 
 
-def _averaged(part: Float[Tensor, "steps"], known: Tensor) -> Float64[Tensor, "steps"]:
-    of_forecasts = part.view(known.shape).double()
-    sums = torch.where(known, of_forecasts, 0.0).sum(1, keepdim=True)
-    return torch.where(known, of_forecasts, sums / known.sum(1, keepdim=True)).flatten()
+# How sure mean scores are
+
+
+def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], overlaps: Overlaps) -> Json:
+    """The errors of the means of `regression_metrics`, under the same names."""
+    found = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
+    errors: Json = {name: overlaps.error_of_scores(found[name]) for name in MEANS if name in found}
+    for public in ("coverage", "conformal_coverage"):
+        names = [(f"{level:g}", f"{public}_{level:g}") for level in COVERAGE_LEVELS]
+        if names[0][1] in found:
+            errors[public] = {level: overlaps.error_of_share(found[name]) for level, name in names}
+    return errors
+
+
+Verdict = Literal["better", "no difference", "worse"]
+_SURE = 2  # standard errors
+
+
+def advantage(own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], overlaps: Overlaps) -> Json:
+    """By how much this model's CRPS is lower per step, its standard error, and a verdict on it.
+
+    Nothing if a score is not finite. The steps of each forecast are consecutive.
+    """
+    differences = theirs["crps"].cpu().double() - own["crps"].cpu().double()
+    if not bool(torch.isfinite(differences).all()):
+        return {}
+    difference, error = (
+        float(differences.mean()),
+        overlaps.error_of_differences(differences.numpy()),
+    )
+    return {
+        "advantage": difference,
+        "advantage_error": error,
+        "verdict": verdict(difference, error),
+    }
+
+
+def verdict(difference: float, error: float | None) -> Verdict:
+    """Whether this model is better or worse by more than two standard errors."""
+    if error is None or abs(difference) <= _SURE * error:
+        return "no difference"
+    return "better" if difference > 0 else "worse"

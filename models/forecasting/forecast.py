@@ -38,7 +38,6 @@ from models.prediction.influence import VARIANCES
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import bounds, conformal_scores, wants_errors
-from models.prediction.predictive import GaussianMixture
 from models.prediction.standard_error import standard_error
 from models.prediction.summary import Summary
 
@@ -110,15 +109,20 @@ class Forecast:
         return [replace(self, drawn=self.drawn.of_samples(part)) for part in parts]
 
     @cached_property
-    def mixture(self) -> GaussianMixture:
-        """The mixture for u: each path's distribution of a step given the path before it."""
-        means, variances = self.paths.means.flatten(2), self.paths.variances.flatten(2)
-        return GaussianMixture(means.flatten(0, 1), variances.flatten(0, 1))
+    def _gaussians(self) -> tuple[Tensor, Tensor]:
+        """Means and variances of u: each path's distribution of a step given the path before it."""
+        each = self.paths.means.flatten(2), self.paths.variances.flatten(2)
+        return each[0].flatten(0, 1), each[1].flatten(0, 1)
+
+    @cached_property
+    def mixture(self) -> NumberMixture:
+        """The mixture for u."""
+        return NumberMixture.gaussian(*self._gaussians)
 
     @cached_property
     def of_y(self) -> NumberMixture:
         """The mixture for y, which `mixture` is on the scale of u."""
-        return self.observation.mixture(self.mixture.means, self.mixture.variances)
+        return self.observation.mixture(*self._gaussians)
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:
@@ -149,7 +153,7 @@ class Forecast:
         return self._moments[1].mean((0, 1)) + self._within
 
     def epistemic(self) -> PerStep:
-        """Var_w E(y_h | w), divided by S as in `GaussianMixture`."""
+        """Var_w E(y_h | w), divided by S as in `NumberMixture`."""
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
@@ -325,7 +329,7 @@ class Forecast:
         """
         if not self.observation.is_log:
             return self.of_y.pinball(value, over, under)
-        means, scales = self.mixture.means, self.mixture.variances.sqrt()
+        means, scales = self._gaussians[0], self._gaussians[1].sqrt()
         d, expected = (value.log() - means) / scales, self._moments[0].flatten(0, 1)
         above = value * ndtr(d) - expected * ndtr(d - scales)
         below = expected * ndtr(scales - d) - value * ndtr(-d)
@@ -390,7 +394,7 @@ class Forecast:
         """
         middle, deviation = self._middle_and_deviation
         normal = (self.observation.to_latent(targets) - middle) / deviation
-        stands = self.of_y.has_probability(targets)
+        stands = self.of_y.target.has_probability(targets)
         if bool(stands.any()):
             below = self.of_y.pit(targets).clamp(_TINY, 1 - _TINY)
             normal = torch.where(stands, ndtri(below), normal)
@@ -416,7 +420,7 @@ class Forecast:
         }
         scores["pit"] = self.of_y.pit(targets)
         scores |= coverage(scores["pit"])
-        stands = self.of_y.has_probability(targets)  # an interval then contains its ends
+        stands = self.of_y.target.has_probability(targets)  # an interval then contains its ends
         for level, (lower, upper) in zip(
             COVERAGE_LEVELS, self.central(COVERAGE_LEVELS), strict=True
         ):

@@ -1,230 +1,250 @@
-"""Reads the series of a request for forecasts: their histories, and the rows of the steps ahead."""
+"""Histories: the pasts of forecasts and what is known of the steps ahead, encoded."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+from torch.nn.functional import pad
 
-from models.config import ForecastConfig
-from models.exceptions import InvalidInput
-from models.features.clock import Clock
-from models.features.columns import Columns, InputColumn
-from models.features.targets import present
-from models.forecasting.series import Series, shown, with_absent_steps, zone_advice
-from models.forecasting.spacing import Spacing
-from models.forecasting.windows import MOST_MISSING, Frame
+from models.features.columns import Columns, join_rows, select_rows
+from models.forecasting.panel import Covariates, held
+from models.forecasting.series import Series
+from models.forecasting.totals.groups import NO_GROUPS, Groups
+from models.forecasting.windows import Frame, Pasts, fill
+from models.prediction.answers.reasons import Reason
 
-INPUTS, FUTURE = "/inputs", "/future"
+# Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
+# scaled. Of a network's row: as read, clamped, the sequence, the row, and the row in float32.
+_PASTS, _ROWS = 6, 5
+_CHANNELS = 4  # at most: the value of a step, and its changes from three seasons
 
 
 @dataclass(frozen=True)
-class SeriesAsked:
-    """A series of a request.
+class History:
+    """The pasts of some forecasts, in u, and the inputs that are known ahead.
 
     Args:
-        past: its steps from the first to the last known target.
-        ahead: the rows after it, which tell the covariates of the steps ahead; there may be none.
+        dynamic: inputs known ahead; each step of a window has those of the step after it.
+        static: inputs of the series as a whole.
+        times: of the steps ahead, row after row; None where no request asks.
+        series: the key of each row; None without a key.
+        newest: the newest values of each row, to be scored; None unless asked for.
+        reasons: of each row, why its past is unlike those of training; () where none was checked.
+        known: u of the whole history, up to a bound, which classical members read; NaN where it is
+            missing, and before it begins. None if there are no such members.
+        regressors: what these members read of each such step, and of the steps ahead; None if they
+            read none.
+        groups: the sums over series that a request asks for.
     """
 
-    past: Series
-    ahead: Columns
+    past: Pasts
+    dynamic: Float[Tensor, "rows steps dynamic"]
+    static: Float[Tensor, "rows static"]
+    horizon: int
+    times: np.ndarray | None = None
+    series: tuple[str, ...] | None = None
+    reasons: tuple[tuple[Reason, ...], ...] = ()
+    newest: "Newest | None" = None
+    known: Float64[Tensor, "histories known"] | None = None
+    regressors: Float64[Tensor, "histories all regressors"] | None = None
+    groups: Groups = NO_GROUPS
 
-    def rows_ahead(self, time: str) -> int:
-        return len(self.ahead[time])
+    def __len__(self) -> int:
+        """Number of predicted steps of all rows."""
+        return len(self.past) * self.horizon
+
+    def __getitem__(self, steps: slice) -> "History":
+        """The rows with these predicted steps: whole rows."""
+        ends = (steps.start, steps.stop)
+        return self.rows(slice(*(None if end is None else end // self.horizon for end in ends)))
+
+    def rows(self, rows: slice) -> "History":
+        """Some rows."""
+        ahead = _times(rows, self.horizon)
+        return replace(
+            self,
+            past=self.past[rows],
+            dynamic=self.dynamic[rows],
+            static=self.static[rows],
+            times=None if self.times is None else self.times[ahead],
+            series=None if self.series is None else self.series[rows],
+            reasons=self.reasons[rows],
+            newest=None if self.newest is None else self.newest.of_rows(rows),
+            known=None if self.known is None else self.known[rows],
+            regressors=None if self.regressors is None else self.regressors[rows],
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["History"]) -> "History":
+        """Join several forecasts with the same horizon."""
+        return cls(
+            torch.cat([part.past for part in parts]),
+            torch.cat([part.dynamic for part in parts]),
+            torch.cat([part.static for part in parts]),
+            parts[0].horizon,
+            known=_all([part.known for part in parts], math.nan),
+            regressors=_all([part.regressors for part in parts], 0.0),
+        )
+
+    @property
+    def bytes_per_path(self) -> int:
+        """Memory that a path of one row needs during a step."""
+        context = self.dynamic.shape[1] - self.horizon + 1
+        row = context * (_CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
+        return 8 * (_PASTS * self.past.shape[1] + _ROWS * row)
+
+    def split(self, rows: int) -> list["History"]:
+        """Cut into parts of `rows` rows; the last part may have fewer."""
+        starts = range(0, max(1, len(self.past)), rows)
+        return [self.rows(slice(start, start + rows)) for start in starts]
+
+    def to(self, device: str | torch.device) -> "History":
+        past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
+        return replace(self, past=past, dynamic=dynamic, static=static)
 
 
 @dataclass(frozen=True)
-class Histories:
-    """Reads the rows of a request as series, in the order in which their keys first occur."""
+class Newest:
+    """The newest values of several series, `count` of each (`models.forecasting.unusual`).
 
-    target: str
-    config: ForecastConfig
+    Args:
+        history: that each value is predicted from, series after series.
+        leads: how many steps ahead each value is; 0 if it is not scored.
+    """
+
+    count: int
+    history: History
+    leads: Int[Tensor, "values"]
+    values: Float64[Tensor, "values"]
+    times: np.ndarray
+
+    def of_rows(self, rows: slice) -> "Newest":
+        """Those of some series."""
+        of = _times(rows, self.count)
+        return replace(
+            self,
+            history=self.history.rows(of),
+            leads=self.leads[of],
+            values=self.values[of],
+            times=self.times[of],
+        )
+
+
+def _times(rows: slice, factor: int) -> slice:
+    """The places of these rows where each takes `factor` places."""
+    return slice(*(None if end is None else end * factor for end in (rows.start, rows.stop)))
+
+
+_MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
+_SEASONS_KNOWN = 3  # of the longest season: at least these
+
+
+@dataclass(frozen=True)
+class HistoryEncoder:
+    """Encodes the pasts of series, and what is known of their steps ahead."""
+
+    covariates: Covariates
     frame: Frame
-    spacing: Spacing
 
-    def read(self, columns: Columns) -> list[SeriesAsked]:
-        """
+    def encode(
+        self,
+        pasts: Sequence[Series],
+        ahead: Sequence[Columns],
+        horizon: int,
+        *,
+        regressors: bool = False,
+    ) -> History:
+        """The windows that end with these pasts, missing values filled, and what is known ahead.
+
+        Args:
+            ahead: all columns of the `horizon` steps after each past.
+            regressors: whether classical members read more than values.
+
         Raises:
-            InvalidInput: if a series is not in the order of time, is too short, or has too few
-                values that the model reads.
+            InvalidInput: if holidays of a step are not known.
         """
-        groups = group(columns, self.config.key)
-        return [self._one(columns, rows, len(groups) > 1) for rows in groups]
+        context = self.frame.context
+        columns, lengths = self._columns(pasts, ahead, context)
+        known = self.covariates.read(columns, np.cumsum(lengths) - lengths)
+        dynamic = known.dynamic.unflatten(0, (len(pasts), -1))
+        dynamic = dynamic[:, 1:]  # each step of a window has those of the step after it
+        if known.observed.shape[1]:
+            steps = torch.arange(context + horizon - 1).unsqueeze(0)
+            last = torch.tensor([context - 1])
+            each = known.observed.unflatten(0, (len(pasts), -1))
+            marked = torch.cat([held(one, steps, last) for one in each])
+            dynamic = torch.cat([dynamic, marked], dim=-1)
+        windows = [fill(self.frame.transform(one.values), self.frame.season) for one in pasts]
+        read = np.stack([window[-self.frame.span :] for window in windows])
+        return History(
+            torch.from_numpy(read),
+            dynamic,
+            known.static,
+            horizon,
+            known=aligned([self._known(one) for one in pasts]),
+            regressors=self._regressors(pasts, ahead) if regressors else None,
+        )
 
-    def _one(self, columns: Columns, rows: np.ndarray, is_one_of_many: bool) -> SeriesAsked:
-        key = None if self.config.key is None else str(columns[self.config.key][rows[0]])
-        checked = _Checked(self, key if is_one_of_many else None, rows)
-        side: Columns = {name: values[rows] for name, values in columns.items()}
-        checked.times(side)
-        side = checked.stepwise(side)
-        known = np.flatnonzero(present(side[self.target]))
-        first, stop = (known[0], known[-1] + 1) if len(known) else (0, 0)
-        past = {name: values[first:stop] for name, values in side.items()}
-        ahead = {name: values[stop:] for name, values in side.items()}
-        values = past[self.target].astype(np.float64)
-        checked.values(values)
-        return SeriesAsked(Series(key, past, past[str(self.config.time_column)], values), ahead)
+    def blank(self, horizon: int) -> History:
+        """A flat past."""
+        past = torch.zeros(1, self.frame.span, dtype=torch.float64)
+        dynamic = torch.zeros(1, self.frame.context - 1 + horizon, self.covariates.dynamic_width)
+        static = torch.zeros(1, self.covariates.static_width)
+        return History(past, dynamic, static, horizon, known=past)
 
+    def _columns(
+        self, pasts: Sequence[Series], ahead: Sequence[Columns], steps: int
+    ) -> tuple[Columns, np.ndarray]:
+        """The last steps of each past and those ahead, and how many these are of each."""
+        names = [feature.name for feature in self.covariates.encoder.features]
+        parts: list[Columns] = []
+        for one, after in zip(pasts, ahead, strict=True):
+            before = select_rows(one.columns, slice(max(0, len(one) - steps), None))
+            parts.append(join_rows([{name: before[name] for name in names}, after]))
+        return join_rows(parts), np.array([len(part[names[0]]) for part in parts])
 
-@dataclass(frozen=True)
-class _Checked:
-    """Checks of one series, whose errors name it if there are several, and rows of the request."""
+    @property
+    def _most_known(self) -> int:
+        """Steps of a history that classical members read at most."""
+        return max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season)
 
-    reader: Histories
-    name: str | None
-    rows: np.ndarray
+    def _known(self, one: Series) -> Float64[Tensor, "1 known"]:
+        """u of the latest steps; NaN where a value is missing, or has no logarithm."""
+        values = one.values[-self._most_known :]
+        if self.frame.observation.needs_positive:
+            values = np.where(values > 0, values, np.nan)
+        return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)
 
-    def times(self, side: Columns) -> None:
-        """Refuse rows without a time, and rows that are not later than those before them."""
-        time = str(self.reader.config.time_column)
-        times = side[time]
-        if not present(times).all():
-            raise self._wrong(f"row {self._row((~present(times)).argmax())} has no {time!r}")
-        if (early := times[1:] <= times[:-1]).any():
-            at = int(early.argmax()) + 1
-            zone = self.reader.config.zone
-            when = shown((times if zone is None else Clock.of(zone).local(times))[at])
-            advice = zone_advice(times[at : at + 1], self.reader.config)
-            if times[at] == times[at - 1]:
-                raise self._wrong(
-                    f"rows {self._row(at - 1)} and {self._row(at)} are both of {when}: a series "
-                    "has one value at a time. Keep one of the rows, or add them up" + advice
-                )
-            raise self._wrong(
-                f"row {self._row(at)} is of {when}, which is not after row "
-                f"{self._row(at - 1)}: a history is one series in the order of time{advice}"
-            )
+    def _regressors(self, pasts: Sequence[Series], ahead: Sequence[Columns]) -> Tensor | None:
+        """What classical members read of their steps, and of those ahead; None without any.
 
-    def stepwise(self, side: Columns) -> Columns:
-        """The rows from the last uneven gap on, with a row for each step.
-
-        Rows stay as they are if those of training were uneven.
+        Rows begin with zeros where a series is shorter than others.
         """
-        reader, time = self.reader, str(self.reader.config.time_column)
-        if not reader.spacing.is_regular:
-            return side
-        start = self._first_even(side[time])
-        even = {name: values[start:] for name, values in side.items()}
-        found = with_absent_steps(even, reader.target, time, reader.spacing)
-        known = np.flatnonzero(present(found[reader.target]))
-        if start and (not len(known) or known[-1] + 1 < reader.frame.span):
-            raise self._wrong(
-                f"row {self._row(start)} is not a whole number of steps after the row before it, "
-                f"or too many: a step is {reader.spacing.describe()}, as in training, and this "
-                f"model reads the last {reader.frame.span}"
-            )
-        return found
-
-    def values(self, values: np.ndarray) -> None:
-        """Refuse a history that is too short, has too many holes, or values without a logarithm."""
-        reader, span = self.reader, self.reader.frame.span
-        if len(values) < span:
-            raise self._wrong(
-                f"the history has {len(values)} rows; this model reads the last {span}"
-            )
-        read = values[-span:]
-        if (missing := int(np.isnan(read).sum())) > MOST_MISSING * span:
-            raise self._wrong(
-                f"{missing} of the last {span} steps up to the last known {reader.target!r} have "
-                f"no value; this model reads these steps and fills up to {MOST_MISSING:.0%} of them"
-            )
-        if reader.frame.observation.needs_positive and (read <= 0).any():
-            lowest = float(np.nanmin(read))
-            raise self._wrong(
-                f"{reader.target!r} is {lowest:g} in the last {span} steps; this model forecasts "
-                "logarithms and needs values above 0"
-            )
-
-    def _first_even(self, times: np.ndarray) -> int:
-        """The first row from which on all gaps are whole numbers of steps, not too many in all."""
-        spacing = self.reader.spacing
-        gaps = spacing.gaps(times)
-        absent = np.cumsum((gaps - 1)[::-1])[::-1]  # from each row on
-        most = len(times) + self.reader.frame.span
-        wrong = np.flatnonzero(~spacing.is_whole(times) | (absent > most))
-        return int(wrong[-1]) + 1 if len(wrong) else 0
-
-    def _row(self, at: int | np.integer) -> int:
-        """The number in the request of a row of the series."""
-        return int(self.rows[int(at)])
-
-    def _wrong(self, message: str) -> InvalidInput:
-        where = "" if self.name is None else f"the series {self.name!r}: "
-        return InvalidInput(f"{where}{message}", INPUTS)
+        columns, lengths = self._columns(pasts, ahead, self._most_known)
+        read = self.covariates.changing(columns)
+        if not read.shape[1]:
+            return None
+        each = read.double().split(lengths.tolist())
+        return aligned([part.unsqueeze(0) for part in each], 0.0)
 
 
-def group(columns: Columns, key: str | None) -> list[np.ndarray]:
-    """The row numbers of each series, in the order in which their keys first occur.
+def aligned(parts: Sequence[Tensor], before: float = math.nan) -> Tensor:
+    """Histories below each other that end at the same step; the shorter ones begin with `before`.
 
-    Raises:
-        InvalidInput: if a row has no key.
+    Args:
+        parts: a row each, or rows of steps that have several numbers.
     """
-    if key is None:
-        return [np.arange(len(next(iter(columns.values()))))]
-    keys = columns[key]
-    if not present(keys).all():
-        row = int((~present(keys)).argmax())
-        raise InvalidInput(f"row {row} has no {key!r}: give each row its series", INPUTS)
-    _, first, member = np.unique(keys.astype(str), return_index=True, return_inverse=True)
-    rows = np.split(np.argsort(member, kind="stable"), np.cumsum(np.bincount(member))[:-1])
-    return [rows[i] for i in np.argsort(first)]
+    steps = max(part.shape[1] for part in parts)
+    others = (0, 0) * (parts[0].dim() - 2)
+    padded = [pad(part, (*others, steps - part.shape[1], 0), value=before) for part in parts]
+    return torch.cat(padded)
 
 
-def check_future(
-    asked: Sequence[SeriesAsked],
-    future: Columns | None,
-    needed: Sequence[InputColumn],
-    horizon: int,
-    time: str,
-) -> list[Columns]:
-    """The covariates of the steps ahead of each series: from its rows ahead, or from `future`.
-
-    Raises:
-        InvalidInput: unless each covariate has a value for every step, and from one place.
-    """
-    names = [column.name for column in needed]
-    if not names:
-        return [{} for _ in asked]
-    if future is not None and any(one.rows_ahead(time) for one in asked):
-        raise InvalidInput("the inputs have rows of the steps ahead, too: give either", FUTURE)
-    if future is not None and len(asked) > 1:
-        raise InvalidInput(
-            f"is for one series, and the inputs have {len(asked)}: add the steps ahead to the "
-            "inputs, as rows without a target after the last known one",
-            FUTURE,
-        )
-    if future is not None:
-        return [_of_future(future, names, horizon)]
-    return [_of_rows(one, names, horizon, time) for one in asked]
-
-
-def _of_future(future: Columns, names: Sequence[str], horizon: int) -> Columns:
-    if missing := [name for name in names if name not in future]:
-        raise InvalidInput(_needs(missing, horizon), FUTURE)
-    for name in names:
-        if len(future[name]) != horizon:
-            raise InvalidInput(
-                f"{name!r} has {len(future[name])} values for a horizon of {horizon}", FUTURE
-            )
-    return {name: future[name] for name in names}
-
-
-def _of_rows(one: SeriesAsked, names: Sequence[str], horizon: int, time: str) -> Columns:
-    rows = one.rows_ahead(time)
-    of_series = "" if one.past.key is None else f" of {one.past.key!r}"
-    if not rows:
-        raise InvalidInput(_needs(names, horizon) + of_series, FUTURE)
-    if rows < horizon:
-        raise InvalidInput(
-            f"{rows} steps{of_series} after the last known target have rows, for a horizon of "
-            f"{horizon}: give as many, or ask for a horizon of {rows}",
-            INPUTS,
-        )
-    return {name: one.ahead[name][:horizon] for name in names}
-
-
-def _needs(names: Sequence[str], horizon: int) -> str:
-    return (
-        f"this model needs {', '.join(names)} of the {horizon} steps ahead: give an object of "
-        "columns, or rows without a target after the last known one"
-    )
+def _all(parts: Sequence[Tensor | None], before: float) -> Tensor | None:
+    """`aligned`; None if one is None."""
+    known = [part for part in parts if part is not None]
+    return aligned(known, before) if len(known) == len(parts) else None

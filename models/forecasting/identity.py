@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
@@ -45,7 +44,7 @@ from models.forecasting.windows import Frame, windows
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.point import DrawsState
-from models.layers.key_table import KeyTable
+from models.layers.tables import KeyTable
 from models.networks import Inputs, KeyedNetwork, Network, build_network, keyed_inputs
 from models.posteriors.mean_field import softplus_inverse
 from models.prediction.answers.reasons import Levels, Reason
@@ -83,17 +82,18 @@ def key_helps(series: Sequence[Series], frame: Frame) -> bool:
     past, following = (torch.cat(parts) for parts in zip(*cut, strict=True))
     frame = frame.fit(past[early], following[early])
     inputs = frame.read(past).inputs.flatten(1)
-    errors = _errors(inputs, _without_tails(frame.targets(past, following).double()), early)
+    targets = frame.targets(past, following).double()
+    centred = targets - targets.median()
+    most = _TAIL * centred.abs().median()  # short windows have scales near 0
+    errors = _errors(inputs, centred.clamp(-most, most), early)
     effects = _effects(errors[early], member[early], len(cut))
     before, after = errors[~early].square(), (errors - effects[member])[~early].square()
     gain = 0.5 * math.log(float(before.mean() / after.mean()))
-    return gain > _LEAST_GAIN and _is_certain(before - after, member[~early])
-
-
-def _without_tails(targets: Tensor) -> Tensor:
-    """Three robust deviations from the median at most: short windows have scales near 0."""
-    centred = targets - targets.median()
-    return centred.clamp(-_TAIL * (deviation := centred.abs().median()), _TAIL * deviation)
+    _, place = torch.unique(member[~early], return_inverse=True)
+    counts = torch.bincount(place).double()
+    of_each = torch.zeros(len(counts)).double().index_add(0, place, before - after) / counts
+    error = float(of_each.std()) / math.sqrt(len(of_each))
+    return gain > _LEAST_GAIN and float(of_each.mean()) > _ERRORS * error
 
 
 def _errors(inputs: Tensor, targets: Tensor, early: Tensor) -> Tensor:
@@ -113,15 +113,6 @@ def _effects(errors: Tensor, member: Tensor, count: int) -> Tensor:
     seen = n > 0
     between = (means.square() - within / n.clamp_min(1))[seen].mean().clamp_min(0)
     return means * between / (between + within / n.clamp_min(1)).clamp_min(1e-300)
-
-
-def _is_certain(gains: Tensor, member: Tensor) -> bool:
-    """Whether the mean gain of series is above 0 by more than chance."""
-    numbers, place = torch.unique(member, return_inverse=True)
-    n = torch.bincount(place).double()
-    of_each = torch.zeros(len(numbers)).double().index_add(0, place, gains) / n
-    error = float(of_each.std()) / math.sqrt(len(of_each))
-    return bool(np.isfinite(error)) and float(of_each.mean()) > _ERRORS * error
 
 
 WIDTH = 4

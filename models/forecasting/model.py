@@ -1,63 +1,55 @@
-"""A trained forecaster: a one-step model of windows, rolled out into paths."""
+"""A trained forecaster: a network that predicts the next change, rolled out into sample paths."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from models.config import (
+    FeatureConfig,
     ForecastConfig,
     Json,
     ModelConfig,
-    OutOfDistributionConfig,
     ZonedTime,
 )
 from models.evaluation.metrics import PerRowScores
+from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, join_rows, with_readings
+from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import present
-from models.forecasting.backtest import (
-    Origin,
-    Scores,
-    backtest,
-    origins,
-    with_stand_ins,
-    without,
-    worths,
-)
+from models.forecasting.backtest import Scores, backtest, with_stand_ins, without
 from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import Asked
-from models.forecasting.features import (
-    dynamic_width,
-    feature_configs,
-    joined,
-    known_ahead,
-    known_of,
-    stacked,
-    static_width,
-)
 from models.forecasting.forecast import Forecast
-from models.forecasting.histories import Histories, SeriesAsked, check_future, group
-from models.forecasting.holidays import Holidays
-from models.forecasting.identity import keyed, unseen_key, with_unseen
-from models.forecasting.newest import Newest, newest_of, origins_of
-from models.forecasting.panel import continued
-from models.forecasting.rollout import History, Paths, Rollout, Split, aligned
-from models.forecasting.seen import SeenSeries
-from models.forecasting.series import Series, in_utc, split_series
-from models.forecasting.sets import divide
-from models.forecasting.spacing import Spacing
+from models.forecasting.histories import History, HistoryEncoder
+from models.forecasting.identity import keyed, unseen_key
+from models.forecasting.origins import Origin, SeriesSets, origins
+from models.forecasting.panel import Covariates, feature_configs
+from models.forecasting.rollout import Paths, Rollout, Split
+from models.forecasting.series import (
+    Histories,
+    SeriesAsked,
+    check_future,
+    group,
+    in_utc,
+    split_series,
+)
+from models.forecasting.steps import Holidays, Spacing
 from models.forecasting.totals.groups import read_groups
-from models.forecasting.windows import Frame, fill
+from models.forecasting.unusual import SeenSeries, newest_values, score_newest
+from models.forecasting.windows import Frame
 from models.inference.registry import method_of
-from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
+from models.likelihoods import GaussianLikelihood, build_likelihood
+from models.model import TrainedModel
 from models.networks import Inputs, Network, TensorSlot
 from models.prediction.answers.forecasts import ANOMALIES
+from models.prediction.answers.questions import not_answered
 from models.prediction.answers.reasons import COMBINATION, Reason
 from models.prediction.engine import Engine
 from models.prediction.mc_error import factor_at, until_accurate
@@ -65,6 +57,7 @@ from models.prediction.options import (
     BatchOptions,
     PredictOptions,
     ResolvedOptions,
+    Sampler,
     Totals,
 )
 from models.prediction.pauses import Pause, go_on
@@ -73,37 +66,89 @@ from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
-from models.tabular.model import TabularModel
 
-_MOST_KNOWN = 1_000  # steps of a history that classical members read; older ones tell little more
-_SEASONS_KNOWN = 3  # of the longest season: at least these
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecaster(TabularModel):
-    """A model of windows whose target is the next change. Its input is a history.
+class Forecaster(TrainedModel):
+    """A network, classical members beside it, the scale of the series, and calibrations of paths.
 
     Samples are whole weight draws for every method: a path uses the same weights at all steps.
 
     Args:
+        encoder: of the time, the covariates and the key.
+        frame: how the network reads a window, on which scale, and what its output means.
+        seen: what training had in its columns; None in versions of earlier releases.
         classics: classical members, whose paths are mixed with the network's; None without any.
         holidays: of the calendar in `forecast.holidays`; None without one.
     """
 
+    encoder: FeatureEncoder
     frame: Frame
     spacing: Spacing
     seen: SeenSeries | None = None
     classics: Classics | None = None
     holidays: Holidays | None = None
+    _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
+
+    # What it is made of
 
     @property
     def forecast(self) -> ForecastConfig:
-        return self.config.forecast or ForecastConfig()
+        return self.config.series
+
+    @cached_property
+    def histories(self) -> HistoryEncoder:
+        covariates = Covariates(self.encoder, self.forecast, self.spacing, self.holidays)
+        return HistoryEncoder(covariates, self.frame)
+
+    @cached_property
+    def likelihood(self) -> GaussianLikelihood:
+        found = build_likelihood(self.config.likelihood, None, self.frame.change)
+        assert isinstance(found, GaussianLikelihood)
+        return found
+
+    @cached_property
+    def network(self) -> Network:
+        covariates, frame = self.histories.covariates, self.frame
+        slot = TensorSlot(0, (frame.context, frame.channels + covariates.dynamic_width))
+        inputs = Inputs(slot.stop + covariates.static_width, slot)
+        return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return Engine(self.network, self.likelihood, self.frame.change, whole_draws=True)
+
+    def fitted(self, prune: float) -> FittedDraws:
+        """The network of a variant, ready to be rolled out.
+
+        Raises:
+            UnknownVariant: naming the fractions that exist.
+        """
+        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
+            ready = FittedDraws.of(self.network, self.variant(prune).state)
+            self._fitted.setdefault(prune, ready)
+        return self._fitted[prune]
+
+    def split(self, prune: float, samples: int) -> Split:
+        """The draws of the network and of the classical members in so many samples."""
+        share = 0.0 if self.classics is None else self.classics.share
+        return Split.plan(samples, self.variant(prune).state.num_draws, share)
+
+    def detector(self, prune: float) -> Detector:
+        """The detector of a variant. Before the variant is scored, it flags no step."""
+        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
+
+    # How it is described and stored
 
     @property
     def task(self) -> str:
         return "forecasting"
+
+    @property
+    def features(self) -> tuple[FeatureConfig, ...]:
+        return self.encoder.features
 
     @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
@@ -114,103 +159,139 @@ class Forecaster(TabularModel):
         zone = self.forecast.zone if offset else local
         time = replace(time, zone=zone, takes_local=local is not None)
         target = InputColumn(name=self.config.target, type="number", missing=True)
-        return self._as_read([time, target, *others])
+        return with_readings([time, target, *others], self.readings, self.encoder.levels)
 
     @cached_property
     def future_inputs(self) -> tuple[InputColumn, ...]:
         """The covariates that a request must give for the steps ahead."""
         covariates = self.encoder.inputs[1 : 1 + len(self.config.features or ())]
         given = {*(self.forecast.static or ()), *self.forecast.past}
-        return self._as_read([one for one in covariates if one.name not in given])
+        needed = [one for one in covariates if one.name not in given]
+        return with_readings(needed, self.readings, self.encoder.levels)
 
     @property
     def description(self) -> Json:
+        time = self.forecast.time
+        named: Json = {"time": time}
+        if isinstance(time, ZonedTime):
+            named = {"time": time.column, "zone": time.zone, "utc": bool(time.utc)}
         return super().description | {
-            "forecast": asdict(self.forecast) | self._time,
+            "forecast": asdict(self.forecast) | named,
             "forecast_members": self._members(),
         }
-
-    @property
-    def _time(self) -> Json:
-        """The name of the time column and, if it has one, its zone."""
-        time = self.forecast.time
-        if not isinstance(time, ZonedTime):
-            return {"time": time}
-        return {"time": time.column, "zone": time.zone, "utc": bool(time.utc)}
 
     def _members(self) -> list[Json]:
         """What forecasts are mixtures of, the heaviest first."""
         share = 0.0 if self.classics is None else self.classics.share
-        found = [(1 - share, "network")]
         members = () if self.classics is None else self.classics.members
-        found += [(share * one.weight, one.name) for one in members]
+        found = [(1 - share, "network"), *((share * one.weight, one.name) for one in members)]
         return [{"name": name, "weight": weight} for weight, name in sorted(found, reverse=True)]
 
     def to_json(self) -> Json:
-        series = {
-            "frame": asdict(self.frame),
-            "spacing": asdict(self.spacing),
-            "seen": None if self.seen is None else asdict(self.seen),
-            "classics": None if self.classics is None else asdict(self.classics),
-            "holidays": None if self.holidays is None else asdict(self.holidays),
+        parts = {
+            name: getattr(self, name)
+            for name in ("frame", "spacing", "seen", "classics", "holidays")
         }
-        return super().to_json() | {"series": series}
+        return {
+            "stored": list(self.encoder.stored),
+            "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
+            "seen": None,
+            "target": asdict(self.frame.change),
+            "series": {name: part and asdict(part) for name, part in parts.items()},
+        }
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        features = feature_configs(config, data["stored"][0])
-        return super().own_fields(replace(config, features=features), data) | data["series"]
+        stored = tuple(data["stored"])
+        features = feature_configs(config, stored[0])
+        return {"encoder": FeatureEncoder(features, stored, tuple(data["encoders"]))} | dict(
+            data["series"]
+        )
 
-    @cached_property
-    def network(self) -> Network:
-        static = static_width(self.encoder, self.config)
-        shape = (self.frame.context, self.frame.channels + self._dynamic_width)
-        slot = TensorSlot(0, shape)
-        inputs = Inputs(slot.stop + static, slot)
-        return keyed(self.encoder, self.config.network, inputs, self.likelihood.num_outputs)
+    # What it can do, and how much work that is
 
     @property
-    def _dynamic_width(self) -> int:
-        of_holidays = 0 if self.holidays is None else self.holidays.width(self.spacing)
-        return dynamic_width(self.encoder, self.config) + of_holidays
-
-    @property
-    def has_covariates(self) -> bool:
-        """Whether more is known of a step than its time."""
-        return bool(self.config.features) or self.holidays is not None
-
-    @cached_property
-    def engine(self) -> Engine:
-        return Engine(self.network, self.likelihood, self.target, whole_draws=True)
-
-    def fitted(self, prune: float) -> FittedDraws:
-        """A variant ready to be rolled out.
-
-        Raises:
-            UnknownVariant: naming the fractions that exist.
-        """
-        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
-            ready = FittedDraws.of(self.network, self.variant(prune).state)
-            self._fitted.setdefault(prune, ready)
-        fitted = self._fitted[prune]
-        assert isinstance(fitted, FittedDraws)
-        return fitted
-
-    def split(self, prune: float, samples: int) -> Split:
-        """The draws of the network and of the classical members in so many samples."""
-        share = 0.0 if self.classics is None else self.classics.share
-        return Split.plan(samples, self.variant(prune).state.num_draws, share)
+    def samplers(self) -> tuple[Sampler, ...]:
+        return self.engine.samplers
 
     @property
     def unknown_options(self) -> Mapping[str, str]:
-        others = super().unknown_options
-        own = {name: message for name, message in others.items() if name != "horizon"}
-        return own | {"explain": "forecasts are not explained: only models of rows are"}
+        return {
+            "top": "only language models have next tokens",
+            **not_answered(self.task),
+            "explain": "forecasts are not explained: only models of rows are",
+        }
+
+    def _check(self, options: BatchOptions) -> None:
+        super()._check(options)
+        self._check_intervals(options)
 
     @property
     def horizon(self) -> int:
         """The steps ahead that the model was trained for."""
-        return int(self.forecast.horizon or 1)
+        return self.forecast.steps
+
+    @property
+    def has_independent_rows(self) -> bool:
+        """No: the steps of a path depend on those before them."""
+        return False
+
+    @property
+    def series_column(self) -> str | None:
+        """The key."""
+        return self.forecast.key
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """The time, and the key if there is one."""
+        key = self.forecast.key
+        return (self.forecast.time_name, *(() if key is None else (key,)))
+
+    def row_groups(self, columns: Columns) -> list[np.ndarray]:
+        """The rows of each series, in the order of time."""
+        times = in_utc(columns, self.forecast)[self.forecast.time_name]
+        groups = group(columns, self.forecast.key)
+        return [rows[np.argsort(times[rows], kind="stable")] for rows in groups]
+
+    def num_rows(self, given: int, options: ResolvedOptions) -> int:
+        """The steps ahead of one series."""
+        return options.horizon
+
+    def num_predicted(self, columns: Columns, options: ResolvedOptions) -> int:
+        """The steps ahead of all series."""
+        return options.horizon * len(group(columns, self.forecast.key))
+
+    def unit(self, options: ResolvedOptions) -> int:
+        """The steps ahead of one series, whose paths are whole."""
+        return options.horizon
+
+    @property
+    def bytes_per_row(self) -> int:
+        """The encoded row and ten arrays, in float64."""
+        return 8 * (2 * self.encoder.width + 10)
+
+    def values_per_sample(self, options: ResolvedOptions) -> int:
+        """The paths per sample, for each of which answers are computed.
+
+        Of newest values that are scored as many as steps ahead count as one more answer.
+        """
+        split = self.split(options.prune, options.samples)
+        newest = math.ceil((options.anomalies or 0) / options.horizon)
+        return math.ceil(split.all_paths / options.samples) * (newest + values_per_sample(options))
+
+    # Inputs
+
+    def encode(self, columns: Columns) -> History:
+        """The histories of a request with no more options than the defaults."""
+        return self.read(columns, None, self.resolve(PredictOptions()))
+
+    def example(self, columns: Columns) -> History:
+        """A flat past."""
+        return self.blank(self.horizon)
+
+    def blank(self, size: int) -> History:
+        """A flat past with `size` steps ahead, at most as many as in training."""
+        return self.histories.blank(min(size, self.horizon)).to(self.device)
 
     def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> History:
         """Encode the series of a request, and the covariates of their steps ahead.
@@ -221,7 +302,7 @@ class Forecaster(TabularModel):
         Raises:
             InvalidInput: naming what is missing or wrong.
         """
-        horizon, time = options.horizon, str(self.forecast.time_column)
+        horizon, time = options.horizon, self.forecast.time_name
         missing = [column.name for column in self.inputs if column.name not in columns]
         if missing:
             raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
@@ -230,7 +311,7 @@ class Forecaster(TabularModel):
         except InvalidData as error:
             raise InvalidInput(error.message, f"/inputs/{time}") from error
         asked = Histories(self.config.target, self.forecast, self.frame, self.spacing).read(columns)
-        covariates = check_future(asked, future, self.future_inputs, horizon, time)
+        covariates = check_future(asked, future, self.future_inputs, horizon)
         ahead = [
             self._ahead(one, known, horizon) for one, known in zip(asked, covariates, strict=True)
         ]
@@ -239,44 +320,25 @@ class Forecaster(TabularModel):
             self._reasons(one.columns, known) + unseen_key(self.encoder, one.key)
             for one, known in zip(pasts, covariates, strict=True)
         ]
+        newest = None
+        if (count := options.anomalies) is not None:
+            newest = newest_values(pasts, count, self.frame.span, self.horizon, self._encoded)
         keys = None if self.forecast.key is None else tuple(str(one.key) for one in pasts)
         times = np.concatenate([one[time] for one in ahead])
         read = [one.columns for one in pasts]
         return replace(
-            self._history(pasts, ahead, horizon),
-            newest=self._newest(pasts, options.anomalies),
+            self._encoded(pasts, ahead, horizon),
+            newest=newest,
             times=times,
             series=keys,
             reasons=tuple(reasons),
             groups=read_groups(options.totals or Totals(), keys, read, times),
         )
 
-    def _newest(self, pasts: Sequence[Series], count: int | None) -> Newest | None:
-        """The newest values of each series with their pasts; None if no anomalies are asked for."""
-        if count is None:
-            return None
-        longest = self.horizon
-        origins = [origins_of(one, count, self.frame.span, longest) for one in pasts]
-        steps = max(1, *(int(one.leads.max()) for one in origins))
-        histories = self._history(
-            [past for one in origins for past in one.pasts],
-            [ahead for one in origins for ahead in one.ahead(steps)],
-            steps,
-        )
-        return newest_of(pasts, origins, histories, str(self.forecast.time_column))
-
-    def _scored(self, x: History, options: ResolvedOptions, pause: Pause) -> Mapping[str, Summary]:
-        """The answer about anomalies; {} if none are asked for."""
-        if not isinstance(x.newest, Newest):
-            return {}
-        forecast = self.roll_out(x.newest.history, options, pause)
-        rate = (self.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
-        found = x.newest.scores(forecast, rate)
-        if x.series is not None:
-            keys = np.array(x.series, object)
-            each = np.repeat(keys[:, None], x.newest.count, axis=1)
-            found = found | {"series": each, "joint_series": keys}
-        return {ANOMALIES.name: Summary(values=found)}
+    def _encoded(self, *series: Any) -> History:
+        """`HistoryEncoder.encode`, with what the classical members read."""
+        reads = self.classics is not None and self.classics.effects is not None
+        return self.histories.encode(*series, regressors=reads).to(self.device)
 
     def _ahead(self, one: SeriesAsked, covariates: Columns, horizon: int) -> Columns:
         """All columns of the steps ahead of a series.
@@ -284,17 +346,30 @@ class Forecaster(TabularModel):
         Raises:
             InvalidInput: if their times cannot be written.
         """
-        time = str(self.forecast.time_column)
+        time = self.forecast.time_name
         given = one.ahead[time][:horizon]
-        own = not self.spacing.is_regular and len(given) == horizon
-        times = given if own else self.spacing.after(one.past.times, horizon)
+        is_given = not self.spacing.is_regular and len(given) == horizon
+        times = given if is_given else self.spacing.after(one.past.times, horizon)
         if np.issubdtype(times.dtype, np.datetime64) and times[-1] > _LAST:
             raise InvalidInput(f"{horizon} steps ahead is after the year 9999", "/horizon")
-        ahead = {**covariates, time: times}
-        for feature in self.features:  # the key, and what is static or not known ahead
-            if feature.name not in ahead:
-                ahead[feature.name] = np.repeat(one.past.columns[feature.name][-1:], horizon)
-        return ahead
+        # the key, and what is static or not known ahead, stay as they are
+        names = [feature.name for feature in self.features]
+        last = {name: np.repeat(one.past.columns[name][-1:], horizon) for name in names}
+        return {**last, **covariates, time: times}
+
+    def _reasons(self, past: Columns, future: Columns) -> tuple[Reason, ...]:
+        """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
+        if self.seen is None:
+            return ()
+        read = {name: past[name][-self.frame.span :] for name in self.seen.names}
+        if not future:
+            return self.seen.reasons(read)
+        unknown = np.full(len(next(iter(future.values()))), np.nan)  # the target
+        return self.seen.reasons(
+            join_rows([read, {name: future.get(name, unknown) for name in read}])
+        )
+
+    # Predictions
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
@@ -311,56 +386,50 @@ class Forecaster(TabularModel):
         options = self.resolve(options)
         return self.predict_rows(self.read(columns, future, options), options)
 
-    def predict_rows(self, x: Tensor | History, options: BatchOptions) -> RowPrediction:
-        """`predict` for the result of `read`; for encoded windows it predicts the next change."""
+    def predict_rows(self, x: History, options: BatchOptions) -> RowPrediction:
+        """`predict` for the result of `read`."""
         return self.predict_pausing(x, options, go_on)
 
-    def predict_pausing(
-        self, x: Tensor | History, options: BatchOptions, pause: Pause
-    ) -> RowPrediction:
+    def predict_pausing(self, x: History, options: BatchOptions, pause: Pause) -> RowPrediction:
         """With a pause before each step of each chunk of weight draws."""
-        if not isinstance(x, History):
-            return super().predict_pausing(x, options, pause)
         options = self.resolve(options)
         made: list[Forecast] = []
 
         def summarise(samples: int) -> Summary:
             made[:] = [self.roll_out(x, replace(options, samples=samples), pause)]
-            return self._with_error(made[0].summarise(options), options, samples)
+            summary = made[0].summarise(options)
+            if method_of(self.config.method).has_fixed_members(1):
+                return summary.with_errors(None)
+            factors = self.variant(options.prune).error_factors
+            return summary.with_errors(factor_at(factors, samples))
 
         if options.target_mc_error is None:
             summary, samples = summarise(options.samples), options.samples
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        summary = replace(summary, parts={**summary.parts, **self._scored(x, used, pause)})
+        summary = replace(summary, parts={**summary.parts, **self._anomalies(x, used, pause)})
         found = to_prediction(summary, used, self.detector(options.prune), self.task, None)
         if options.return_draws:
             found = found.with_draws(made[0].whole_paths.cpu().numpy())
-        found = found.with_constants(paths=self.split(options.prune, samples).paths, **_named(x))
-        return self._explained(found.with_values(time=x.times, **self._places(x)), x)
+        found = found.with_constants(paths=self.split(options.prune, samples).paths)
+        return self._with_reasons(_with_places(found.with_values(time=x.times), x), x)
 
-    @staticmethod
-    def _places(x: History) -> Json:
-        """The series and the step of each predicted row; none without a key."""
-        if x.series is None:
+    def _anomalies(
+        self, x: History, options: ResolvedOptions, pause: Pause
+    ) -> Mapping[str, Summary]:
+        """The answer about the newest values; {} if none is asked for."""
+        if x.newest is None:
             return {}
-        steps = np.tile(np.arange(1, x.horizon + 1), len(x.series))
-        return {"series": [key for key in x.series for _ in range(x.horizon)], "step": steps}
+        forecast = self.roll_out(x.newest.history, options, pause)
+        found = score_newest(x.newest, forecast, self.config.false_alarm_rate)
+        if x.series is not None:
+            keys = np.array(x.series, object)
+            each = np.repeat(keys[:, None], x.newest.count, axis=1)
+            found |= {"series": each, "joint_series": keys}
+        return {ANOMALIES.name: Summary(values=found)}
 
-    def _reasons(self, past: Columns, future: Columns) -> tuple[Reason, ...]:
-        """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
-        if self.seen is None:
-            return ()
-        names = self.seen.names
-        read = {name: past[name][-self.frame.span :] for name in names}
-        if not future:
-            return self.seen.reasons(read)
-        ahead = {name: future[name] for name in names if name in future}
-        unknown = np.full(len(next(iter(future.values()))), np.nan)  # the target
-        return self.seen.reasons(joined(read, {name: ahead.get(name, unknown) for name in names}))
-
-    def _explained(self, answer: RowPrediction, x: History) -> RowPrediction:
+    def _with_reasons(self, answer: RowPrediction, x: History) -> RowPrediction:
         """The forecast with the reasons of its flags: an unusual history makes all steps unusual.
 
         Versions of releases that did not keep what training saw give no reasons.
@@ -371,14 +440,10 @@ class Forecaster(TabularModel):
         each = [reasons for reasons in of_rows for _ in range(x.horizon)]
         flagged = answer.out_of_distribution | np.array([bool(reasons) for reasons in each])
         rows = [
-            (reasons or (COMBINATION,)) if one else ()
-            for one, reasons in zip(flagged.tolist(), each, strict=True)
+            (reasons or (COMBINATION,)) if is_flagged else ()
+            for is_flagged, reasons in zip(flagged.tolist(), each, strict=True)
         ]
         return answer.with_values(out_of_distribution=flagged, reasons=rows)
-
-    def with_reasons(self, prediction: RowPrediction, columns: Columns) -> RowPrediction:
-        """The forecast, which has its reasons already."""
-        return prediction
 
     def roll_out(
         self, history: History, options: ResolvedOptions, pause: Pause = go_on
@@ -404,62 +469,20 @@ class Forecaster(TabularModel):
     ) -> Paths:
         """The draws of the network in so many samples."""
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
-        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths, pause)
+        rollout = Rollout(self.frame, self.likelihood, fitted, options.seed, paths, pause)
         with threads_for(fitted.operations * len(history.past) * paths * split.network):
             return rollout.run(history, split.network, self.engine.memory_bytes)
 
-    def calibrate(
-        self, chosen: Sequence[Origin], prune: float, samples: int
-    ) -> PathCalibration | None:
-        """The calibration of a variant by forecasts from these origins.
-
-        None without origins, and for forecasts that are not finite.
-        """
-        if not chosen:
-            return None
-        options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        rolled = self.roll_out(self.histories(chosen), options)
-        values = np.concatenate([origin.targets(self.horizon) for origin in chosen])
-        targets = torch.from_numpy(values).to(self.device)
-        steps, sums = (worths(chosen, self.horizon, summed=summed) for summed in (False, True))
-        times = [origin.series.times[origin.first] for origin in chosen]
-        return rolled.fit_calibration(targets, steps, sums, times)
-
-    def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
-        """A copy with these calibrations of its variants."""
-        return self.with_variants(
-            {
-                prune: replace(variant, calibration=found[prune])
-                for prune, variant in self.variants_by_prune.items()
-            }
-        )
-
-    def with_unseen_series(self) -> "Forecaster":
-        """A copy whose variants know what to expect of a series with a key of its own."""
-        return self.with_variants(
-            {
-                prune: replace(
-                    variant, state=with_unseen(variant.state, self.network, self.default_seed)
-                )
-                for prune, variant in self.variants_by_prune.items()
-            }
-        )
+    # Scores
 
     def row_scores(
-        self,
-        x: Tensor | History,
-        truth: np.ndarray,
-        options: PredictOptions,
-        *,
-        by_class: bool = False,
+        self, x: History, truth: np.ndarray, options: PredictOptions, *, by_class: bool = False
     ) -> PerRowScores:
-        """The scores of each step ahead whose truth is known; for windows, of each next change.
+        """The scores of each step ahead whose truth is known.
 
         Raises:
             InvalidInput: if the model forecasts logarithms and a truth is not positive.
         """
-        if not isinstance(x, History):
-            return super().row_scores(x, truth, options)
         needs = self.frame.observation.needs_positive
         if needs and (lowest := float(np.nanmin(truth))) <= 0:
             raise InvalidInput(f"this model forecasts logarithms; {lowest:g} has none", "/truth")
@@ -484,175 +507,46 @@ class Forecaster(TabularModel):
         return self.score_origins(chosen, prune, samples)
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:
-        """The origins of forecasts that are scored on the held-out end of each series."""
-        series = split_series(columns, self.config.target, self.forecast, self.spacing)
-        firsts = [divide(len(one), self.config).scores for one in series]
-        return origins(series, firsts, self.frame.span, self.horizon)
+        """The origins of forecasts that are scored on the held-out end of each series.
 
-    @property
-    def has_independent_rows(self) -> bool:
-        """No: the steps of a path depend on those before them."""
-        return False
-
-    @property
-    def series_column(self) -> str | None:
-        """The key."""
-        return self.forecast.key
-
-    @property
-    def group_columns(self) -> tuple[str, ...]:
-        """The time, and the key if there is one."""
-        key = self.forecast.key
-        return (str(self.forecast.time_column), *(() if key is None else (key,)))
-
-    def row_groups(self, columns: Columns) -> list[np.ndarray]:
-        """The rows of each series, in the order of time."""
-        times = in_utc(columns, self.forecast)[str(self.forecast.time_column)]
-        groups = group(columns, self.forecast.key)
-        return [rows[np.argsort(times[rows], kind="stable")] for rows in groups]
-
-    def num_rows(self, given: int, options: ResolvedOptions) -> int:
-        """The steps ahead of one series."""
-        return options.horizon
-
-    def num_predicted(self, columns: Columns, options: ResolvedOptions) -> int:
-        """The steps ahead of all series."""
-        return self.unit(options) * len(group(columns, self.forecast.key))
-
-    def unit(self, options: ResolvedOptions) -> int:
-        """The steps ahead of one series, whose paths are whole."""
-        return options.horizon
-
-    def values_per_sample(self, options: ResolvedOptions) -> int:
-        """The paths per sample, for each of which answers are computed.
-
-        Of newest values that are scored as many as steps ahead count as one more answer.
+        Raises:
+            InvalidData: if there is none.
         """
-        split = self.split(options.prune, options.samples)
-        newest = math.ceil((options.anomalies or 0) / options.horizon)
-        return math.ceil(split.all_paths / options.samples) * (newest + values_per_sample(options))
-
-    def example(self, columns: Columns) -> History:
-        """A flat past."""
-        return self.blank(self.horizon)
-
-    def blank(self, size: int) -> History:
-        """A flat past with `size` steps ahead, at most as many as in training."""
-        horizon = min(size, self.horizon)
-        static = static_width(self.encoder, self.config)
-        dynamic = self._dynamic_width
-        past = torch.zeros(1, self.frame.span, dtype=torch.float64)
-        steps = self.frame.context - 1 + horizon
-        known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
-        return History(past, *known, horizon, known=past).to(self.device)
+        series = split_series(columns, self.config.target, self.forecast, self.spacing)
+        firsts = SeriesSets.of(series, self.config).scores.tolist()
+        return origins(series, firsts, self.frame.span, self.horizon)
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
-        rolled = self._roll_out_at(chosen, prune, samples)
+        rolled = self.forecast_from(chosen, prune, samples)
         return backtest(rolled, chosen, self.frame.season, self.horizon)
 
     def scores_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Scores:
         """The scores of each step of forecasts from these origins, one forecast after the other."""
         targets = np.stack([origin.targets(self.horizon) for origin in chosen])
-        rolled = self._roll_out_at(chosen, prune, samples)
+        rolled = self.forecast_from(chosen, prune, samples)
         return without(rolled.scores(with_stand_ins(targets).to(self.device)), targets)
 
-    def _roll_out_at(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
+    def forecast_from(self, chosen: Sequence[Origin], prune: float, samples: int) -> Forecast:
+        """The forecasts from these origins, one after the other."""
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        return self.roll_out(self.histories(chosen), options)
+        return self.roll_out(self.history_at(chosen), options)
 
-    def histories(self, chosen: Sequence[Origin]) -> History:
+    def history_at(self, chosen: Sequence[Origin]) -> History:
         """The histories at these origins, encoded."""
         ahead = [one.ahead(self.horizon) for one in chosen]
-        return self._history([one.past for one in chosen], ahead, self.horizon)
-
-    def regressors_at(self, chosen: Sequence[Origin]) -> Tensor | None:
-        """`regressors` at these origins."""
-        return self.regressors(
-            [one.past for one in chosen], [one.ahead(self.horizon) for one in chosen]
-        )
-
-    def _history(self, pasts: Sequence[Series], ahead: Sequence[Columns], horizon: int) -> History:
-        """The windows that end with these pasts, missing values filled, and what is known ahead."""
-        names, context = [feature.name for feature in self.features], self.frame.context
-        parts = []
-        for one, after in zip(pasts, ahead, strict=True):
-            behind = one.columns_of(names, context)
-            parts.append(joined(behind, {name: after[name] for name in names}))
-        firsts = np.arange(len(parts)) * (context + horizon)
-        columns = stacked(parts)
-        known = known_of(self.encoder, self.config, columns, firsts)
-        times = columns[str(self.forecast.time_column)]
-        known = known.with_holidays(self.holidays, times, self.spacing)
-        each = known.dynamic.unflatten(0, (len(parts), -1))
-        dynamic = each[:, 1:]  # each step of a window has those of the step after it
-        if known.observed.shape[1]:
-            observed = known.observed.unflatten(0, (len(parts), -1))[:, :context]
-            more = torch.stack([continued(one, horizon) for one in observed])
-            dynamic = torch.cat([dynamic, more], dim=-1)
-        read = torch.from_numpy(np.stack([self._window(one) for one in pasts]))
-        found = History(read, dynamic, known.static, horizon, known=self._all_known(pasts))
-        if self.classics is not None and self.classics.effects is not None:
-            found = replace(found, regressors=self.regressors(pasts, ahead))
-        return found.to(self.device)
-
-    def regressors(self, pasts: Sequence[Series], ahead: Sequence[Columns]) -> Tensor | None:
-        """What classical members read of their steps, and of those ahead; None without any.
-
-        Rows begin with zeros where a series is shorter than others.
-        """
-        if not self.has_covariates:
-            return None
-        names = [feature.name for feature in self.features]
-        parts = [
-            joined(one.columns_of(names, self._most_known), {name: after[name] for name in names})
-            for one, after in zip(pasts, ahead, strict=True)
-        ]
-        columns, time = stacked(parts), str(self.forecast.time_column)
-        read = known_ahead(self.encoder, self.config, columns)
-        if self.holidays is not None:
-            read = torch.cat([read, self.holidays.read(columns[time], self.spacing)], 1)
-        lengths = [len(part[time]) for part in parts]
-        each = [part.unsqueeze(0) for part in read.double().split(lengths)]
-        return aligned(each, 0.0) if read.shape[1] else None
-
-    def _window(self, one: Series) -> np.ndarray:
-        """The steps that the network reads, missing values filled."""
-        values = fill(self.frame.transform(one.values), self.frame.season)
-        return values[len(one) - self.frame.span :]
-
-    @property
-    def _most_known(self) -> int:
-        """Steps of a history that classical members read at most."""
-        return max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season)
-
-    def _all_known(self, pasts: Sequence[Series]) -> Tensor | None:
-        return aligned([self._known(one) for one in pasts])
-
-    def _known(self, one: Series) -> Tensor:
-        """u of the latest steps; NaN where a value is missing, or has no logarithm."""
-        values = one.values[-self._most_known :]
-        if self.frame.observation.needs_positive:
-            values = np.where(values > 0, values, np.nan)
-        return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)
-
-    def _with_error(self, summary: Summary, options: ResolvedOptions, samples: int) -> Summary:
-        """The error of the means, as in `TabularModel`."""
-        if method_of(self.config.method).has_fixed_members(1):
-            return summary.with_errors(None)
-        factors = self.variant(options.prune).error_factors
-        return summary.with_errors(factor_at(factors, samples))
-
-    @property
-    def _gaussian(self) -> GaussianLikelihood:
-        assert isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
-        return self.likelihood
+        return self._encoded([one.past for one in chosen], ahead, self.horizon)
 
 
-def _named(x: History) -> Json:
-    """The names of groups and the keys of their series, for the answer about totals."""
-    groups, keys = x.groups, x.series
-    if not groups.names or keys is None:
-        return {}
-    members = [[keys[k] for k in some] for some in groups.members]
-    return {"groups": groups.names, "members": members}
+def _with_places(answer: RowPrediction, x: History) -> RowPrediction:
+    """The answer with the series and the step of each row, and the series of groups.
+
+    As it is without a key.
+    """
+    if (keys := x.series) is None:
+        return answer
+    if x.groups.names:
+        members = [[keys[k] for k in each] for each in x.groups.members]
+        answer = answer.with_constants(groups=x.groups.names, members=members)
+    steps = np.tile(np.arange(1, x.horizon + 1), len(keys))
+    return answer.with_values(series=[key for key in keys for _ in range(x.horizon)], step=steps)

@@ -22,19 +22,15 @@ from models.count_scale import CountScale
 from models.features.scales import IdentityScale, LogScale, Scale
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
-from models.likelihoods.shaped import Bounded
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import GaussianMixture
-from models.prediction.shaped.mixture import ShapedMixture
 
 PerStep = Float64[Tensor, "paths steps"]
 Latent = Float64[Tensor, "*shape"]
 
-_EVERYWHERE = Bounded(-math.inf, -math.inf, math.inf, math.inf)
 _FAR = 8.0  # deviations: the probability beyond is below 1e-15
 _NEAR = 5.0  # deviations of all paths that give the range of moments, which is widened threefold
 _LARGEST = 1e290
-_ROUNDING = 1e-9  # as `ShapedMixture` rounds: a half is a number's upper end
+_ROUNDING = 1e-9  # as `NumberMixture` rounds: a half is a number's upper end
 
 
 @dataclass(frozen=True)
@@ -100,15 +96,13 @@ class Observation:
         """
         scales = variances.sqrt()
         if self._is_free(means, scales):
-            return GaussianMixture(means, variances)
+            return NumberMixture.gaussian(means, variances)
         target = self._target(means, scales)
         locs, deviations = means.unsqueeze(1), scales.unsqueeze(1)
         below, above = self._beyond(target, locs, deviations)
         atoms = torch.cat([part for part in (below, above) if part is not None] or [locs[:, :0]], 1)
         weights = torch.ones_like(locs) - atoms.sum(1, keepdim=True)
-        return ShapedMixture(
-            target, Normal(), _EVERYWHERE, locs, deviations, weights.clamp(min=0), atoms
-        )
+        return NumberMixture(target, Normal(), locs, deviations, weights.clamp(min=0), atoms)
 
     def _is_free(self, means: PerStep, scales: PerStep) -> bool:
         if not self.is_identity or self.integer:

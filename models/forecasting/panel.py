@@ -1,35 +1,160 @@
-"""The steps of all series one after the other: what windows are cut from.
+"""What is known of the steps of series, as network inputs, and the windows that are cut from them.
 
-A panel holds each step once, so that a million windows of a hundred steps take no more memory than
-the series themselves.
+A panel holds each step of all series once, so that a million windows of a hundred steps take no
+more memory than the series themselves.
 
-Covariates that are known only in the past have their values up to a known step, and hold the last
-one from there on. A window that predicts the step h ahead of a forecast's origin has h − 1 steps
-whose covariates nobody knows: they hold the last known values, and an indicator tells them. Windows
-of training get such ends, too: h of each window is drawn once, evenly from 1 to the horizon. So the
-network learns p(change of the next step | the series so far, covariates up to the origin), which is
-what every step of a path asks for.
+Before a step its time's phases, the covariates that are known ahead, holidays and the series' key
+are known. Covariates that are known only in the past have their values up to a known step, and hold
+the last one from there on. A window that predicts the step h ahead of a forecast's origin has h − 1
+steps whose covariates nobody knows: they hold the last known values, and an indicator marks them.
+Windows of training get such ends, too: h of each window is drawn once, evenly from 1 to the
+horizon. So the network learns p(change of the next step | the series so far, covariates up to the
+origin), which is what every step of a path asks for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from models.config import ForecastConfig, ModelConfig
-from models.features.columns import Columns
+from models.config import FeatureConfig, ForecastConfig, ModelConfig
+from models.features.categories import CategoryEncoder, KeyEncoder
+from models.features.columns import Columns, convert, join_rows, select_rows
+from models.features.encoders import CYCLES, DatetimeEncoder, Encoder, NumberEncoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows, evenly_spread
-from models.forecasting.features import known_of
-from models.forecasting.holidays import Holidays
 from models.forecasting.series import Series
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Holidays, Spacing
 from models.forecasting.windows import MOST_MISSING, Frame, Pasts, fill
 from models.randomness import generator
 from models.tensors import TensorRecord
+
+_NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)
+
+
+def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig, ...]:
+    """The time, the covariates and, last, the key."""
+    time = FeatureConfig(name=config.series.time_name, type=time_type)  # type: ignore[arg-type]
+    key = config.series.key
+    keys = () if key is None else (FeatureConfig(name=key, type="category"),)
+    return time, *(config.features or ()), *keys
+
+
+def fit_encoders(
+    config: ModelConfig, types: Mapping[str, str], columns: Columns, spacing: Spacing
+) -> FeatureEncoder:
+    """Encoders of these columns. The time is encoded by its phases, in cycles of two steps or more.
+
+    The instant itself is not an input: a forecast's instants are later than all in training.
+    """
+    forecast = config.series
+    features = feature_configs(config, types[forecast.time_name])
+    first: Encoder = _NOTHING
+    phases = fit_encoder(features[0], columns[forecast.time_name])
+    if isinstance(phases, DatetimeEncoder):
+        slow = tuple(c for c in phases.cycles if CYCLES[c][0] >= 2 * spacing.microseconds)
+        first = DatetimeEncoder(_NOTHING, slow, zone=forecast.zone)
+    others = [
+        _fit(f, convert(columns[f.name], types[f.name], f.type), forecast) for f in features[1:]
+    ]
+    return FeatureEncoder(features, tuple(types[f.name] for f in features), (first, *others))
+
+
+def _fit(feature: FeatureConfig, values: np.ndarray, forecast: ForecastConfig) -> Encoder:
+    """The encoder of a covariate or, by what is known of series, of the key."""
+    if feature.name != forecast.key or forecast.identity in (None, "one_hot"):
+        return fit_encoder(feature, values)
+    return KeyEncoder.fit(values) if forecast.identity == "embedding" else CategoryEncoder(())
+
+
+@dataclass(frozen=True)
+class Known:
+    """Inputs of consecutive steps beside the series' own values.
+
+    Args:
+        dynamic: known before each step.
+        observed: known only after it.
+        static: of each series as a whole.
+    """
+
+    dynamic: Float[Tensor, "steps dynamic"]
+    observed: Float[Tensor, "steps observed"]
+    static: Float[Tensor, "*series static"]
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """Encodes what is known of steps beside the series' values.
+
+    Args:
+        encoder: of the time, the covariates and the key (`feature_configs`).
+        holidays: of a calendar, which are inputs as well; None without one.
+    """
+
+    encoder: FeatureEncoder
+    forecast: ForecastConfig
+    spacing: Spacing
+    holidays: Holidays | None = None
+
+    @cached_property
+    def static_width(self) -> int:
+        """The number of inputs that are the same at every step of a series: those of its key."""
+        return 0 if self.forecast.key is None else self.encoder.encoders[-1].form.width
+
+    @cached_property
+    def dynamic_width(self) -> int:
+        """The number of inputs of a step beside the series' own; observed ones are marked."""
+        widths = {f.name: e.form.width for f, e in self._pairs}
+        is_marked = any(widths[name] for name in self.forecast.past if name in widths)
+        of_holidays = 0 if self.holidays is None else self.holidays.width(self.spacing)
+        return self.encoder.width - self.static_width + int(is_marked) + of_holidays
+
+    @property
+    def _pairs(self) -> list[tuple[FeatureConfig, Encoder]]:
+        return list(zip(self.encoder.features, self.encoder.encoders, strict=True))
+
+    def read(self, columns: Columns, firsts: np.ndarray) -> Known:
+        """The inputs of series one after the other.
+
+        Args:
+            firsts: the first row of each series, at which its key is read.
+
+        Raises:
+            InvalidInput: if holidays of a step are not known.
+        """
+        past, key = self.forecast.past, {self.forecast.key} - {None}
+        names = [feature.name for feature in self.encoder.features]
+        first = {name: columns[name][firsts] for name in names}
+        dynamic = self._encoded([name for name in names if name not in {*past, *key}], columns)
+        return Known(
+            self._with_holidays(dynamic, columns),
+            self._encoded([name for name in names if name in past], columns),
+            self._encoded([name for name in names if name in key], first),
+        )
+
+    def changing(self, columns: Columns) -> Float[Tensor, "steps inputs"]:
+        """The inputs that change within a series and are known ahead, but the time's."""
+        forecast = self.forecast
+        others = {forecast.time_name, forecast.key, *forecast.past, *(forecast.static or ())}
+        names = [f.name for f in self.encoder.features if f.name not in others]
+        return self._with_holidays(self._encoded(names, columns), columns)
+
+    def _with_holidays(self, inputs: Tensor, columns: Columns) -> Tensor:
+        if self.holidays is None:
+            return inputs
+        times = columns[self.forecast.time_name]
+        return torch.cat([inputs, self.holidays.read(times, self.spacing)], 1)
+
+    def _encoded(self, names: Sequence[str], columns: Columns) -> Tensor:
+        """The inputs that are made of some of the columns."""
+        every = [feature.name for feature in self.encoder.features]
+        if not names:
+            return torch.empty(len(columns[every[0]]), 0)
+        return self.encoder.part([every.index(name) for name in names]).encode(columns)
 
 
 @dataclass(frozen=True)
@@ -49,18 +174,15 @@ class Stacked:
 
     @classmethod
     def of(cls, series: Sequence[Series]) -> "Stacked":
-        columns = {
-            name: np.concatenate([one.columns[name] for one in series])
-            for name in series[0].columns
-        }
         lengths = np.array([len(one) for one in series])
         begins = np.concatenate([[0], np.cumsum(lengths)])
         number = np.repeat(np.arange(len(series)), lengths)
+        columns = join_rows([one.columns for one in series])
         return cls(columns, begins, np.arange(begins[-1]) - begins[number], number)
 
     def rows(self, chosen: np.ndarray) -> Columns:
         """The columns of these rows."""
-        return {name: column[chosen] for name, column in self.columns.items()}
+        return select_rows(self.columns, chosen)
 
     def between(self, firsts: np.ndarray, stops: np.ndarray) -> Bool[np.ndarray, "rows"]:
         """Whether each row is of a step from its series' first to before its stop."""
@@ -77,11 +199,6 @@ class Stacked:
         has_past = (self.step >= span) & ~missing & ~np.concatenate([[True], missing[:-1]])
         start = np.where(has_past, np.arange(len(values)) - span, 0)
         return has_past & (before[:-1] - before[start] <= MOST_MISSING * span)
-
-
-def draw_unknown(rows: int, horizon: int, seed: int) -> Int64[Tensor, "rows"]:
-    """The number of steps without known covariates at the end of the window before each step."""
-    return torch.randint(horizon, (rows,), generator=generator(seed, "unknown"))
 
 
 def held(
@@ -127,26 +244,17 @@ class Panel(TensorRecord):
 
     @classmethod
     def of(
-        cls,
-        stacked: Stacked,
-        config: ModelConfig,
-        frame: Frame,
-        encoder: FeatureEncoder,
-        *,
-        spacing: Spacing,
-        holidays: Holidays | None = None,
+        cls, stacked: Stacked, config: ModelConfig, frame: Frame, covariates: Covariates
     ) -> "Panel":
         """Encode series; the key once for each of them."""
         columns, begins = stacked.columns, stacked.begins
-        forecast = config.forecast or ForecastConfig()
-        known = known_of(encoder, config, columns, begins[:-1])
-        known = known.with_holidays(holidays, columns[str(forecast.time_column)], spacing)
+        known = covariates.read(columns, begins[:-1])
         filled = np.array(frame.transform(columns[config.target]))
         for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             filled[start:stop] = fill(filled[start:stop], frame.season)
-        values = torch.from_numpy(filled)
-        unknown = draw_unknown(len(values), int(forecast.horizon or 1), config.training.seed)
-        first = torch.from_numpy(begins)
+        draws = generator(config.training.seed, "unknown")
+        unknown = torch.randint(config.series.steps, (len(filled),), generator=draws)
+        values, first = torch.from_numpy(filled), torch.from_numpy(begins)
         return cls(values, known.dynamic, known.observed, unknown, known.static, first)
 
     @property
@@ -154,10 +262,6 @@ class Panel(TensorRecord):
         """The number of inputs of a step beside the series' own; observed ones are marked."""
         observed = self.observed.shape[1]
         return self.dynamic.shape[1] + observed + int(observed > 0)
-
-    def series_of(self, at: Int64[Tensor, "rows"]) -> Int64[Tensor, "rows"]:
-        """The number of the series in which each position lies."""
-        return torch.searchsorted(self.begins, at, right=True) - 1
 
 
 HELD_BYTES = 2**28  # of network inputs: windows that take more are cut for each mini-batch
@@ -234,7 +338,7 @@ def _values(
 def _cut(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Rows:
     """Each step of a window has the inputs known before the step after it, and its own observed."""
     past, following, after = _values(panel, frame, at)
-    series = panel.series_of(at)
+    series = torch.searchsorted(panel.begins, at, right=True) - 1
     parts = [frame.read(past).inputs.float(), panel.dynamic[after]]
     if panel.observed.shape[1]:
         last = torch.maximum(at - 1 - panel.unknown[at], panel.begins[series])

@@ -6,8 +6,8 @@ latest steps, of which a short series has few, are not lost, and no residual is 
 The second fit has learned from more steps, so that its errors should be a little smaller.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,62 +15,171 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from models.config import ForecastConfig, Json, ModelConfig, OutOfDistributionConfig
+from models.config import Json, ModelConfig
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.features.feature_encoder import FeatureEncoder
-from models.forecasting.backtest import Origin, find_origins, has_diverged, worth
+from models.features.rows import Rows
+from models.forecasting.backtest import has_diverged
 from models.forecasting.classics.classics import Classics, log_scores, stack
-from models.forecasting.features import fit_known
 from models.forecasting.forecast import Forecast
-from models.forecasting.holidays import Holidays
+from models.forecasting.histories import History
+from models.forecasting.identity import with_unseen
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import Observation
-from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
+from models.forecasting.origins import (
+    Origin,
+    SeriesSets,
+    before_scores,
+    calibration_origins,
+    find_origins,
+    overlaps_of,
+    weighing_origins,
+)
+from models.forecasting.panel import Covariates, CutRows, Panel, Stacked, fit_encoders, fit_frame
 from models.forecasting.rollout import Split
 from models.forecasting.scale_choice import observation_of, told
-from models.forecasting.seen import SeenSeries
 from models.forecasting.series import Series, split_series
-from models.forecasting.sets import SetBounds, calibration_origins, divide
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
+from models.forecasting.worth import sums_of_walks
+from models.inference.method import State
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.randomness import derive_seed
-from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.problem import SCORE_SAMPLES, log_density, watched
 from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
 
-_MOST_WEIGHING = 40  # forecasts that weigh the members
-_SEASONS, _STEPS = 3, 8  # before the first of them, if a series has as many
+# Windows of an epoch. A panel of millions of windows, most of which overlap, is learned from a part
+# of them; each epoch draws its own.
+EPOCH_WINDOWS = 32_000
+
+
+@dataclass(frozen=True)
+class Found:
+    """What forecasts of the calibration steps told.
+
+    Args:
+        calibrations: of each variant's forecasts, in which the classical members have their share.
+    """
+
+    calibrations: Mapping[float, PathCalibration | None]
+    classics: Classics | None
+
+
+@dataclass(frozen=True)
+class SeriesProblem:
+    """A forecaster without posteriors, the windows it learns from and those held out.
+
+    Args:
+        stopping: windows that choose the epoch; None if there are none.
+        scores: windows of the held-out end, for the learning curve.
+        columns: the table.
+        whole: the problem of the second fit, which learns up to the scored end; None without one.
+        calibrating: origins of the forecasts that calibrate.
+        earlier: origins of the forecasts that weigh classical members; empty without any.
+        found: by the first fit; None before `calibrate`.
+    """
+
+    model: Forecaster
+    rows: Rows
+    stopping: Rows | None
+    scores: Rows
+    profile: RowProfile
+    columns: Columns
+    ranks: Ranks = ALONE
+    whole: "SeriesProblem | None" = None
+    calibrating: tuple[Origin, ...] = ()
+    earlier: tuple[Origin, ...] = ()
+    found: Found | None = None
+
+    def to(self, device: str) -> "SeriesProblem":
+        """The same problem with all windows on a device."""
+        return replace(
+            self,
+            rows=self.rows.to(device),
+            stopping=self.stopping and self.stopping.to(device),
+            scores=self.scores.to(device),
+            whole=self.whole and self.whole.to(device),
+        )
+
+    @property
+    def task(self) -> RowTask:
+        return RowTask(self.rows, self.ranks, most=EPOCH_WINDOWS)
+
+    @property
+    def chooses(self) -> bool:
+        return self.stopping is not None
+
+    def score(self, state: State) -> float:
+        """`log_density` of windows, one step ahead."""
+        rows = watched(self.stopping, self.scores)
+        return log_density(self.model.engine, state, rows, self.model.default_seed, self.ranks)
+
+    def refit(self) -> "SeriesProblem":
+        return self.whole or self
+
+    def after_first(self, first: Callable[[], Any]) -> "SeriesProblem":
+        """`calibrate` by the first fit's model, where steps are set apart for it."""
+        return self.calibrate(first()) if self.calibrating else self
+
+    def calibrate(self, model: Any) -> "SeriesProblem":
+        """The same problem, with classical members and calibrations found by this model."""
+        classics = weigh(model, self.earlier, self.calibrating)
+        mixed = replace(model, classics=classics)
+        calibrations = {p: _calibration(mixed, self.calibrating, p) for p in model.variants}
+        return replace(self, found=Found(calibrations, classics))
+
+    def finish(self, model: Any) -> Forecaster:
+        """The calibrated model with metrics and detector of every variant.
+
+        They are of forecasts of the held-out end of each series.
+        """
+        variants = {
+            prune: replace(
+                variant, state=with_unseen(variant.state, model.network, model.default_seed)
+            )
+            for prune, variant in model.variants_by_prune.items()
+        }
+        model = model.with_variants(variants)
+        found = self.found or self.calibrate(model).found
+        assert found is not None
+        notes = [*model.notes, *_notes_on_classics(found.classics, self.calibrating)]
+        variants = {
+            prune: replace(variant, calibration=found.calibrations[prune])
+            for prune, variant in variants.items()
+        }
+        model = replace(model, classics=found.classics, variants_by_prune=variants)
+        origins, scored = model.held_out_origins(self.columns), {}
+        for prune, variant in model.variants_by_prune.items():
+            metrics = model.score_origins(origins, prune, SCORE_SAMPLES) | variant.metrics
+            detector = _fit_detector(model, prune, origins, self.refit())
+            scored[prune] = replace(variant, metrics=metrics, detector=detector)
+            if has_diverged(metrics):
+                notes.append(
+                    f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
+                )
+        return replace(model, variants_by_prune=scored, notes=tuple(notes))
+
+    def importance(self, model: Any) -> Json:
+        """Nothing: forecasts are not explained."""
+        return {}
+
+    def held_out(self, model: Any) -> Json:
+        """Nothing: the back-test has the charts."""
+        return {}
+
+
+# What the calibration steps tell
+
 _LEAST_SHARE = 0.02  # a share below it is not worth its paths
 
 
-def weighing_origins(
-    series: Sequence[Series], sets: SetBounds, config: ModelConfig, span: int
-) -> list[Origin]:
-    """Origins in the second half of each series, before its scored end, thinned evenly.
-
-    Half of the steps ahead must be known: of a series with gaps few stretches are whole.
-    """
-    assert config.forecast is not None
-    season, horizon = config.forecast.longest_season, int(config.forecast.horizon or 1)
-    before = [one.until(end) for one, end in zip(series, sets.scores.tolist(), strict=True)]
-    firsts = [
-        min(max(len(one) // 2, _SEASONS * season + _STEPS), max(span, len(one) - horizon))
-        for one in before
-    ]
-    found = find_origins(before, firsts, span, horizon, least=-(-horizon // 2))
-    kept = np.unique(
-        np.linspace(0, len(found) - 1, min(_MOST_WEIGHING, len(found))).round().astype(int)
-    )
-    return [found[i] for i in kept.tolist()]
-
-
 def weigh(
-    model: Forecaster, earlier: Sequence[Origin], calibrating: Sequence[Origin], samples: int
+    model: Forecaster, earlier: Sequence[Origin], calibrating: Sequence[Origin]
 ) -> Classics | None:
     """The classical members, weighed by forecasts from earlier origins.
 
@@ -82,30 +191,43 @@ def weigh(
     """
     if not earlier:
         return None
-    known, targets = _known(model, earlier)
-    share = float((~targets.isnan()).double().mean())
-    seasons, independent = model.frame.seasons, share * worth(earlier, model.horizon)
-    found = Classics.fit(known, targets, seasons, independent, model.regressors_at(earlier))
+    history, targets = _known(model, earlier)
+    known = float((~targets.isnan()).double().mean())
+    independent = known * overlaps_of(earlier, model.horizon).worth().together
+    assert history.known is not None
+    found = Classics.fit(
+        history.known, targets, model.frame.seasons, independent, history.regressors
+    )
     if not calibrating:
         return None if model.forecast.past else found
-    known, targets = _known(model, calibrating)
-    regressors = None if found.effects is None else model.regressors_at(calibrating)
-    alone = replace(model, classics=None)
-    options = alone.resolve(PredictOptions(samples=samples))
-    paths = alone.roll_out(alone.histories(calibrating), options).paths
+    history, targets = _known(model, calibrating)
+    assert history.known is not None
+    alone = replace(model, classics=None).forecast_from(calibrating, 0.0, SCORE_SAMPLES)
     both = torch.stack(
         [
-            found.log_scores(known, targets, regressors).flatten(),
-            log_scores(paths, targets.to(model.device)).flatten().cpu(),
+            found.log_scores(history.known, targets, history.regressors).flatten(),
+            log_scores(alone.paths, targets.to(model.device)).flatten().cpu(),
         ]
     )
-    share = float(stack(both, worth(calibrating, model.horizon))[0])
+    independent = overlaps_of(calibrating, model.horizon).worth().together
+    share = float(stack(both, independent)[0])
     if share < _LEAST_SHARE:
         return None
     return replace(found, share=1.0 if share > 1 - _LEAST_SHARE else share)
 
 
-def note_on(found: Classics | None, calibrating: Sequence[Origin]) -> tuple[str, ...]:
+def _known(
+    model: Forecaster, origins: Sequence[Origin]
+) -> tuple[History, Float64[Tensor, "origins horizon"]]:
+    """What classical members read at each origin, and the u that followed."""
+    ahead = [origin.ahead(model.horizon) for origin in origins]
+    pasts = [origin.past for origin in origins]
+    history = model.histories.encode(pasts, ahead, model.horizon, regressors=True)
+    targets = np.stack([origin.targets(model.horizon) for origin in origins])
+    return history, torch.from_numpy(model.frame.transform(targets))
+
+
+def _notes_on_classics(found: Classics | None, calibrating: Sequence[Origin]) -> tuple[str, ...]:
     """Says that the network has no part in forecasts, and why."""
     if found is None or found.share < 1:
         return ()
@@ -113,61 +235,27 @@ def note_on(found: Classics | None, calibrating: Sequence[Origin]) -> tuple[str,
     return (f"forecasts are of classical members alone, with every pruned variant: {why}",)
 
 
-def _known(
-    model: Forecaster, origins: Sequence[Origin]
-) -> tuple[Tensor, Float64[Tensor, "origins horizon"]]:
-    """What is known at each origin, and the u that followed."""
-    known = model.histories(origins).known
-    assert known is not None
-    targets = np.stack([origin.targets(model.horizon) for origin in origins])
-    return known, torch.from_numpy(model.frame.transform(targets))
+def _calibration(
+    model: Forecaster, chosen: Sequence[Origin], prune: float
+) -> PathCalibration | None:
+    """The calibration of a variant by forecasts from these origins.
+
+    None without origins, and for forecasts that are not finite.
+    """
+    if not chosen:
+        return None
+    values = np.concatenate([origin.targets(model.horizon) for origin in chosen])
+    overlaps = overlaps_of(chosen, model.horizon)
+    return model.forecast_from(chosen, prune, SCORE_SAMPLES).fit_calibration(
+        torch.from_numpy(values).to(model.device),
+        overlaps.worth(),
+        overlaps.worth(sums_of_walks),
+        [origin.series.times[origin.first] for origin in chosen],
+    )
 
 
-@dataclass(frozen=True)
-class Found:
-    """What forecasts of the calibration steps told."""
-
-    calibrations: Mapping[float, PathCalibration | None]
-    classics: Classics | None
-
-
-# Windows of an epoch. A panel of millions of windows, most of which overlap, is learned from a part
-# of them; each epoch draws its own.
-EPOCH_WINDOWS = 32_000
-
-
-@dataclass(frozen=True)
-class WindowProblem(RowProblem):
-    """Windows of series, of which an epoch has a bounded number."""
-
-    @property
-    def task(self) -> RowTask:
-        return RowTask(self.rows, self.ranks, most=EPOCH_WINDOWS)
-
-    def finish(self, model: Any) -> Forecaster:
-        """The model with metrics and detector of every variant, from back-tests of the held-out
-        end of each series."""
-        scored, notes = {}, list(model.notes)
-        origins = model.held_out_origins(self.columns)
-        for prune, variant in model.variants_by_prune.items():
-            metrics = model.score_origins(origins, prune, SCORE_SAMPLES)
-            detector = fit_detector(model, prune, origins, self)
-            scored[prune] = replace(variant, metrics=metrics | variant.metrics, detector=detector)
-            if has_diverged(scored[prune].metrics):
-                notes.append(
-                    f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
-                )
-        return replace(model, variants_by_prune=scored, notes=tuple(notes))
-
-    def importance(self, model: Any) -> Json:
-        return {}
-
-    def held_out(self, model: Any) -> Json:
-        return {}
-
-
-def fit_detector(
-    model: Forecaster, prune: float, held_out: Sequence[Origin], problem: WindowProblem
+def _fit_detector(
+    model: Forecaster, prune: float, held_out: Sequence[Origin], problem: SeriesProblem
 ) -> Detector:
     """Fit the configured false-alarm rate to the steps of forecasts of the held-out end.
 
@@ -176,11 +264,14 @@ def fit_detector(
     few: no step is flagged that is no more unusual than a share of the wanted rate of the
     learned steps.
     """
-    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = model.config.false_alarm_rate
     usual = _ood_scores(model, held_out, prune)
     weights = np.full(len(usual), min(1.0, len(problem.scores) / len(usual)))
     found = Detector.fit(DEFAULT_SCORES[model.task], usual, rate, weights)
-    learned = _ood_scores(model, _learned_origins(model, problem.columns), prune)
+    series = split_series(problem.columns, model.config.target, model.forecast, model.spacing)
+    before, span = before_scores(series, model.config), model.frame.span
+    at = find_origins(before, [span] * len(before), span, model.horizon)
+    learned = _ood_scores(model, at, prune)
     least = np.quantile(learned[np.isfinite(learned)], 1 - rate) if len(learned) else 0.0
     return replace(found, threshold=max(found.threshold, float(least)))
 
@@ -193,132 +284,13 @@ def _ood_scores(model: Forecaster, chosen: Sequence[Origin], prune: float) -> np
     split = model.split(prune, options.samples)
     if not split.network:  # more samples have some draws of it
         split = Split.plan(options.samples, model.variant(prune).state.num_draws, 0.0)
-    paths = model.network_paths(model.histories(chosen), options, split)
+    paths = model.network_paths(model.history_at(chosen), options, split)
     return Forecast(split.repeated(paths)).ood_score().cpu().numpy()
 
 
-def _learned_origins(model: Forecaster, columns: Columns) -> list[Origin]:
-    """The origins of forecasts whose steps lie before the held-out end of each series."""
-    series = split_series(columns, model.config.target, model.forecast, model.spacing)
-    before = [one.until(divide(len(one), model.config).scores) for one in series]
-    return find_origins(before, [model.frame.span] * len(before), model.frame.span, model.horizon)
-
-
-@dataclass(frozen=True)
-class SeriesProblem(WindowProblem):
-    """Windows of the first fit, and the problem of the second one.
-
-    Args:
-        whole: learns up to the scored end; None without a refit.
-        calibrating: origins of the forecasts that calibrate.
-        earlier: origins of the forecasts that weigh classical members; empty without any.
-        found: the calibration of each variant, and the classical members; None before `calibrate`.
-    """
-
-    whole: WindowProblem | None = None
-    calibrating: tuple[Origin, ...] = ()
-    earlier: tuple[Origin, ...] = ()
-    found: Found | None = None
-
-    def to(self, device: str) -> "SeriesProblem":
-        moved = super().to(device)
-        return replace(moved, whole=self.whole and self.whole.to(device))
-
-    def refit(self) -> RowProblem:
-        return super().refit() if self.whole is None else self.whole
-
-    def calibrate(self, model: Any) -> "SeriesProblem":
-        """The same problem, with classical members and calibrations found by this model."""
-        return replace(self, found=self._find(model))
-
-    def finish(self, model: Any) -> Forecaster:
-        """The calibrated model with metrics and detector of every variant."""
-        model = model.with_unseen_series()
-        found = self._find(model) if self.found is None else self.found
-        notes = (*model.notes, *note_on(found.classics, self.calibrating))
-        mixed = replace(model, classics=found.classics, notes=notes)
-        return WindowProblem.finish(self.whole or self, mixed.with_calibrations(found.calibrations))
-
-    def _find(self, model: Forecaster) -> Found:
-        """The calibrations are of forecasts in which the classical members have their share."""
-        classics = weigh(model, self.earlier, self.calibrating, SCORE_SAMPLES)
-        mixed = replace(model, classics=classics)
-        calibrations = {
-            prune: mixed.calibrate(self.calibrating, prune, SCORE_SAMPLES)
-            for prune in model.variants_by_prune
-        }
-        return Found(calibrations, classics)
-
+# How a table becomes a problem
 
 _MOST_SCORED = 20_000  # windows that choose the epoch, and that are scored one step ahead
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table's series and sets, from which a problem is made for each fit."""
-
-    stacked: Stacked
-    types: Mapping[str, str]
-    config: ModelConfig
-    sets: SetBounds
-    spacing: Spacing
-    observation: Observation
-    notes: Sequence[str]
-    columns: Columns  # the table itself, which the back-test reads
-    ranks: Ranks
-    holidays: Holidays | None
-
-    def problem(self, ends: np.ndarray, stops: np.ndarray) -> WindowProblem:
-        """The problem that learns each series up to its end.
-
-        The steps from there to its stop choose the epoch. Scales and encoders are fitted to the
-        learned steps.
-
-        Raises:
-            InvalidData: if no window is left to learn from.
-        """
-        config, stacked, sets = self.config, self.stacked, self.sets
-        starts, never = np.zeros_like(ends), np.full_like(ends, stacked.begins[-1])
-        learned = stacked.rows(stacked.between(starts, ends))
-        encoder = fit_known(config, self.types, learned, self.spacing)
-        frame = _frame(config, self.observation)
-        panel = Panel.of(
-            stacked, config, frame, encoder, spacing=self.spacing, holidays=self.holidays
-        )
-        whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
-
-        def at(firsts: np.ndarray, lasts: np.ndarray) -> Tensor:
-            return torch.from_numpy(np.flatnonzero(whole & stacked.between(firsts, lasts)))
-
-        train = at(starts, ends)
-        if not len(train):
-            raise InvalidData("no window without a missing value is left to learn from", "/dataset")
-        frame = fit_frame(panel, frame, train)
-        learning = CutRows.of(panel, frame, train)
-        stopping = CutRows.of(panel, frame, at(ends, stops)).thinned(_MOST_SCORED)
-        scores = CutRows.of(panel, frame, at(sets.scores, never)).thinned(_MOST_SCORED)
-        profile = RowProfile(
-            learned=len(learning),
-            stopping=len(stopping),
-            calibration=len(at(sets.calibration, sets.scores)),
-            held_out=len(scores),
-            columns=summarise_columns(learned, encoder, config.target, "number"),
-            described=len(learned[config.target]),
-        )
-        held_out = stacked.rows(stacked.between(sets.scores, never))
-        seen = SeenSeries.fit(config, self.types, learned, [held_out])
-        model = _skeleton(config, encoder, frame, self.spacing, self.notes)
-        model = replace(model, seen=seen, holidays=self.holidays)
-        return WindowProblem(
-            model,
-            learning.held_if_small(),
-            stopping if len(stopping) else None,
-            None,
-            scores,
-            profile,
-            self.columns,
-            self.ranks,
-        )
 
 
 def prepare_series(
@@ -337,73 +309,94 @@ def prepare_series(
     Raises:
         InvalidData: if too little is left to learn from, or to score.
     """
-    forecast = config.forecast or ForecastConfig()
+    forecast = config.series
     if (forecast.holidays is None) != (holidays is None):
         raise ValueError(
             f"forecast.holidays is {forecast.holidays!r}: give its days, and no others"
         )
     series = split_series(columns, config.target, forecast)
-    sets = SetBounds.of(series, config)
-    observation = observation_of(config, series)
-    chosen = calibration_origins(series, config, _frame(config, observation).span)
     spacing = Spacing.fit([one.times for one in series], forecast.zone)
-    notes = _notes(config, spacing, series, calibrates=bool(chosen)) + told(observation)
-    stacked = Stacked.of(series)
-    table = _Table(
-        stacked, types, config, sets, spacing, observation, notes, columns, ranks, holidays
-    )
-    first = table.problem(sets.stopping, sets.calibration)
-    assert isinstance(first.model, Forecaster)
+    observation = observation_of(config, series)
+    frame = Frame.of(forecast, observation)
+    calibrating = calibration_origins(series, config, frame.span)
+    notes = _notes(config, spacing, series, observation, calibrates=bool(calibrating))
+    sets, stacked = SeriesSets.of(series, config), Stacked.of(series)
+
+    def problem(ends: np.ndarray, stops: np.ndarray) -> SeriesProblem:
+        """The problem that learns each series up to its end.
+
+        The steps from there to its stop choose the epoch. Scales and encoders are fitted to the
+        learned steps.
+        """
+        starts, never = np.zeros_like(ends), np.full_like(ends, stacked.begins[-1])
+        learned = stacked.rows(stacked.between(starts, ends))
+        encoder = fit_encoders(config, types, learned, spacing)
+        panel = Panel.of(stacked, config, frame, Covariates(encoder, forecast, spacing, holidays))
+        whole = stacked.whole_windows(stacked.columns[config.target], frame.span)
+
+        def at(firsts: np.ndarray, lasts: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.flatnonzero(whole & stacked.between(firsts, lasts)))
+
+        train = at(starts, ends)
+        if not len(train):
+            raise InvalidData("no window without a missing value is left to learn from", "/dataset")
+        fitted = fit_frame(panel, frame, train)
+        learning = CutRows.of(panel, fitted, train)
+        stopping = CutRows.of(panel, fitted, at(ends, stops)).thinned(_MOST_SCORED)
+        scores = CutRows.of(panel, fitted, at(sets.scores, never)).thinned(_MOST_SCORED)
+        profile = RowProfile(
+            learned=len(learning),
+            stopping=len(stopping),
+            calibration=len(at(sets.calibration, sets.scores)),
+            held_out=len(scores),
+            columns=summarise_columns(learned, encoder, config.target, "number"),
+            described=len(learned[config.target]),
+        )
+        held_out = stacked.rows(stacked.between(sets.scores, never))
+        model = Forecaster(
+            config=config,
+            encoder=encoder,
+            variants_by_prune={},
+            default_seed=derive_seed(config.training.seed, "prediction") % 2**31,
+            notes=tuple(notes),
+            frame=fitted,
+            spacing=spacing,
+            seen=SeenSeries.fit(config, types, learned, held_out),
+            holidays=holidays,
+        )
+        rows, stops_early = learning.held_if_small(), stopping if len(stopping) else None
+        return SeriesProblem(model, rows, stops_early, scores, profile, columns, ranks)
+
+    first = problem(sets.stopping, sets.calibration)
     first.model.held_out_origins(columns)  # raises before a fit if there is none to score
-    whole = table.problem(sets.scores, sets.scores) if config.training.refit else None
-    own = {field.name: getattr(first, field.name) for field in fields(first)}
-    own["profile"] = (whole or first).profile
-    span = _frame(config, observation).span
-    earlier = weighing_origins(series, sets, config, span) if forecast.classics else []
-    return SeriesProblem(**own, whole=whole, calibrating=tuple(chosen), earlier=tuple(earlier))
-
-
-def _frame(config: ModelConfig, observation: Observation) -> Frame:
-    forecast = config.forecast or ForecastConfig()
-    return Frame.of(forecast, observation)
-
-
-def _skeleton(
-    config: ModelConfig,
-    encoder: FeatureEncoder,
-    frame: Frame,
-    spacing: Spacing,
-    notes: Sequence[str],
-) -> Forecaster:
-    seed = derive_seed(config.training.seed, "prediction") % 2**31
-    return Forecaster(
-        config=config,
-        encoder=encoder,
-        target=frame.change,
-        variants_by_prune={},
-        default_seed=seed,
-        notes=tuple(notes),
-        frame=frame,
-        spacing=spacing,
+    whole = problem(sets.scores, sets.scores) if config.training.refit else None
+    earlier = weighing_origins(series, config, frame.span) if forecast.classics else []
+    return replace(
+        first,
+        profile=(whole or first).profile,
+        whole=whole,
+        calibrating=tuple(calibrating),
+        earlier=tuple(earlier),
     )
 
 
 def _notes(
-    config: ModelConfig, spacing: Spacing, series: Sequence[Series], *, calibrates: bool
+    config: ModelConfig,
+    spacing: Spacing,
+    series: Sequence[Series],
+    observation: Observation,
+    *,
+    calibrates: bool,
 ) -> list[str]:
+    """What was done about uneven times and missing values, and why nothing is calibrated."""
     notes = []
     if not config.training.calibration_fraction:
         notes.append("not calibrated: no steps were set apart for it (calibration_fraction 0)")
     elif not calibrates:
         notes.append("not calibrated: too few whole forecasts lie in the steps set apart for it")
-    return [*notes, *_notes_on_steps(spacing, series)]
-
-
-def _notes_on_steps(spacing: Spacing, series: Sequence[Series]) -> list[str]:
-    """What was done about uneven times and missing values."""
-    notes = []
     gaps = sum(len(one) - 1 for one in series)
-    if uneven := sum(_uneven(spacing, one) for one in series):
+    wrong = [~spacing.is_whole(one.times) | (spacing.gaps(one.times) > 1) for one in series]
+    if uneven := sum(int(each.sum()) for each in wrong):
         notes.append(
             f"{uneven} of {gaps} gaps between times are not the usual one of "
             f"{spacing.describe()}: rows were taken as consecutive steps"
@@ -417,9 +410,4 @@ def _notes_on_steps(spacing: Spacing, series: Sequence[Series]) -> list[str]:
         notes.append(f"{absent} steps have no row; they count as missing: {filled}")
     if missing:
         notes.append(f"{missing} steps have no target: {filled}")
-    return notes
-
-
-def _uneven(spacing: Spacing, one: Series) -> int:
-    """How many gaps between rows are not one step."""
-    return int((~spacing.is_whole(one.times) | (spacing.gaps(one.times) > 1)).sum())
+    return [*notes, *told(observation)]

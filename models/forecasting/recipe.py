@@ -8,7 +8,7 @@ per level.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -28,18 +28,15 @@ from models.config import (
 from models.config.model import FeatureType
 from models.exceptions import InvalidData
 from models.features.clock import Clock
-from models.features.columns import ColumnProfile, Columns, check_features, column_of
+from models.features.columns import ColumnProfile, Columns, Load, check_features, column_of
 from models.features.targets import present
 from models.forecasting.identity import EMBEDDED, usual_identity
+from models.forecasting.origins import MIN_WINDOWS, SeriesSets, before_scores, choose_fractions
 from models.forecasting.scale_choice import find_transform, observation_of
 from models.forecasting.series import Series, number_keys, split_series
-from models.forecasting.sets import MIN_WINDOWS, choose_fractions, divide
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.windows import Frame, fill
 from models.networks import Inputs
-
-Load = Callable[..., Columns]
-"""Reads columns by their names, all rows or a slice of them: `load(names)`, `load(names, rows)`."""
 
 _SMALL = 2_000  # windows
 # Beside classical members 300 were as good as 600 on eight series; panels have more to learn.
@@ -68,38 +65,35 @@ def plan_series(
     """
     if load is None:
         raise ValueError("the recipe of a forecast reads the series: give `load`")
-    forecast = replace(
-        config.forecast or ForecastConfig(),
-        time=_time(config, profiles),
-        key=_key(config.forecast, profiles),
-    )
-    _check_settings(config, forecast)
-    _check_past(config, forecast, profiles)
-    _check_holidays(forecast, profiles)
-    config = replace(config, features=_covariates(config, forecast, profiles), forecast=forecast)
-    names = [str(forecast.time_column), config.target, *([forecast.key] if forecast.key else [])]
-    others = [one.name for one in candidates(config, profiles)]
+    config = _with_columns(config, profiles)
+    names = [config.series.time_name, config.target, *filter(None, [config.series.key])]
+    others = [one.name for one in _may_be_static(config, profiles)]
     columns = load([*names, *others])
-    features, forecast = with_attributes(config, forecast, profiles, columns)
-    series = split_series({name: columns[name] for name in names}, config.target, forecast)
-    _check_number(series)
-    forecast = _lengths(forecast, series, config.training.validation_fraction)
-    config = replace(config, features=features, forecast=forecast)
-    span, lengths = int(forecast.context or 0) + forecast.longest_season, [*map(len, series)]
-    num_windows = sum(max(0, divide(length, config).scores - span) for length in lengths)
+    config = _with_attributes(config, profiles, columns, others)
+    series = split_series({name: columns[name] for name in names}, config.target, config.series)
+    if len(series) > MAX_SERIES:
+        raise InvalidData(
+            f"the key has {len(series)} series; a model learns up to {MAX_SERIES}: give fewer, or "
+            "take a coarser column",
+            "/forecast/key",
+        )
+    forecast = _lengths(config.series, series, config.training.validation_fraction)
+    config = replace(config, forecast=forecast)
+    span = int(forecast.context or 0) + forecast.longest_season
+    num_windows = int((SeriesSets.of(series, config).scores - span).clip(0).sum())
     if num_windows < MIN_WINDOWS:
         raise InvalidData(
-            f"the longest series has {max(lengths)} steps. Without the held-out steps "
+            f"the longest series has {max(map(len, series))} steps. Without the held-out steps "
             f"{num_windows} windows of {span} + 1 steps are left; at least {MIN_WINDOWS} are "
             "needed: give a longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
     forecast = replace(forecast, transform=find_transform(config, forecast, series))
     forecast = replace(forecast, identity=_identity(config, forecast, series))
-    width = 1 + len(forecast.seasons) + _CALENDAR + len(features or ())
+    width = 1 + len(forecast.seasons) + _CALENDAR + len(config.features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     training = choose_fractions(config, series, span)
-    training = replace(training, split=SplitTime(time=str(forecast.time_column)))
+    training = replace(training, split=SplitTime(time=forecast.time_name))
     return SeriesPlan(replace(config, forecast=forecast, training=training), inputs, num_windows)
 
 
@@ -120,69 +114,58 @@ def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
     return RecurrentConfig(kind="gru", hidden=(width,))
 
 
-def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str | ZonedTime:
-    forecast = config.forecast or ForecastConfig()
-    name = forecast.time_column
-    if name is not None:
-        if name not in profiles or profiles[name].type not in ("datetime", "number"):
-            found = f"is of type {profiles[name].type}" if name in profiles else "is not there"
-            raise InvalidData(
-                f"column {name!r} {found}; a time is a datetime or a number", "/forecast/time"
-            )
-        return name if forecast.zone is None else _zoned(forecast, profiles[name])
-    times = [p.name for p in profiles.values() if p.type == "datetime"]
-    if len(times) != 1:
-        found = f"are {', '.join(times[:20])}" if times else "is no datetime column"
-        raise InvalidData(
-            f"a series needs a time: there {found}; name the column in forecast.time",
-            "/forecast/time",
-        )
-    return times[0]
+# Columns
 
 
-def _zoned(forecast: ForecastConfig, profile: ColumnProfile) -> ZonedTime:
-    """The time with its zone and whether its times are UTC."""
-    place = "/forecast/time/zone"
-    try:
-        Clock.of(str(forecast.zone))
-    except ValueError as error:
-        raise InvalidData(str(error), place) from None
-    if profile.type != "datetime":
-        message = f"the times in {profile.name!r} are numbers, which have no zone: leave it out"
-        raise InvalidData(message, place)
-    return ZonedTime(column=profile.name, zone=str(forecast.zone), utc=forecast.local_zone is None)
+def _with_columns(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> ModelConfig:
+    """The configuration with its time and features filled in, all of which fit their columns.
 
-
-def _key(forecast: ForecastConfig | None, profiles: Mapping[str, ColumnProfile]) -> str | None:
-    key = forecast.key if forecast else None
+    By default there are no covariates: a table does not show which columns are known ahead.
+    """
+    forecast = replace(config.series, time=_time(config.series, profiles))
+    time, key = forecast.time_name, forecast.key
     if key is not None and (key not in profiles or profiles[key].type != "category"):
         found = f"is of type {profiles[key].type}" if key in profiles else "is not there"
         raise InvalidData(
             f"column {key!r} {found}; series are told apart by a category", "/forecast/key"
         )
-    return key
-
-
-def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
-    if config.training.split not in ("random", SplitTime(time=str(forecast.time_column))):
+    if config.training.split not in ("random", SplitTime(time=time)):
         raise InvalidData(
             "the end of a series is held out: leave the split out, or split by the same time",
             "/training/split",
         )
     if config.weight is not None:
         raise InvalidData("windows of a series have no weights: leave weight out", "/weight")
-    if config.target in (forecast.time_column, forecast.key):
+    if config.target in (time, key):
         raise InvalidData(f"{config.target!r} is the series' time or key, not a target", "/target")
+    _check_past(config, profiles, (config.target, time, key))
+    if forecast.holidays is not None and profiles[time].type != "datetime":
+        raise InvalidData(
+            f"the times in {time!r} are numbers, which have no holidays: leave them out, or give "
+            "datetimes",
+            "/forecast/holidays",
+        )
+    return replace(config, features=_covariates(config, profiles, time, key), forecast=forecast)
+
+
+def _check_past(
+    config: ModelConfig, profiles: Mapping[str, ColumnProfile], taken: Sequence[str | None]
+) -> None:
+    """Refuse what cannot be a covariate that is known only in the past."""
+    past = config.series.past
+    for i, name in enumerate(past):
+        path = f"/forecast/past/{i}"
+        type_ = column_of(profiles, name, path).type
+        if name in (*taken, *past[:i]):
+            raise InvalidData(f"{name!r} is read already: leave it out", path)
+        if type_ not in ("number", "boolean", "category", "datetime"):
+            raise InvalidData(f"{name!r} is of type {type_}, which a window cannot hold", path)
 
 
 def _covariates(
-    config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
+    config: ModelConfig, profiles: Mapping[str, ColumnProfile], time: str, key: str | None
 ) -> tuple[FeatureConfig, ...] | None:
-    """The given features. By default none: a table does not show which columns are known ahead.
-
-    Raises:
-        InvalidData: for tensors and texts, and for the time or key under another type.
-    """
+    """The given features; time and key are always read, as their stored types."""
     check_features(config, profiles)
     kept = []
     for i, feature in enumerate(config.features or ()):
@@ -191,9 +174,9 @@ def _covariates(
             raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
         if feature.type == "text":
             raise InvalidData(f"{feature.name!r} is text, which a forecaster does not read", path)
-        if feature.name not in (forecast.time_column, forecast.key):
+        if feature.name not in (time, key):
             kept.append(feature)
-        elif feature.type != stored:  # time and key are always read, as their stored types
+        elif feature.type != stored:
             raise InvalidData(
                 f"{feature.name!r} is the series' time or key and is read as {stored}, "
                 f"not as {feature.type}",
@@ -202,35 +185,104 @@ def _covariates(
     return None if config.features is None else tuple(kept)
 
 
-def _check_past(
-    config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
-) -> None:
-    """Refuse what cannot be a covariate that is known only in the past."""
-    for i, name in enumerate(forecast.past):
-        path = f"/forecast/past/{i}"
-        type_ = column_of(profiles, name, path).type
-        if name in (config.target, forecast.time_column, forecast.key) or name in forecast.past[:i]:
-            raise InvalidData(f"{name!r} is read already: leave it out", path)
-        if type_ not in ("number", "boolean", "category", "datetime"):
-            raise InvalidData(f"{name!r} is of type {type_}, which a window cannot hold", path)
+def _time(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> str | ZonedTime:
+    """The time that is named, or the only datetime column."""
+    name, place = forecast.time_column, "/forecast/time"
+    if name is None:
+        times = [p.name for p in profiles.values() if p.type == "datetime"]
+        if len(times) != 1:
+            found = f"are {', '.join(times[:20])}" if times else "is no datetime column"
+            message = f"a series needs a time: there {found}; name the column in forecast.time"
+            raise InvalidData(message, place)
+        return times[0]
+    if name not in profiles or profiles[name].type not in ("datetime", "number"):
+        found = f"is of type {profiles[name].type}" if name in profiles else "is not there"
+        raise InvalidData(f"column {name!r} {found}; a time is a datetime or a number", place)
+    if forecast.zone is None:
+        return name
+    try:
+        Clock.of(forecast.zone)
+    except ValueError as error:
+        raise InvalidData(str(error), f"{place}/zone") from None
+    if profiles[name].type != "datetime":
+        message = f"the times in {name!r} are numbers, which have no zone: leave it out"
+        raise InvalidData(message, f"{place}/zone")
+    return ZonedTime(column=name, zone=forecast.zone, utc=forecast.local_zone is None)
 
 
-def _check_holidays(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> None:
-    if forecast.holidays is not None and profiles[str(forecast.time_column)].type != "datetime":
-        raise InvalidData(
-            f"the times in {forecast.time_column!r} are numbers, which have no holidays: leave "
-            "them out, or give datetimes",
-            "/forecast/holidays",
-        )
+_MIN_SERIES = 10  # with fewer, an attribute is as good as the key
+_SERIES_PER_LEVEL = 5
+_TYPES = ("number", "boolean", "category")
 
 
-def _check_number(series: Sequence[Series]) -> None:
-    if len(series) > MAX_SERIES:
-        raise InvalidData(
-            f"the key has {len(series)} series; a model learns up to {MAX_SERIES}: give fewer, or "
-            "take a coarser column",
-            "/forecast/key",
-        )
+def _may_be_static(
+    config: ModelConfig, profiles: Mapping[str, ColumnProfile]
+) -> Sequence[ColumnProfile]:
+    """The columns that may be static: the features or, if none are named, all of use."""
+    forecast = config.series
+    if forecast.key is None:
+        return ()
+    taken = {config.target, forecast.time_column, forecast.key, *forecast.past}
+    named = [profiles[feature.name] for feature in config.features or ()]
+    if config.features is None:
+        named = [one for one in profiles.values() if one.use and one.type in _TYPES]
+    return [one for one in named if one.name not in taken]
+
+
+def _with_attributes(
+    config: ModelConfig,
+    profiles: Mapping[str, ColumnProfile],
+    columns: Columns,
+    names: Sequence[str],
+) -> ModelConfig:
+    """The features, those that are known ahead first, and `forecast.static` filled in.
+
+    Args:
+        names: of the columns that may be static; `columns` has them and the key.
+
+    Raises:
+        InvalidData: if a column that is given as static changes within a series.
+    """
+    forecast, features, constant, num_series = config.series, config.features or (), [], 0
+    if forecast.key is not None:
+        member = number_keys(columns[forecast.key])
+        num_series = int(member.max()) + 1
+        first = np.empty(num_series, dtype=np.int64)
+        first[member[::-1]] = np.arange(len(member))[::-1]
+        constant = [n for n in names if _are_same(columns[n], columns[n][first[member]])]
+    for name in forecast.static or ():
+        if name not in constant:
+            raise InvalidData(
+                f"{name!r} changes within a series, or is no feature: leave it out",
+                "/forecast/static",
+            )
+
+    def is_shared(name: str) -> bool:
+        """Whether an attribute tells what several series have in common."""
+        if profiles[name].type != "category":
+            return True
+        return len(set(columns[name].tolist())) * _SERIES_PER_LEVEL <= num_series
+
+    def feature(name: str) -> FeatureConfig:
+        return FeatureConfig(name=name, type=cast(FeatureType, profiles[name].type))
+
+    if config.features is None and forecast.static is None and num_series >= _MIN_SERIES:
+        features = tuple(feature(name) for name in constant if is_shared(name))
+    named = {one.name for one in features}
+    features += tuple(feature(name) for name in forecast.past if name not in named)
+    chosen = constant if forecast.static is None else forecast.static
+    static = None if forecast.key is None else tuple(f.name for f in features if f.name in chosen)
+    ordered = sorted(features, key=lambda one: one.name in forecast.past)
+    forecast = replace(forecast, static=static)
+    return replace(config, features=tuple(ordered) or None, forecast=forecast)
+
+
+def _are_same(values: np.ndarray, others: np.ndarray) -> bool:
+    """Whether the values are equal, or both missing."""
+    return bool(((values == others) | ~(present(values) | present(others))).all())
+
+
+# What the series show
 
 
 def _identity(
@@ -251,8 +303,7 @@ def _identity(
     if given is not None:
         return given
     frame = Frame.of(forecast, observation_of(replace(config, forecast=forecast), series))
-    learned = [one.until(divide(len(one), config).scores) for one in series]
-    return usual_identity(config.method, learned, frame)
+    return usual_identity(config.method, before_scores(series, config), frame)
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
@@ -284,13 +335,13 @@ def find_seasons(series: Sequence[Series], spacing: Spacing) -> tuple[int, ...]:
     """
     season, *longer = spacing.seasons
     some = series[:: -(-len(series) // _SEASONS_ASKED)]
-    if any(_most_have(some, one, season) for one in longer):
+
+    def most_have(season: int, apart: int) -> bool:
+        return float(np.mean([is_seasonal(one.values, season, apart) for one in some])) > 0.5
+
+    if any(most_have(one, season) for one in longer):
         return spacing.seasons
-    return (season,) if season > 1 and _most_have(some, season, 1) else (1,)
-
-
-def _most_have(series: Sequence[Series], season: int, apart: int) -> bool:
-    return float(np.mean([is_seasonal(one.values, season, apart) for one in series])) > 0.5
+    return (season,) if season > 1 and most_have(season, 1) else (1,)
 
 
 def is_seasonal(values: np.ndarray, season: int, apart: int = 1) -> bool:
@@ -312,85 +363,3 @@ def is_seasonal(values: np.ndarray, season: int, apart: int = 1) -> bool:
     lags = [centred[lag:] @ centred[:-lag] / (centred @ centred) for lag in range(1, season + 1)]
     bound = 1.645 * math.sqrt((1 + 2 * sum(r**2 for r in lags[:-1])) / len(changes))
     return bool(lags[-1] > bound)
-
-
-_MIN_SERIES = 10  # with fewer, an attribute is as good as the key
-_SERIES_PER_LEVEL = 5
-_TYPES = ("number", "boolean", "category")
-
-
-def with_attributes(
-    config: ModelConfig,
-    forecast: ForecastConfig,
-    profiles: Mapping[str, ColumnProfile],
-    columns: Columns,
-) -> tuple[tuple[FeatureConfig, ...] | None, ForecastConfig]:
-    """The features, those that are known ahead first, and the forecast with `static` filled in.
-
-    Args:
-        columns: the key and the columns that `candidates` names.
-
-    Raises:
-        InvalidData: if a column that is given as static changes within a series.
-    """
-    features = config.features or ()
-    constant = _constant(columns, forecast, [one.name for one in candidates(config, profiles)])
-    for name in forecast.static or ():
-        if name not in constant:
-            raise InvalidData(
-                f"{name!r} changes within a series, or is no feature: leave it out",
-                "/forecast/static",
-            )
-    if config.features is None and forecast.static is None:
-        usual = [name for name in constant if _is_shared(profiles[name], columns, forecast)]
-        features = tuple(_feature(profiles[name]) for name in usual)
-    named = {one.name for one in features}
-    features += tuple(_feature(profiles[name]) for name in forecast.past if name not in named)
-    chosen = constant if forecast.static is None else forecast.static
-    static = None if forecast.key is None else tuple(f.name for f in features if f.name in chosen)
-    ordered = sorted(features, key=lambda one: one.name in forecast.past)
-    return tuple(ordered) or None, replace(forecast, static=static)
-
-
-def candidates(
-    config: ModelConfig, profiles: Mapping[str, ColumnProfile]
-) -> Sequence[ColumnProfile]:
-    """The columns that may be static: the features or, if none are named, all of use."""
-    forecast = config.forecast or ForecastConfig()
-    if forecast.key is None:
-        return ()
-    taken = {config.target, forecast.time_column, forecast.key, *forecast.past}
-    if config.features is not None:
-        named = [one.name for one in config.features]
-        return [profiles[name] for name in named if name not in taken]
-    found = [one for one in profiles.values() if one.use and one.type in _TYPES]
-    return [one for one in found if one.name not in taken]
-
-
-def _constant(columns: Columns, forecast: ForecastConfig, names: Iterable[str]) -> list[str]:
-    """The columns with one value in each series."""
-    if forecast.key is None:
-        return []
-    member = number_keys(columns[forecast.key])
-    first = np.empty(member.max() + 1, dtype=np.int64)
-    first[member[::-1]] = np.arange(len(member))[::-1]
-    return [name for name in names if _is_constant(columns[name], columns[name][first[member]])]
-
-
-def _is_constant(values: np.ndarray, first: np.ndarray) -> bool:
-    same = values == first
-    return bool((same | ~(present(values) | present(first))).all())
-
-
-def _is_shared(profile: ColumnProfile, columns: Columns, forecast: ForecastConfig) -> bool:
-    """Whether an attribute tells what several series have in common."""
-    keys = len(set(columns[str(forecast.key)].tolist()))
-    if keys < _MIN_SERIES:
-        return False
-    if profile.type != "category":
-        return True
-    return len(set(columns[profile.name].tolist())) * _SERIES_PER_LEVEL <= keys
-
-
-def _feature(profile: ColumnProfile) -> FeatureConfig:
-    return FeatureConfig(name=profile.name, type=cast(FeatureType, profile.type))

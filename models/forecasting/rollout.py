@@ -7,125 +7,21 @@ Var(y_h | w) with less noise than the values, and exactly for the first step.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
-from models.forecasting.totals.groups import NO_GROUPS, Groups
-from models.forecasting.windows import Frame, Pasts
+from models.forecasting.histories import History
+from models.forecasting.windows import Frame
 from models.likelihoods import GaussianLikelihood
-from models.prediction.answers.reasons import Reason
 from models.prediction.noise import standard_normal
 from models.prediction.pauses import Pause, go_on
 from models.prediction.weight_draws import FittedDraws, Functions, evaluate
 
-# Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
-# scaled. Of a network's row: as read, clamped, the sequence, the row, and the row in float32.
-_PASTS, _ROWS = 6, 5
-_CHANNELS = 4  # at most: the value of a step, and its changes from three seasons
-
 PerStep = Float64[Tensor, "samples paths rows horizon"]
-
-
-class Scored(ABC):
-    """The newest values of each row of a history (`models.forecasting.newest.Newest`)."""
-
-    @abstractmethod
-    def of_rows(self, rows: slice) -> "Scored":
-        """Those of some rows."""
-
-
-@dataclass(frozen=True)
-class History:
-    """The pasts of some forecasts, in u, and the inputs that are known ahead.
-
-    Args:
-        dynamic: inputs known ahead; each step of a window has those of the step after it.
-        static: inputs of the series as a whole.
-        times: of the steps ahead, row after row; None where no request asks.
-        series: the key of each row; None without a key.
-        newest: the newest values of each row, to be scored; None unless asked for.
-        reasons: of each row, why its past is unlike those of training; () where none was checked.
-        known: u of the whole history, up to a bound, which classical members read; NaN where it is
-            missing, and before it begins. None if there are no such members.
-        regressors: what these members read of each such step, and of the steps ahead; None if they
-            read none.
-        groups: the sums over series that a request asks for.
-    """
-
-    past: Pasts
-    dynamic: Float[Tensor, "rows steps dynamic"]
-    static: Float[Tensor, "rows static"]
-    horizon: int
-    times: np.ndarray | None = None
-    series: tuple[str, ...] | None = None
-    reasons: tuple[tuple[Reason, ...], ...] = ()
-    newest: "Scored | None" = None
-    known: Float64[Tensor, "histories known"] | None = None
-    regressors: Float64[Tensor, "histories all regressors"] | None = None
-    groups: Groups = NO_GROUPS
-
-    def __len__(self) -> int:
-        """Number of predicted steps of all rows."""
-        return len(self.past) * self.horizon
-
-    def __getitem__(self, steps: slice) -> "History":
-        """The rows with these predicted steps: whole rows."""
-        return self.rows(slice(*(None if s is None else s // self.horizon for s in _ends(steps))))
-
-    def rows(self, rows: slice) -> "History":
-        """Some rows."""
-        ahead = slice(*(None if s is None else s * self.horizon for s in _ends(rows)))
-        return replace(
-            self,
-            past=self.past[rows],
-            dynamic=self.dynamic[rows],
-            static=self.static[rows],
-            times=None if self.times is None else self.times[ahead],
-            series=None if self.series is None else self.series[rows],
-            reasons=self.reasons[rows],
-            newest=None if self.newest is None else self.newest.of_rows(rows),
-            known=None if self.known is None else self.known[rows],
-            regressors=None if self.regressors is None else self.regressors[rows],
-        )
-
-    @classmethod
-    def concatenate(cls, parts: Sequence["History"]) -> "History":
-        """Join several forecasts with the same horizon."""
-        return cls(
-            torch.cat([part.past for part in parts]),
-            torch.cat([part.dynamic for part in parts]),
-            torch.cat([part.static for part in parts]),
-            parts[0].horizon,
-            known=aligned([part.known for part in parts]),
-            regressors=aligned([part.regressors for part in parts], 0.0),
-        )
-
-    @property
-    def bytes_per_path(self) -> int:
-        """Memory that a path of one row needs during a step."""
-        context = self.dynamic.shape[1] - self.horizon + 1
-        row = context * (_CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
-        return 8 * (_PASTS * self.past.shape[1] + _ROWS * row)
-
-    def split(self, rows: int) -> list["History"]:
-        """Cut into parts of `rows` rows; the last part may have fewer."""
-        starts = range(0, max(1, len(self.past)), rows)
-        return [self.rows(slice(start, start + rows)) for start in starts]
-
-    def to(self, device: str | torch.device) -> "History":
-        past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
-        return replace(self, past=past, dynamic=dynamic, static=static)
-
-
-def _ends(rows: slice) -> tuple[int | None, int | None]:
-    return rows.start, rows.stop
 
 
 @dataclass(frozen=True)
@@ -250,21 +146,6 @@ class Rollout:
         They do not depend on the horizon: a longer forecast begins with the shorter one.
         """
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
-
-
-def aligned(parts: Sequence[Tensor | None], before: float = math.nan) -> Tensor | None:
-    """Histories below each other that end at the same step; the shorter ones begin with `before`.
-
-    Args:
-        parts: a row each, or rows of steps that have several numbers.
-    """
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    steps = max(part.shape[1] for part in known)
-    others = (0, 0) * (known[0].dim() - 2)
-    padded = [pad(part, (*others, steps - part.shape[1], 0), value=before) for part in known]
-    return torch.cat(padded)
 
 
 PATHS, ALL_PATHS = 10, 1_000  # per weight draw; at least in all

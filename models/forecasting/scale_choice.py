@@ -20,8 +20,8 @@ from models.features.scales import IdentityScale, LogitScale, LogScale, PowerSca
 from models.features.target_shapes import check_support, describe_shape, usual_ends
 from models.features.targets import NumberTarget
 from models.forecasting.observation import Observation
+from models.forecasting.origins import before_scores
 from models.forecasting.series import Series
-from models.forecasting.sets import divide
 from models.forecasting.windows import Frame, windows
 
 _DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
@@ -65,7 +65,7 @@ def _options(
     config: ModelConfig, series: Sequence[Series]
 ) -> tuple[dict[Transform, Observation], list[Series]]:
     """The scales of the steps before the held-out ends, and these."""
-    learned = [one.until(divide(len(one), config).scores) for one in series]
+    learned = before_scores(series, config)
     everything, early = (_known(some) for some in (series, learned))
     return observations(everything, early if len(early) else everything, config.support), learned
 

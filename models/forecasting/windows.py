@@ -168,40 +168,36 @@ class Frame:
         floored = self._with_floor(past) if self.observation.is_identity else self
         lags = [replace(floored, lag=season) for season in self.shorter]
         options = [floored, *lags, replace(floored, from_mean=True)]
-        chosen = min(options, key=lambda one: one.distance(past, following))
-        reading = chosen.read(past)
-        changes = (following - reading.base) / reading.scale
-        spread = float(reading.inputs[..., 0].square().mean().sqrt())
-        return replace(chosen, spread=spread or 1.0, change=NumberTarget.fit(changes.numpy()))
+        chosen = min(options, key=lambda one: float(one._changes(past, following).square().mean()))  # noqa: SLF001
+        spread = float(chosen.read(past).inputs[..., 0].square().mean().sqrt())
+        change = NumberTarget.fit(chosen._changes(past, following).numpy())  # noqa: SLF001
+        return replace(chosen, spread=spread or 1.0, change=change)
 
     def read(self, past: Pasts) -> Reading:
         """Windows of `span` steps, the latest last. The same in training and in every path."""
         window = past[..., self.season :]
-        own = self.observation.is_identity
-        scale = self._scale(past) if own else torch.ones_like(past[..., 0])
+        scale = torch.ones_like(past[..., 0])
+        if self.observation.is_identity:
+            scale = torch.maximum(past.std(-1, correction=0), self.floor * past.abs().mean(-1))
+            scale = torch.where(scale > 0, scale, self.usual)
         level, unit = window.mean(-1, keepdim=True), scale.unsqueeze(-1)
         values = (window - level) / unit / self.spread
-        changes = [(window - self._earlier(past, s)) / unit for s in (self.season, *self.shorter)]
+        starts = [self.season - season for season in (self.season, *self.shorter)]
+        earlier = [past[..., start : start + self.context] for start in starts]  # a season before
+        changes = [(window - before) / unit for before in earlier]
         standard = [(one - self.change.mean) / self.change.std for one in changes]
         inputs = torch.stack([values, *standard], dim=-1).clamp(-_BOUND, _BOUND)
         base = level.squeeze(-1) if self.from_mean else past[..., -(self.lag or self.season)]
         return Reading(inputs, base, scale)
 
-    def _earlier(self, past: Pasts, season: int) -> Float64[Tensor, "*rows context"]:
-        """The value one season before each of the window's."""
-        start = self.season - season
-        return past[..., start : start + self.context]
-
     def targets(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The standardised r, which the network is to predict."""
-        reading = self.read(past)
-        changes = (following - reading.base) / reading.scale
-        return ((changes - self.change.mean) / self.change.std).float()
+        return ((self._changes(past, following) - self.change.mean) / self.change.std).float()
 
-    def distance(self, past: Pasts, following: Float64[Tensor, "rows"]) -> float:
-        """Mean square of r."""
+    def _changes(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float64[Tensor, "rows"]:
+        """r."""
         reading = self.read(past)
-        return float(((following - reading.base) / reading.scale).square().mean())
+        return (following - reading.base) / reading.scale
 
     def _with_floor(self, past: Pasts) -> "Frame":
         scales, sizes = past.std(-1, correction=0), past.abs().mean(-1)
@@ -210,10 +206,6 @@ class Frame:
             raise InvalidData("the target never changes within a window: nothing can be learned")
         floor = float(torch.quantile((scales / sizes)[varied], _FLAT))
         return replace(self, floor=floor, usual=float(scales[varied].median()))
-
-    def _scale(self, past: Pasts) -> Float64[Tensor, "*rows"]:
-        scale = torch.maximum(past.std(-1, correction=0), self.floor * past.abs().mean(-1))
-        return torch.where(scale > 0, scale, self.usual)
 
 
 def windows(

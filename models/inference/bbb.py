@@ -22,14 +22,15 @@ from models.inference.method import (
     State,
     check_point,
     check_tensor,
-    pack_point,
+    named_point,
     unpack_point,
 )
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
+from models.layers.layer import Layer
 from models.likelihoods import Likelihood
 from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
-from models.networks.network import Layer, fan_in
+from models.networks.network import fan_in
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import (
     DiagonalNormal,
@@ -91,9 +92,10 @@ class BBBState(State):
     def parameters(self) -> list[Tensor]:
         return [self.posterior.loc, self.posterior.rho, *self.point.values()]
 
-    def tensors(self) -> list[Tensor]:
-        mask = self.posterior.mask
-        return self.parameters() if mask is None else [*self.parameters(), mask]
+    def named(self) -> dict[str, Tensor]:
+        q = self.posterior
+        mask = {} if q.mask is None else {"mask": q.mask}
+        return {"loc": q.loc, "rho": q.rho, **named_point(self.point), **mask}
 
     def at_mean(self) -> DrawsState:
         weights = self.posterior.distribution().moments()[0].detach()
@@ -101,12 +103,12 @@ class BBBState(State):
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store; of pruned weights only the mask, as bits."""
-        q, point = self.posterior, pack_point(self.point)
-        if q.mask is None:
-            return {**point, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
-        bits = np.packbits(q.mask.cpu().numpy())
-        kept = {"loc": q.loc[q.mask].detach().cpu(), "rho": q.rho[q.mask].detach().cpu()}
-        return {**point, **kept, "mask": torch.from_numpy(bits)}
+        packed = super().pack()
+        if "mask" in packed:
+            mask = packed["mask"]
+            packed |= {name: packed[name][mask] for name in ("loc", "rho")}
+            packed["mask"] = torch.from_numpy(np.packbits(mask.numpy()))
+        return packed
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "BBBState":
@@ -206,9 +208,7 @@ class BayesByBackprop(Method):
         tensors = self.layout.unflatten(loc).items()
         rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in tensors}
         posterior = MeanFieldNormal(loc, self.layout.flatten(rho))
-        shape = point_shape(self.network)
-        point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
-        return BBBState(posterior, point)
+        return BBBState(posterior, self.initial_point())
 
     @property
     def _sigma(self) -> object:
@@ -237,7 +237,8 @@ class BayesByBackprop(Method):
         """Return the negative ELBO per row, estimated with one draw."""
         part = part or Part.whole(len(batch))
         if self._local is None:
-            outputs, kl = self._draw_weights(state, batch.inputs, generator)
+            weights, kl = self._drawn(state, generator)
+            outputs = self.products(self.network, weights, batch.inputs)
         else:
             outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
@@ -256,16 +257,10 @@ class BayesByBackprop(Method):
     def _drawn(
         self, state: BBBState, generator: torch.Generator
     ) -> tuple[dict[str, Tensor], PerPart]:
+        """One draw of the weights, and the divergence."""
         noise = _standard_normal(state.posterior.loc, generator)
         drawn = self._reparameterise(state.posterior, noise)
         return self.layout.unflatten(drawn.first), self._divergence(state.posterior, drawn, noise)
-
-    def _draw_weights(
-        self, state: BBBState, x: Float[Tensor, "batch inputs"], generator: torch.Generator
-    ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
-        """Draw one weight vector for the mini-batch; also return the divergence."""
-        weights, kl = self._drawn(state, generator)
-        return self.products(self.network, weights, x), kl
 
     @cached_property
     def _local(self) -> LocallyDrawn | None:
@@ -319,7 +314,7 @@ class BayesByBackprop(Method):
             return self.prior.gaussian_kl(drawn.squares, drawn.log_scale, self._groups, q)
         noises = [None] * len(sizes) if noise is None else noise.split(sizes)
         pairs = zip(q.parts(sizes), noises, strict=True)
-        return torch.stack([self.prior.reverse_kl(part, own) for part, own in pairs])
+        return torch.stack([self.prior.reverse_kl(part, drawn_by) for part, drawn_by in pairs])
 
 
 def _standard_normal(like: Tensor, generator: torch.Generator) -> Tensor:
@@ -339,10 +334,11 @@ def prior_groups(
     Raises:
         ValueError: for scales per input of a network that is no MLP.
     """
+    parts: list[tuple[int, Network]]
     if isinstance(network, Stack):
         parts = [(part.count, part.network) for part in network.parts]
     elif isinstance(network, MLP) or not per_input:
-        parts = [(1, network)]  # type: ignore[list-item]
+        parts = [(1, network)]
     else:
         raise ValueError(f"a {type(network).__name__} has no scales per input, only an MLP has")
     return Groups(tuple(_part(*part, separate_outputs, per_input) for part in parts))
@@ -363,13 +359,13 @@ def _part(members: int, network: Network, separate_outputs: bool, per_input: boo
         for name, shape in layer.shapes().items():
             if len(shape) == 2 and layer in reading and name.endswith(".weight"):
                 of_inputs = first if of_inputs < 0 else of_inputs
-                found = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
+                groups = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
             elif separate_outputs and layer in giving:
                 # The outputs come last in a bias, and before the inputs in a weight.
                 outputs = math.prod(shape[:-1]) if name.endswith(".weight") else math.prod(shape)
-                found = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1), first)
+                groups = TensorGroups(start, (outputs, math.prod(shape) // outputs, 1), first)
             else:
-                found = TensorGroups(start, (1, math.prod(shape), 1), first)
-            tensors.append(found)
-            start, first = found.stop, max(first, found.first + found.count)
+                groups = TensorGroups(start, (1, math.prod(shape), 1), first)
+            tensors.append(groups)
+            start, first = groups.stop, max(first, groups.first + groups.count)
     return PartGroups(members, tuple(tensors))

@@ -17,7 +17,7 @@ from models.config import Json
 from models.exceptions import Diverged
 from models.features.rows import Rows, evenly_spread
 from models.inference import diagnostics
-from models.inference.method import Finished, Fitted, Stages
+from models.inference.method import Finished, Fit, Stages
 from models.inference.point import DrawsState, PointEstimates
 from models.inference.posterior import (
     ROWS,
@@ -204,7 +204,7 @@ class Chains(PointEstimates):
     def epochs(cls, config: Any, fitted: int) -> int:
         return cls.kernel(config).num_reports
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         """Run the chains; their diagnosis on held-out rows becomes metrics and notes."""
         problem, kernel = stages.problem, self.kernel(self.config)
         model, task = problem.model, problem.task
@@ -220,9 +220,9 @@ class Chains(PointEstimates):
         samples = steps * chains * members
         outputs, _ = model.engine.outputs(in_order, rows, 0, samples)
         by_chain = outputs.unflatten(0, (steps, chains * members))
-        found = diagnostics.diagnose(by_chain, kernel.describe(state))
-        factors = {samples: found.error_factor}
-        return Finished(state.draws(posterior), found.metrics, found.notes, factors)
+        diagnosis = diagnostics.diagnose(by_chain, kernel.describe(state))
+        factors = {samples: diagnosis.error_factor}
+        return Finished(state.draws(posterior), diagnosis.metrics, diagnosis.notes, factors)
 
 
 def begin_chains(
@@ -279,20 +279,29 @@ class ChainRunner(Run):
         kernel, state = self.kernel, self.state
         self._prepare(kernel)
         noise = generator(self.config.seed, "walk", self.step, device=self.task.device)
-        terms = kernel.move(self.posterior, state, self._rows(), self.step, noise)
-        check_finite(terms, self.step, by_gradient=not kernel.uses_all_rows)
+        rows = self.task.expanded if self._reads_all else self.task.take(self._next_batch()[1])
+        terms = kernel.move(self.posterior, state, rows, self.step, noise)
+        # Proposals of a random walk may have a density of 0: they are rejected.
+        if not kernel.uses_all_rows and not math.isfinite(float(terms.log_density.sum())):
+            raise Diverged(
+                f"a chain diverged at step {self.step}: its log density is not finite. "
+                "Lower method.step_size, or look for extreme values in the data",
+                "/method/step_size",
+            )
         self.step += 1
         if self.step in self._kept:
             state.kept[self._kept[self.step]] = state.values
-        return self._report(terms)
+        done, before = (step * self.epochs // self.num_steps for step in (self.step, self.step - 1))
+        if done == before:
+            return None
+        nll = -float(terms.log_likelihood.mean()) / self.task.num_data
+        penalty = -float(terms.log_prior.mean()) / self.task.num_data
+        return EpochResult(done, nll + penalty, nll, penalty, None)
 
     @property
     def _reads_all(self) -> bool:
         few = self.task.num_batches(self.config) <= _FEW
         return self.kernel.uses_all_rows or few
-
-    def _rows(self) -> Rows:
-        return self.task.expanded if self._reads_all else self.task.take(self._next_batch()[1])
 
     def _prepare(self, kernel: Kernel) -> None:
         """Measure the step size and centre the control variates, where the kernel asks for it."""
@@ -333,24 +342,3 @@ class ChainRunner(Run):
             _, slope = gradient(posterior, values, self.task.take(index))
             total += (slope - prior) * (len(index) / count)
         return total + prior
-
-    def _report(self, terms: Terms) -> EpochResult | None:
-        done, before = (step * self.epochs // self.num_steps for step in (self.step, self.step - 1))
-        if done == before:
-            return None
-        nll = -float(terms.log_likelihood.mean()) / self.task.num_data
-        penalty = -float(terms.log_prior.mean()) / self.task.num_data
-        return EpochResult(done, nll + penalty, nll, penalty, None)
-
-
-def check_finite(terms: Terms, step: int, *, by_gradient: bool) -> None:
-    """Raise `Diverged` if a chain that follows gradients has a density that is not finite.
-
-    Proposals of a random walk may have a density of 0: they are rejected.
-    """
-    if by_gradient and not math.isfinite(float(terms.log_density.sum())):
-        raise Diverged(
-            f"a chain diverged at step {step}: its log density is not finite. "
-            "Lower method.step_size, or look for extreme values in the data",
-            "/method/step_size",
-        )

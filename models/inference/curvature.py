@@ -24,7 +24,7 @@ Source: Ritter et al. 2018 (a scalable Laplace approximation), §3; Martens and 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -51,6 +51,7 @@ Over = Literal["last_layer", "all"]
 Outputs = Float[Tensor, "rows outputs"]
 Roots = Float[Tensor, "roots rows outputs"]
 RowWeights = Float[Tensor, "rows"]
+LayerInputs = Float[Tensor, "rows _"]
 Gradients = Callable[[Roots], dict[str, Tensor]]
 
 
@@ -120,7 +121,7 @@ class Pass:
     """
 
     outputs: Outputs
-    inputs: Mapping[str, Float[Tensor, "rows _"]]
+    inputs: Mapping[str, LayerInputs]
     gradients: Gradients
 
 
@@ -204,7 +205,10 @@ def fisher_roots(
         case Bernoulli():
             return (torch.sigmoid(outputs) * torch.sigmoid(-outputs)).sqrt().unsqueeze(0)
         case Categorical() if is_exact(likelihood):
-            return _of_classes(outputs.softmax(-1))
+            probs = outputs.softmax(-1)  # diag(p) − p pᵀ = R Rᵀ with R = diag(√p) − p √pᵀ
+            root = probs.sqrt()
+            factor = torch.diag_embed(root) - probs.unsqueeze(2) * root.unsqueeze(1)
+            return factor.movedim(2, 0)
     scores = [_score(likelihood, outputs, point, noise) for _ in range(MOST)]
     return torch.stack(scores) / math.sqrt(MOST)
 
@@ -223,12 +227,6 @@ def _of_gaussian(
         free = (log_variance > MIN_LOG_VARIANCE) & (log_variance < MAX_LOG_VARIANCE)
         roots[1, :, 1] = free * math.sqrt(0.5)
     return roots
-
-
-def _of_classes(probs: Outputs) -> Roots:
-    """diag(p) − p pᵀ = R Rᵀ with R = diag(√p) − p √pᵀ."""
-    root = probs.sqrt()
-    return (torch.diag_embed(root) - probs.unsqueeze(2) * root.unsqueeze(1)).movedim(2, 0)
 
 
 def _score(
@@ -281,10 +279,10 @@ class Block(TensorRecord):
             return drawn.flatten(1)
         return torch.cat([drawn[..., :-1].flatten(1), drawn[..., -1]], dim=1)
 
-    def pack(self) -> dict[str, Tensor]:
-        packed = {"start": torch.tensor(self.start), "biased": torch.tensor(int(self.biased))}
+    def named(self) -> dict[str, Tensor]:
+        """The matrices that are not the identity."""
         named = {"scales": self.scales, "left": self.left, "right": self.right}
-        return packed | {k: v.detach().cpu() for k, v in named.items() if v is not None}
+        return {name: matrix for name, matrix in named.items() if matrix is not None}
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor]) -> "Block":
@@ -316,84 +314,68 @@ class Spectrum:
         return Block(self.start, self.biased, scales.float(), left, right)
 
 
-@runtime_checkable
-class Curvature(Protocol):
-    """Sums over rows that are added chunk by chunk."""
+class Curvature:
+    """Sums over rows that are added chunk by chunk.
 
-    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None: ...
+    Args:
+        hessian: "kron" has two factors for each layer, "diagonal" a number for each weight, and
+            "full" one matrix for the weights of a single layer.
+    """
+
+    def __init__(self, hessian: str, places: Mapping[str, Place]) -> None:
+        self._terms, self._places = _TERMS[hessian], places
+        self._sums: dict[str, dict[str, Tensor]] = {name: {} for name in places}
+
+    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
+        gradients = read.gradients(roots)
+        for name, sums in self._sums.items():
+            for key, value in self._terms(read.inputs[name], gradients[name], weights).items():
+                sums[key] = sums[key] + value if key in sums else value
 
     def spectra(self) -> dict[str, Spectrum]:
         """The spectra of blocks that are independent of each other, by name."""
-        ...
-
-
-class Kronecker:
-    """Two factors for each layer."""
-
-    def __init__(self, places: Mapping[str, Place]) -> None:
-        self._places, self._total = places, 0.0
-        self._inputs: dict[str, Tensor] = {}
-        self._outputs: dict[str, Tensor] = {}
-
-    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
-        gradients = read.gradients(roots)
-        self._total += float(weights.sum())
-        for name in self._places:
-            a, g = read.inputs[name], gradients[name].flatten(0, 1)
-            repeated = weights.repeat(len(roots)).unsqueeze(1)
-            self._inputs[name] = self._inputs.get(name, 0) + (a * weights.unsqueeze(1)).mT @ a
-            self._outputs[name] = self._outputs.get(name, 0) + (g * repeated).mT @ g
-
-    def spectra(self) -> dict[str, Spectrum]:
         found = {}
         for name, place in self._places.items():
-            inputs, right = _eigen(self._inputs[name])
-            outputs, left = _eigen(self._outputs[name] / self._total)
-            values = torch.outer(outputs, inputs)
-            found[name] = Spectrum(place.start, place.layer.biased, values, left, right)
+            match self._sums[name]:
+                case {"inputs": inputs, "outputs": outputs, "rows": rows}:
+                    of_inputs, right = _eigen(inputs)
+                    of_outputs, left = _eigen(outputs / rows)
+                    values = torch.outer(of_outputs, of_inputs)
+                    found[name] = Spectrum(place.start, place.layer.biased, values, left, right)
+                case {"squares": squares}:
+                    values = in_order(squares, place).unsqueeze(1)
+                    found[name] = Spectrum(place.start, False, values)
+                case {"products": products}:
+                    order = in_order(torch.arange(len(products)).view(place.shape), place)
+                    values, vectors = _eigen(products[order][:, order])
+                    found["all"] = Spectrum(place.start, False, values.unsqueeze(1), vectors)
         return found
 
 
-class Diagonal:
-    """A number for each weight."""
-
-    def __init__(self, places: Mapping[str, Place]) -> None:
-        self._places = places
-        self._sums: dict[str, Tensor] = {}
-
-    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
-        gradients = read.gradients(roots)
-        for name in self._places:
-            squares = gradients[name].square().sum(0) * weights.unsqueeze(1)
-            found = squares.mT @ read.inputs[name].square()
-            self._sums[name] = self._sums.get(name, 0) + found
-
-    def spectra(self) -> dict[str, Spectrum]:
-        return {
-            name: Spectrum(place.start, False, in_order(self._sums[name], place).unsqueeze(1))
-            for name, place in self._places.items()
-        }
+def _kron(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
+    flat, repeated = g.flatten(0, 1), weights.repeat(len(g)).unsqueeze(1)
+    return {
+        "inputs": (a * weights.unsqueeze(1)).mT @ a,
+        "outputs": (flat * repeated).mT @ flat,
+        "rows": weights.sum(),
+    }
 
 
-class Full:
-    """One matrix for the weights of a single layer."""
+def _diagonal(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
+    return {"squares": (g.square().sum(0) * weights.unsqueeze(1)).mT @ a.square()}
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
-        ((self._name, self._place),) = places.items()
-        self._sum: Tensor | None = None
 
-    def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
-        gradients = read.gradients(roots)[self._name]
-        products = gradients.unsqueeze(3) * read.inputs[self._name].unsqueeze(1)
-        j = in_order(products.flatten(0, 1), self._place)
-        j = j * weights.sqrt().repeat(len(roots)).unsqueeze(1)
-        found = j.mT @ j
-        self._sum = found if self._sum is None else self._sum + found
+def _full(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
+    j = (g.unsqueeze(3) * a.unsqueeze(1)).flatten(2).flatten(0, 1)
+    j = j * weights.sqrt().repeat(len(g)).unsqueeze(1)
+    return {"products": j.mT @ j}
 
-    def spectra(self) -> dict[str, Spectrum]:
-        assert self._sum is not None
-        values, vectors = _eigen(self._sum)
-        return {"all": Spectrum(self._place.start, False, values.unsqueeze(1), vectors)}
+
+_TERMS: Mapping[str, Callable[[LayerInputs, Roots, RowWeights], dict[str, Tensor]]] = {
+    "kron": _kron,
+    "diagonal": _diagonal,
+    "full": _full,
+}
 
 
 def in_order(
@@ -409,13 +391,3 @@ def _eigen(matrix: Float[Tensor, "n n"]) -> tuple[Tensor, Tensor]:
     """Eigenvalues, none below 0 by rounding, and eigenvectors."""
     values, vectors = torch.linalg.eigh(matrix)
     return values.clamp_min(0.0), vectors
-
-
-def build_curvature(hessian: str, places: Mapping[str, Place]) -> Curvature:
-    """The sums of the configured form."""
-    forms: dict[str, Callable[[Mapping[str, Place]], Curvature]] = {
-        "full": Full,
-        "diagonal": Diagonal,
-        "kron": Kronecker,
-    }
-    return forms[hessian](places)

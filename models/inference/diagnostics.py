@@ -102,7 +102,7 @@ def usual_r_hat(draws: int, chains: int) -> float:
 def ranked_r_hat(values: Chains) -> Quantities:
     """Return the larger of R̂ of the normal scores and R̂ of those of the folded values."""
     flat = values.double().flatten(0, 1)
-    folded = (values.double() - _median(flat)).abs()
+    folded = (values.double() - torch.quantile(flat, 0.5, dim=0)).abs()
     return torch.maximum(split_r_hat(normal_scores(values)), split_r_hat(normal_scores(folded)))
 
 
@@ -128,10 +128,6 @@ def normal_scores(values: Chains) -> Chains:
     return scores.reshape(values.shape)
 
 
-def _median(flat: Float[Tensor, "draws *quantities"]) -> Quantities:
-    return torch.quantile(flat, 0.5, dim=0)
-
-
 def split_r_hat(values: Chains) -> Quantities:
     """Return √(estimated variance ÷ variance within half chains): 1 if the chains agree.
 
@@ -151,7 +147,9 @@ def effective_sample_size(values: Chains) -> Quantities:
     halves = _halves(values)
     draws, chains = halves.shape[:2]
     within, total = _variances(halves)
-    lags = _autocovariance(halves).mean(1)
+    spectrum = torch.fft.rfft(halves - halves.mean(0), n=2 * draws, dim=0)
+    covariance = torch.fft.irfft(spectrum.abs().square(), n=2 * draws, dim=0)[:draws] / (draws - 1)
+    lags = covariance.mean(1)  # by lag
     correlation = 1 - (within - lags) / total.clamp_min(1e-300)
     pairs = correlation[: draws // 2 * 2].unflatten(0, (-1, 2)).sum(1)
     # Geyer: in theory the sums of pairs are positive and decrease. Noise starts where they do not.
@@ -173,11 +171,3 @@ def _variances(values: Chains) -> tuple[Quantities, Quantities]:
     within = values.var(0).mean(0)
     between = values.mean(0).var(0)
     return within, (draws - 1) / draws * within + between
-
-
-def _autocovariance(values: Chains) -> Chains:
-    """Autocovariance of each chain by lag, by Fourier transform."""
-    draws = len(values)
-    centred = values - values.mean(0)
-    spectrum = torch.fft.rfft(centred, n=2 * draws, dim=0)
-    return torch.fft.irfft(spectrum.abs().square(), n=2 * draws, dim=0)[:draws] / (draws - 1)

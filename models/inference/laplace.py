@@ -29,17 +29,17 @@ from models.features.rows import Rows
 from models.inference.curvature import (
     MOST,
     Block,
+    Curvature,
     Member,
     Place,
     Spectrum,
-    build_curvature,
     count_roots,
     fisher_roots,
     is_exact,
     run,
     split,
 )
-from models.inference.method import Finished, Fitted, Stages, State, check_tensor
+from models.inference.method import Finished, Fit, Stages, State, check_tensor
 from models.inference.point import DrawsState, PointEstimates
 from models.likelihoods import Likelihood
 from models.networks import MLP, Network
@@ -89,19 +89,23 @@ class LaplaceState(State):
     def parameters(self) -> list[Tensor]:
         return self.estimate.parameters()
 
-    def tensors(self) -> list[Tensor]:
-        found = [
-            v for block in self.blocks.values() for v in (block.scales, block.left, block.right)
-        ]
-        return [*self.parameters(), *(v for v in found if v is not None)]
+    def named(self) -> dict[str, Tensor]:
+        of_blocks = {
+            f"block.{name}.{side}": tensor
+            for name, block in self.blocks.items()
+            for side, tensor in block.named().items()
+        }
+        return self.estimate.named() | of_blocks
 
     def at_mean(self) -> DrawsState:
         return self.estimate.detach()
 
     def pack(self) -> dict[str, Tensor]:
-        packed = {"linearised": torch.tensor(int(self.linearised)), **self.estimate.pack()}
+        packed = super().pack() | self.estimate.pack()
+        packed["linearised"] = torch.tensor(int(self.linearised))
         for name, block in self.blocks.items():
-            packed |= {f"block.{name}.{key}": value for key, value in block.pack().items()}
+            packed[f"block.{name}.start"] = torch.tensor(block.start)
+            packed[f"block.{name}.biased"] = torch.tensor(int(block.biased))
         return packed
 
     @classmethod
@@ -193,13 +197,6 @@ class LaplaceFit:
     log_marginal_likelihood: float
     notes: tuple[str, ...] = ()
 
-    def prior_sigmas(self, elsewhere: float) -> Tensor:
-        """The prior's scale of each weight; `elsewhere` for those outside of all blocks."""
-        sigmas = torch.full_like(self.state.estimate.weights[0], elsewhere)
-        for name, block in self.state.blocks.items():
-            sigmas[block.start : block.stop] = self.sigmas[name]
-        return sigmas
-
 
 @dataclass(frozen=True)
 class Approximation:
@@ -234,15 +231,16 @@ class Approximation:
             square = float(
                 estimate.weights[0, spectrum.start : spectrum.stop].double().square().sum()
             )
-            sigmas[name] = sigma = self._sigma(spectrum, square)
+            given = self.config.prior_sigma
+            sigmas[name] = sigma = best_sigma(spectrum.values, square) if given == "auto" else given
             blocks[name] = spectrum.block(sigma**-2)
             total += log_evidence(spectrum.values, square, sigma**-2)
         state = LaplaceState(estimate, blocks, linearised=self.config.over == "all")
-        return LaplaceFit(state, sigmas, total, self._notes())
-
-    def _sigma(self, spectrum: Spectrum, square: float) -> float:
-        given = self.config.prior_sigma
-        return best_sigma(spectrum.values, square) if given == "auto" else given
+        note = (
+            f"the curvature of laplace is a mean over {MOST} targets per row, drawn from the "
+            "model, because this likelihood has no short closed form for it"
+        )
+        return LaplaceFit(state, sigmas, total, () if is_exact(self.likelihood) else (note,))
 
     def _curvature(
         self, member: Member, estimate: DrawsState, chunks: Chunks
@@ -252,11 +250,12 @@ class Approximation:
         point = {k: v[0].reshape(-1)[number].double() for k, v in estimate.point.items()}
         noise = generator(self.seed, "fisher", number, device=vector.device)
         weights, log_likelihood = member.weights(vector), 0.0
-        curvature = build_curvature(self.config.hessian, places)
+        curvature = Curvature(self.config.hessian, places)
         for rows in chunks(self._rows_at_once(places)):
             if self.should_stop():
                 raise Stopped
-            counts = _weights(rows, number).to(vector).double()
+            counts = rows.inputs.new_ones(len(rows)) if rows.weights is None else rows.weights
+            counts = (counts if counts.ndim == 1 else counts[:, number]).to(vector).double()
             read = run(member.network, weights, member.read(rows.inputs), self.config.over)
             roots = fisher_roots(self.likelihood, read.outputs, point, noise)
             curvature.add(read, roots.double(), counts)
@@ -271,21 +270,6 @@ class Approximation:
         else:
             numbers = sum(roots * outputs + columns for outputs, columns in shapes)
         return max(1, _CHUNK_BYTES // (8 * numbers))
-
-    def _notes(self) -> tuple[str, ...]:
-        if is_exact(self.likelihood):
-            return ()
-        note = (
-            f"the curvature of laplace is a mean over {MOST} targets per row, drawn from the "
-            "model, because this likelihood has no short closed form for it"
-        )
-        return (note,)
-
-
-def _weights(rows: Rows, member: int) -> Tensor:
-    if rows.weights is None:
-        return rows.inputs.new_ones(len(rows))
-    return rows.weights if rows.weights.ndim == 1 else rows.weights[:, member]
 
 
 @dataclass(frozen=True)
@@ -336,13 +320,16 @@ class Laplace(PointEstimates):
         """
         return math.ceil(_SHARE * fitted) if config.prior_sigma == "auto" else 0
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         config, chunks = self.config, stages.problem.task.chunks
         seed = stages.config.training.seed
         whole = Approximation(self.network, self.likelihood, config, seed, stages.should_stop)
         found = whole.fit(fit.state, chunks)
         if epochs := self.epochs(config, fit.best_epoch):
-            chosen = replace(self, chosen=DiagonalPrior(found.prior_sigmas(FIRST_SIGMA)))
+            sigmas = torch.full_like(found.state.estimate.weights[0], FIRST_SIGMA)
+            for name, block in found.state.blocks.items():
+                sigmas[block.start : block.stop] = found.sigmas[name]
+            chosen = replace(self, chosen=DiagonalPrior(sigmas))
             lower = replace(stages.lower(epochs, "laplace"), patience=None)
             again = stages.go_on(chosen, lower, fit.state, "laplace")
             found = whole.fit(again, chunks)

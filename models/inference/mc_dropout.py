@@ -28,7 +28,7 @@ from models.inference.method import (
     State,
     check_point,
     check_tensor,
-    pack_point,
+    named_point,
     unpack_point,
 )
 from models.inference.objectives import Loss, negative_elbo
@@ -59,16 +59,12 @@ class DropoutState(State):
     def parameters(self) -> list[Tensor]:
         return [self.weights, *self.point.values()]
 
-    def tensors(self) -> list[Tensor]:
-        return [*self.parameters(), self.rates]
+    def named(self) -> dict[str, Tensor]:
+        return {"weights": self.weights, **named_point(self.point), "rates": self.rates}
 
     def at_mean(self) -> DrawsState:
         point = {name: value[None] for name, value in self.point.items()}
         return DrawsState(self.weights.detach().unsqueeze(0), point)
-
-    def pack(self) -> dict[str, Tensor]:
-        own = {"weights": self.weights.detach().cpu(), "rates": self.rates.cpu()}
-        return {**pack_point(self.point), **own}
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DropoutState":
@@ -107,9 +103,7 @@ class MCDropout(Method):
     def init(self, generator: torch.Generator) -> DropoutState:
         weights = initial_weights(self.network, self.likelihood, generator)
         rates = torch.full((len(self.network.mask_widths),), self.config.rate)
-        shape = point_shape(self.network)
-        point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
-        return DropoutState(weights, rates, point)
+        return DropoutState(weights, rates, self.initial_point())
 
     def loss(
         self,
@@ -165,13 +159,10 @@ def masked_matrices(layout: Layout) -> list[str]:
         for name in layout.shapes
         if name.endswith(".weight") and not any(part in name for part in _UNMASKED)
     ]
-    first = {_network_of(name): name for name in reversed(matrices)}
+    # the part of a stack that a matrix belongs to, and its first matrix
+    parts = [name.split(".")[0] if name.startswith("part") else "" for name in matrices]
+    first = dict(zip(reversed(parts), reversed(matrices), strict=True))
     return [name for name in matrices if name not in first.values()]
-
-
-def _network_of(name: str) -> str:
-    """The part of a stack that a tensor belongs to."""
-    return name.split(".", maxsplit=1)[0] if name.startswith("part") else ""
 
 
 def masks(

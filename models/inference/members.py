@@ -35,7 +35,15 @@ def concatenate(states: Sequence[MemberState]) -> MemberState:
         members = sum(state.members for state in states)
         return replace(first, weights=weights, point=point, members=members)
     posteriors = [state.posterior for state in states]
-    return replace(first, posterior=_join(posteriors), point=point)
+    mask = None
+    if any(q.mask is not None for q in posteriors):  # a mask of one of them becomes a mask of all
+        masks = [
+            torch.ones_like(q.loc, dtype=torch.bool) if q.mask is None else q.mask
+            for q in posteriors
+        ]
+        mask = torch.cat(masks)
+    loc, rho = (torch.cat([getattr(q, name) for q in posteriors]) for name in ("loc", "rho"))
+    return replace(first, posterior=MeanFieldNormal(loc, rho, mask), point=point)
 
 
 def select(state: MemberState, layout: StackedLayout, members: Sequence[int]) -> MemberState:
@@ -65,17 +73,6 @@ def split_members(state: BBBState, layout: StackedLayout) -> list[BBBState]:
         BBBState(posterior, {name: value[i, 0] for name, value in state.point.items()})
         for i, posterior in enumerate(posteriors)
     ]
-
-
-def _join(posteriors: Sequence[MeanFieldNormal]) -> MeanFieldNormal:
-    """The posterior of all weights; a mask of one of them becomes a mask of all."""
-    mask = None
-    if any(q.mask is not None for q in posteriors):
-        kept = [torch.ones_like(q.loc, dtype=torch.bool) for q in posteriors]
-        given = [own if q.mask is None else q.mask for q, own in zip(posteriors, kept, strict=True)]
-        mask = torch.cat(given)
-    loc, rho = (torch.cat([getattr(q, name) for q in posteriors]) for name in ("loc", "rho"))
-    return MeanFieldNormal(loc, rho, mask)
 
 
 def _pick(vector: Tensor, layout: StackedLayout, members: Sequence[int]) -> Tensor:

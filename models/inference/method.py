@@ -26,10 +26,11 @@ from models.features.rows import Rows
 from models.inference.objectives import Loss
 from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
-from models.networks import Masks, Network
+from models.networks import Masks, Network, point_shape
 from models.posteriors.layout import Layout, Weights
 from models.tensors import TensorRecord
 from models.training.distributed import Part
+from models.training.loop import EpochResult
 
 FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
 
@@ -63,17 +64,20 @@ class State(TensorRecord, ABC):
     def parameters(self) -> list[Tensor]:
         """The leaf tensors that an optimiser updates."""
 
+    @abstractmethod
+    def named(self) -> dict[str, Tensor]:
+        """All tensors by the names that they are stored under, the parameters first."""
+
     def tensors(self) -> list[Tensor]:
-        """All tensors of the state, the parameters first."""
-        return self.parameters()
+        return list(self.named().values())
 
     def at_mean(self) -> Any:
         """A `DrawsState` of one draw, the mean of the weights; None if that has no meaning."""
         return None
 
-    @abstractmethod
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store, by name, on the CPU."""
+        return {name: tensor.detach().cpu() for name, tensor in self.named().items()}
 
     @classmethod
     @abstractmethod
@@ -114,15 +118,13 @@ class Finished:
     error_factors: Mapping[int, float] = field(default_factory=dict)
 
 
-@runtime_checkable
-class Fitted(Protocol):
-    """The best state of a fit, and the epoch that it is of."""
+@dataclass(frozen=True)
+class Fit:
+    """The best state of a fit, the results of its epochs, and the best epoch."""
 
-    @property
-    def state(self) -> Any: ...
-
-    @property
-    def best_epoch(self) -> int: ...
+    state: Any
+    history: list[EpochResult]
+    best_epoch: int
 
 
 @runtime_checkable
@@ -188,6 +190,11 @@ class Method(ABC):
         """Whether predictions use each of the members, so that sampling adds no error."""
         return False
 
+    def initial_point(self, shape: tuple[int, ...] | None = None) -> dict[str, Tensor]:
+        """The likelihood's point parameters; by default each is a number, or one per member."""
+        shape = point_shape(self.network) if shape is None else shape
+        return {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
+
     @property
     def layout(self) -> Layout:
         return self.network.layout
@@ -237,18 +244,18 @@ class Method(ABC):
         """Epochs or reports of the stages after a fit of so many epochs."""
         return 0
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         """Run the stages after the fit. Without any, the fitted state is the result."""
         return Finished(fit.state)
 
 
-def pack_point(point: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return point parameters under names that differ from those of a state's other tensors."""
-    return {f"point.{name}": value.detach().cpu() for name, value in point.items()}
+def named_point(point: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Point parameters under names that differ from those of a state's other tensors."""
+    return {f"point.{name}": value for name, value in point.items()}
 
 
 def unpack_point(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse of `pack_point`."""
+    """The inverse of `named_point`."""
     return {k.removeprefix("point."): v for k, v in tensors.items() if k.startswith("point.")}
 
 
@@ -264,7 +271,9 @@ def check_point(point: dict[str, Tensor], likelihood: Likelihood, shape: tuple[i
 def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
     """Raise `CorruptArtifact` unless these are finite float32 numbers of this shape."""
     if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:
-        found = f"{list(tensor.shape)} of {tensor.dtype}"
-        raise CorruptArtifact(f"{name} is {found}; the network needs {list(shape)} of float32")
+        raise CorruptArtifact(
+            f"{name} is {list(tensor.shape)} of {tensor.dtype}; the network needs {list(shape)} of "
+            "float32"
+        )
     if not bool(tensor.isfinite().all()):
         raise CorruptArtifact(f"{name} has values that are not finite")

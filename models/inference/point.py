@@ -21,13 +21,13 @@ from models.features.rows import Rows
 from models.inference.method import (
     Draw,
     Finished,
-    Fitted,
+    Fit,
     Method,
     Stages,
     State,
     check_point,
     check_tensor,
-    pack_point,
+    named_point,
     unpack_point,
 )
 from models.inference.objectives import Loss, negative_elbo
@@ -68,9 +68,12 @@ class DrawsState(State):
     def at_mean(self) -> "DrawsState | None":
         return self.detach() if len(self.weights) == 1 else None
 
+    def named(self) -> dict[str, Tensor]:
+        return {"weights": self.weights, **named_point(self.point)}
+
     def pack(self) -> dict[str, Tensor]:
-        packed = {**pack_point(self.point), "weights": self.weights.detach().cpu()}
-        return packed if self.members == 1 else {**packed, "members": torch.tensor(self.members)}
+        members = {} if self.members == 1 else {"members": torch.tensor(self.members)}
+        return super().pack() | members
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DrawsState":
@@ -123,8 +126,7 @@ class PointEstimates(Method):
             initial_weights(self.network, self.likelihood, fresh_generator(seed, "member", member))
             for member in range(self.vectors)
         ]
-        shape = (self.vectors, *(point_shape(self.network) or (1,)))
-        point = {k: torch.full(shape, v) for k, v in self.likelihood.parameters.items()}
+        point = self.initial_point((self.vectors, *(point_shape(self.network) or (1,))))
         return DrawsState(torch.stack(weights), point, self.layout.members)
 
     def loss(
@@ -184,7 +186,7 @@ class Ensemble(PointEstimates):
     def vectors(self) -> int:
         return int(self.config.members)
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         return Finished(fit.state, {"members": self.members})
 
 

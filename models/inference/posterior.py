@@ -123,23 +123,21 @@ def gradient_of_prior(posterior: LogPosterior, values: Values) -> Values:
     return slope
 
 
-def fisher_matrix(
-    posterior: LogPosterior, values: Vector, rows: Rows
-) -> Float[Tensor, "values values"]:
-    """F of all values, in float64 [nats per squared unit of the values]."""
-    total = values.new_zeros(len(values), len(values), dtype=torch.float64)
-    for part in _chunks(rows, len(values)):
-        gradients = row_gradients(posterior, values, part).double()
-        total += gradients.T @ _weigh(gradients, part)
-    return total * (posterior.num_data / len(rows))
+def fisher(posterior: LogPosterior, values: Vector, rows: Rows) -> Float[Tensor, "values *columns"]:
+    """F in float64 [nats per squared unit of the values]: its diagonal for more than `FULL` values.
 
-
-def fisher_diagonal(posterior: LogPosterior, values: Vector, rows: Rows) -> Vector:
-    """The diagonal of F, in float64."""
-    total = values.new_zeros(len(values), dtype=torch.float64)
-    for part in _chunks(rows, len(values)):
+    Weights of rows that several members have are taken by their mean.
+    """
+    is_matrix = len(values) <= FULL and posterior.network.layout.members == 1
+    total, step = values.new_zeros((), dtype=torch.float64), max(1, _CHUNK // len(values))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
         gradients = row_gradients(posterior, values, part).double()
-        total += (gradients * _weigh(gradients, part)).sum(0)
+        weighed = gradients
+        if part.weights is not None:
+            weights = part.weights if part.weights.ndim == 1 else part.weights.mean(1)
+            weighed = gradients * weights.unsqueeze(1)
+        total = total + (gradients.T @ weighed if is_matrix else (gradients * weighed).sum(0))
     return total * (posterior.num_data / len(rows))
 
 
@@ -157,24 +155,18 @@ def row_gradients(
     return gradients
 
 
-def _chunks(rows: Rows, size: int) -> list[Rows]:
-    step = max(1, _CHUNK // size)
-    return [rows[start : start + step] for start in range(0, len(rows), step)]
-
-
-def _weigh(gradients: Float[Tensor, "rows values"], rows: Rows) -> Float[Tensor, "rows values"]:
-    """Multiply by the rows' weights; of several members, by their mean."""
-    if rows.weights is None:
-        return gradients
-    weights = rows.weights if rows.weights.ndim == 1 else rows.weights.mean(1)
-    return gradients * weights.unsqueeze(1)
-
-
 def preconditioner(posterior: LogPosterior, values: Values, rows: Rows) -> Root:
     """Return R at each chain's values, from all rows or some of them."""
-    full = values.shape[1] <= FULL and posterior.network.layout.members == 1
-    build = _matrix_root if full else _diagonal_root
-    roots = [build(posterior, chain, rows) for chain in values.detach()]
+    roots = []
+    for chain in values.detach():
+        information = fisher(posterior, chain, rows)
+        if information.ndim == 1:
+            roots.append((information + _added(posterior, chain, information)).rsqrt())
+            continue
+        matrix = information + _added(posterior, chain, information.diag()).diag()
+        factor = torch.linalg.cholesky(matrix)  # R = L⁻ᵀ with M = L Lᵀ
+        eye = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+        roots.append(torch.linalg.solve_triangular(factor, eye, upper=False).mT)
     return torch.stack(roots).to(values.dtype)
 
 
@@ -209,20 +201,6 @@ def sharpness(
         size = product.norm(dim=1)
         vector = product / size.clamp_min(1e-30).unsqueeze(1)
     return size.clamp_min(1e-3)
-
-
-def _matrix_root(posterior: LogPosterior, values: Tensor, rows: Rows) -> Tensor:
-    """R = L⁻ᵀ with M = L Lᵀ."""
-    fisher = fisher_matrix(posterior, values, rows)
-    matrix = fisher + _added(posterior, values, fisher.diag()).diag()
-    factor = torch.linalg.cholesky(matrix)
-    eye = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
-    return torch.linalg.solve_triangular(factor, eye, upper=False).mT
-
-
-def _diagonal_root(posterior: LogPosterior, values: Tensor, rows: Rows) -> Tensor:
-    fisher = fisher_diagonal(posterior, values, rows)
-    return (fisher + _added(posterior, values, fisher)).rsqrt()
 
 
 def _added(posterior: LogPosterior, values: Tensor, diagonal: Tensor) -> Tensor:

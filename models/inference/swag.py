@@ -37,15 +37,13 @@ from models.config import Json, SWAGConfig
 from models.exceptions import CorruptArtifact, Diverged
 from models.features.rows import Rows, evenly_spread
 from models.inference.diagnostics import USUAL_WIDTHS
-from models.inference.method import Finished, Fitted, Stages, State, check_tensor
+from models.inference.method import Finished, Fit, Stages, State, check_tensor
 from models.inference.point import DrawsState, PointEstimates
 from models.inference.posterior import (
-    FULL,
     ROWS,
     LogPosterior,
     Root,
-    fisher_diagonal,
-    fisher_matrix,
+    fisher,
     flat_values,
     gather,
     gradient_of_prior,
@@ -101,15 +99,14 @@ class SWAGState(State):
     def parameters(self) -> list[Tensor]:
         return self.iterate.parameters()
 
-    def tensors(self) -> list[Tensor]:
-        return [*self.parameters(), *(getattr(self, name) for name in _MOMENTS)]
+    def named(self) -> dict[str, Tensor]:
+        return self.iterate.named() | {name: getattr(self, name) for name in _MOMENTS}
 
     def at_mean(self) -> DrawsState:
         return self._split(self.mean.unsqueeze(0))
 
     def pack(self) -> dict[str, Tensor]:
-        moments = {name: getattr(self, name).cpu() for name in _MOMENTS}
-        return {**self.iterate.pack(), **moments}
+        return super().pack() | self.iterate.pack()
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "SWAGState":
@@ -276,14 +273,12 @@ def given(
 def _noise_and_precision(
     posterior: LogPosterior, values: Float[Tensor, "values"], rows: Rows
 ) -> tuple[Float64[Tensor, "values *columns"], Float64[Tensor, "values *columns"]]:
-    """N·C and N·Λ: matrices for up to `FULL` values, otherwise diagonals."""
+    """N·C and N·Λ, as `fisher`."""
+    noise = fisher(posterior, values, rows)
+    is_matrix = noise.ndim == 2
     prior = posterior.prior_precision(values.unsqueeze(0)).double()
-    if len(values) <= FULL and posterior.network.layout.members == 1:
-        fisher = fisher_matrix(posterior, values, rows)
-        prior = prior + 1e-6 * (fisher.diag() + prior).mean()
-        return fisher, fisher + prior.diag()
-    fisher = fisher_diagonal(posterior, values, rows)
-    return fisher, fisher + prior + 1e-6 * (fisher + prior).mean()
+    prior = prior + 1e-6 * ((noise.diag() if is_matrix else noise) + prior).mean()
+    return noise, noise + (prior.diag() if is_matrix else prior)
 
 
 class SWAG(PointEstimates):
@@ -297,7 +292,7 @@ class SWAG(PointEstimates):
     def epochs(cls, config: SWAGConfig, fitted: int) -> int:
         return config.epochs
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         """Continue the fit at a constant rate; the state has the collected moments."""
         task, training, config = stages.problem.task, stages.config.training, self.config
         posterior = LogPosterior(
@@ -395,17 +390,14 @@ class AveragingRun(Run):
         epoch, within = divmod(self.step, self._steps)
         ended = within == 0
         before = (self.step - 1) * PER_EPOCH // self._steps
-        if self.step > self._burn_in and self.step * PER_EPOCH // self._steps > before:
+        burn_in = self.num_epochs // _BURN_IN * self._steps
+        if self.step > burn_in and self.step * PER_EPOCH // self._steps > before:
             self.state.collect(epoch if ended else None)
         if not ended:
             return None
         nll, penalty = (total / self._steps for total in self.sums)
         self.sums = [0.0, 0.0]
         return EpochResult(epoch, nll + penalty, nll, penalty, None)
-
-    @property
-    def _burn_in(self) -> int:
-        return self.num_epochs // _BURN_IN * self._steps
 
     def _take_step(self) -> tuple[float, float]:
         """Move the iterate; return −log P̂(D | w) and −log P(w) per row before the step."""

@@ -8,7 +8,7 @@ probability, whatever the copula.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from annotated_types import Len
 from jaxtyping import Float
 
 from models.config.ranges import Count, Number, Positive, Probability
-from models.evaluation.conformal_rank import MAX_RESIDUALS, order_statistics, score_at
+from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
 from models.joint.copula import fit_correlation
 
 MAX_TARGETS = 16
@@ -43,7 +43,7 @@ class Transforms:
 
 
 @dataclass(frozen=True)
-class Dependence:
+class Dependence(RanksScores):
     """A copula, and the scores that give joint intervals their widths.
 
     Args:
@@ -58,6 +58,11 @@ class Dependence:
     scores: Annotated[tuple[Probability, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
     weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
+    beyond: ClassVar[float] = 1.0  # the intervals are then unbounded
+
+    @property
+    def ranked(self) -> tuple[float, ...]:
+        return self.scores
 
     @classmethod
     def fit(cls, targets: Sequence[Transforms]) -> "Dependence":
@@ -78,13 +83,8 @@ class Dependence:
         return cls(identity, (), 0)
 
     def probability(self, level: float) -> float:
-        """The probability of each target's central interval, so that all cover together.
-
-        It is the ⌈(n + 1) · level⌉-th smallest of n scores, 1 if n is too small: the intervals are
-        then unbounded. For rows exchangeable with the calibration rows all targets lie in their
-        intervals with a probability of `level` or more.
-        """
-        return score_at(self.scores, self.weights, level, 1.0)
+        """The probability of each target's central interval, so that all cover together."""
+        return self.score(level)
 
     def coverage(self, targets: Sequence[Transforms], level: float) -> float:
         """The share of rows whose targets all lie in their joint intervals.

@@ -9,7 +9,7 @@ for the window. Windows are of equal size, so that the mean over an epoch of M =
 negative ELBO per token: the KL counts once (Fortunato et al. 2017, arXiv 1704.02798, eq. 3–5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,10 +28,10 @@ from models.language.recipe import MIN_LINES, NEEDED
 from models.language.text import Corpus, Vocabulary
 from models.networks.recurrent import LanguageModel
 from models.randomness import derive_seed
-from models.tabular.preparation import notes_on_objective
 from models.training.card import ColumnSummary, RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.loop import Carried
+from models.training.method_recipe import notes_on_objective
 from models.training.trainer import required
 
 
@@ -107,6 +107,9 @@ class TextProblem:
     @property
     def chooses(self) -> bool:
         return True
+
+    def after_first(self, first: Callable[[], Any]) -> "TextProblem":
+        return self
 
     def refit(self) -> "TextProblem":
         return self

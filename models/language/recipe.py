@@ -22,7 +22,6 @@ from models.training.method_recipe import (
     choose_prior,
     choose_pruning,
     no_local_estimator,
-    refuse_fractions,
 )
 
 MIN_LINES = 3
@@ -90,17 +89,6 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
     if config.likelihood not in (None, "categorical"):
         message = f"likelihood {config.likelihood!r} does not fit tokens; they take categorical"
         raise InvalidData(message, "/likelihood")
-    if not isinstance(config.training.split, str):
-        raise InvalidData(
-            "lines continue one another, so the last ones are held out: leave split out",
-            "/training/split",
-        )
-    refuse_fractions(
-        config.training,
-        "half of a text's held-out lines choose the epoch, and nothing is calibrated",
-    )
-    if config.training.refit:
-        raise InvalidData("language models are not fitted again to all lines", "/training/refit")
 
 
 def _network(config: NetworkConfig) -> RecurrentConfig:
@@ -138,6 +126,17 @@ def _kl(config: KLConfig) -> KLConfig:
 
 
 def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
+    if not isinstance(config.split, str):
+        raise InvalidData(
+            "lines continue one another, so the last ones are held out: leave split out",
+            "/training/split",
+        )
+    for name in ("calibration_fraction", "stopping_fraction"):
+        if value := getattr(config, name):
+            reason = "half of a text's held-out lines choose the epoch, and nothing is calibrated"
+            raise InvalidData(f"{name} {value:g}: {reason}; leave it out", f"/training/{name}")
+    if config.refit:
+        raise InvalidData("language models are not fitted again to all lines", "/training/refit")
     epochs = config.epochs or min(100, max(10, _LINES // num_rows))
     optimizer = config.optimizer or "sgd"
     tune = config.fine_tune_epochs

@@ -14,19 +14,19 @@ from torch import Tensor
 from torch.nn.functional import conv2d, max_pool2d
 
 from models.layers.drawing import gaussian_draw
+from models.layers.layer import Layer
 from models.posteriors.layout import Weights
 
 Images = Float[Tensor, "*_samples batch _channels _height _width"]
 
 
 @dataclass(frozen=True)
-class Conv2d:
+class Conv2d(Layer):
     """y[o, p] = b[o] + Σ_{c, d} W[o, c, d] x[c, stride · p + d − padding], d in a square kernel.
 
     The weight and bias of sample s produce sample s of the output. Values beyond the edges are 0.
     """
 
-    name: str
     in_channels: int
     out_channels: int
     kernel: int
@@ -34,20 +34,11 @@ class Conv2d:
     padding: int = 0
 
     @property
-    def weight(self) -> str:
-        return f"{self.name}.weight"
-
-    @property
-    def bias(self) -> str:
-        return f"{self.name}.bias"
-
-    @property
     def fan_in(self) -> int:
         """Number of inputs of one output: those under the kernel."""
         return self.in_channels * self.kernel**2
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of each tensor, without sample axis."""
         return {
             self.weight: (self.out_channels, self.in_channels, self.kernel, self.kernel),
             self.bias: (self.out_channels,),

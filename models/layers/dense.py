@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from models.layers.drawing import gaussian_draw
+from models.layers.layer import Layer
 from models.posteriors.layout import Weights
 
 
@@ -28,29 +29,18 @@ def affine(
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Layer):
     """y = x Wᵀ + b. The weight and bias of sample s produce sample s of the output."""
 
-    name: str
     in_features: int
     out_features: int
     biased: bool = True
 
     @property
-    def weight(self) -> str:
-        return f"{self.name}.weight"
-
-    @property
-    def bias(self) -> str:
-        return f"{self.name}.bias"
-
-    @property
     def fan_in(self) -> int:
-        """Number of inputs of one output."""
         return self.in_features
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of each tensor, without sample axis."""
         shapes: dict[str, tuple[int, ...]] = {self.weight: (self.out_features, self.in_features)}
         if self.biased:
             shapes[self.bias] = (self.out_features,)

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.layers.dense import Dense
+from models.layers.layer import Layer
 from models.posteriors.layout import Weights
 
 State = tuple[Float[Tensor, "*_samples batch _hidden"], ...]
@@ -58,10 +59,9 @@ CELLS = {"rnn": Cell(_rnn, 1, 1), "lstm": Cell(_lstm, 4, 2), "gru": Cell(_gru, 3
 
 
 @dataclass(frozen=True)
-class Recurrent:
+class Recurrent(Layer):
     """A recurrent layer; the weights of sample s produce sample s of the output."""
 
-    name: str
     kind: str
     in_features: int
     hidden: int
@@ -87,7 +87,6 @@ class Recurrent:
         return self.in_features + self.hidden
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of each tensor, without sample axis."""
         shapes = self.input.shapes()
         shapes[self.hidden_weight] = (CELLS[self.kind].gates * self.hidden, self.hidden)
         if self.kind == "gru":

@@ -38,7 +38,10 @@ def draw(  # noqa: PLR0917 - in the order of a mixture's fields
         shares: the probabilities of the components, then of the target's atoms.
     """
     components = locs.shape[-1]
-    chosen = torch.multinomial(shares.flatten(0, -2), 1, generator=noise).view(locs.shape[:-1])
+    chosen = torch.zeros(locs.shape[:-1], dtype=torch.int64, device=locs.device)
+    if shares.shape[-1] > 1:
+        each = torch.multinomial(shares.flatten(0, -2), 1, generator=noise)
+        chosen = each.view(locs.shape[:-1])
     component = chosen.clamp_max(components - 1).unsqueeze(-1)
     loc, scale = (part.gather(-1, component).squeeze(-1) for part in (locs, scales))
 

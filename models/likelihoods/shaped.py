@@ -139,13 +139,8 @@ class ShapedLikelihood:
 
     @cached_property
     def location_bounds(self) -> Bounded:
-        """Locations stay inside the support, and near the range of the training targets."""
-        assert self.target.z_range is not None
-        (low, high), (lowest, highest) = self.target.z_range, self.target.z_extremes
-        low_limit, high_limit = max(low - _MARGIN, lowest), min(high + _MARGIN, highest)
-        bend = min(_BEND, 0.25 * (high_limit - low_limit))
-        low, high = max(low, low_limit + bend), min(high, high_limit - bend)
-        return Bounded(low_limit, min(low, high), max(low, high), high_limit)
+        """`location_bounds` of the target."""
+        return location_bounds(self.target)
 
     @property
     def scale_bounds(self) -> Bounded:
@@ -171,6 +166,16 @@ class ShapedLikelihood:
     def _start_scale(self) -> float:
         deviation = 1.0 if self.components == 1 else 0.5
         return deviation / math.sqrt(math.pi**2 / 3) if self.family == "logistic" else deviation
+
+
+def location_bounds(target: NumberTarget) -> Bounded:
+    """Locations stay inside the support, and near the range of the training targets."""
+    assert target.z_range is not None
+    (low, high), (lowest, highest) = target.z_range, target.z_extremes
+    low_limit, high_limit = max(low - _MARGIN, lowest), min(high + _MARGIN, highest)
+    bend = min(_BEND, 0.25 * (high_limit - low_limit))
+    low, high = max(low, low_limit + bend), min(high, high_limit - bend)
+    return Bounded(low_limit, min(low, high), max(low, high), high_limit)
 
 
 def log_terms(target: NumberTarget, parts: Parts, y: Float[Tensor, "rows"]) -> Components:

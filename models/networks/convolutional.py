@@ -1,7 +1,6 @@
 """Convolutional networks as pure functions of their weights."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,8 +13,18 @@ from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
 from models.layers.dense import Dense
 from models.networks.mlp import ACTIVATIONS, MLP, gain_of
-from models.networks.network import Inputs, Masks, TensorSlot, beside, init_layers, layout_of
-from models.posteriors.layout import Layout, Weights
+from models.networks.network import (
+    Batch,
+    Inputs,
+    LocallyDrawn,
+    Masks,
+    Noise,
+    Outputs,
+    TensorSlot,
+    beside,
+    init_layers,
+)
+from models.posteriors.layout import Weights
 
 _MAX_CHANNELS_LAST = 4  # a last axis up to this length, after longer ones, is the channels
 
@@ -62,7 +71,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class ConvolutionalNetwork:
+class ConvolutionalNetwork(LocallyDrawn):
     """(convolution → max pooling → activation)*, then an MLP on the flattened result.
 
     The other inputs go to the MLP unchanged.
@@ -103,13 +112,7 @@ class ConvolutionalNetwork:
 
     @property
     def layers(self) -> tuple[Conv2d | Dense, ...]:
-        """All layers with weights, from the input to the output."""
         return *self.convolutions, *self.head.layers
-
-    @property
-    def layout(self) -> Layout:
-        """Name and shape of each weight tensor."""
-        return layout_of(self.layers)
 
     @property
     def num_outputs(self) -> int:
@@ -117,38 +120,29 @@ class ConvolutionalNetwork:
 
     @property
     def widest(self) -> int:
-        """Numbers per row in the largest output of a layer."""
         return max(self.noise_widths())
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions for one row."""
         shapes = zip(self.convolutions, self._out_shapes(), strict=True)
         return self.head.operations + sum(2 * c.fan_in * math.prod(s) for c, s in shapes)
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may drop: whole channels, since neighbouring pixels are correlated.
+        """Whole channels, because neighbouring pixels are correlated.
 
         Source: Tompson et al. 2015 (arXiv 1411.4280).
         """
         return *(c.out_channels for c in self.convolutions), *self.head.mask_widths
 
     def noise_widths(self) -> list[int]:
-        """Number of standard normals needed per layer and sample."""
         return [*map(math.prod, self._out_shapes()), *self.head.noise_widths()]
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
         return init_layers(self.layers, gain_of(self.head.activation), generator)
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Compute outputs; weights [S, …] give outputs [S, batch, outputs] in one pass."""
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
         y = self.image.read(x)
         for i, layer in enumerate(self.convolutions):
@@ -157,17 +151,10 @@ class ConvolutionalNetwork:
         rest = None if masks is None else masks[num:]
         return self.head(weights, beside(x, self.image.slot, y.flatten(-3)), rest)
 
-    def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        noise: Sequence[Tensor],
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Compute outputs by local reparameterisation, as `MLP.local`.
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
+        """An approximation: it treats the positions of a convolution's output as independent.
 
-        This is an approximation: it treats the positions of a convolution's output as independent
-        given its input (`Conv2d.local`).
+        `Conv2d.local` has the reason.
         """
         activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
         y = self.image.read(x)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from models.layers.key_table import KeyTable
-from models.networks.network import Inputs, Layer, Masks, Network, TensorSlot, layout_of
-from models.posteriors.layout import Layout, Weights
+from models.layers.layer import Layer
+from models.layers.tables import KeyTable
+from models.networks.network import Batch, Inputs, Masks, Network, Outputs, TensorSlot
+from models.posteriors.layout import Weights
 
 
 def keyed_inputs(inputs: Inputs, width: int) -> Inputs:
@@ -24,7 +24,7 @@ def keyed_inputs(inputs: Inputs, width: int) -> Inputs:
 
 
 @dataclass(frozen=True)
-class KeyedNetwork:
+class KeyedNetwork(Network):
     """The last input is the number of a key. Its row is read at every step and beside the sequence.
 
     At every step it changes how the sequence is read, beside it what follows: a series may differ
@@ -39,10 +39,6 @@ class KeyedNetwork:
     @property
     def layers(self) -> tuple[Layer, ...]:
         return self.table, *self.inner.layers
-
-    @property
-    def layout(self) -> Layout:
-        return layout_of(self.layers)
 
     @property
     def num_outputs(self) -> int:
@@ -66,13 +62,7 @@ class KeyedNetwork:
         rows = torch.randn(shape, generator=generator) * self.table.fan_in**-0.5
         return {self.table.weight: rows, **self.inner.init(generator)}
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Compute outputs; weights [S, …] give outputs [S, batch, …] in one pass."""
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         row = self.table(weights, x[..., -1])
         rest = x[..., :-1].expand(*row.shape[:-1], -1)
         flat, beside = rest[..., : self.slot.stop], rest[..., self.slot.stop :]

@@ -1,21 +1,20 @@
 """Multilayer perceptrons as pure functions of their weights."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from models.config import MLPConfig
 from models.layers.dense import Dense
 from models.layers.drawing import gaussian_draw
-from models.networks.network import init_layers, layout_of
-from models.posteriors.layout import Layout, Weights
+from models.networks.network import Batch, LocallyDrawn, Masks, Noise, Outputs, init_layers
+from models.posteriors.layout import Weights
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
@@ -42,7 +41,7 @@ def gain_of(activation: str) -> float:
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLP(LocallyDrawn):
     """A multilayer perceptron: dense layers with an activation between them.
 
     `skip` is a linear path from the inputs around all hidden layers to the outputs.
@@ -64,13 +63,8 @@ class MLP:
 
     @cached_property
     def layers(self) -> tuple[Dense, ...]:
-        """All layers with weights; the last dense layer is the last one."""
+        """The last dense layer is the last one."""
         return self.dense if self.skip is None else (self.skip, *self.dense)
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Name and shape of each weight tensor."""
-        return layout_of(self.layers)
 
     @property
     def num_outputs(self) -> int:
@@ -78,21 +72,17 @@ class MLP:
 
     @property
     def widest(self) -> int:
-        """Numbers per row in the largest output of a layer."""
         return max(layer.out_features for layer in self.dense)
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions for one row."""
         return 2 * self.layout.num_weights
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may drop: those of each hidden layer."""
         return tuple(layer.out_features for layer in self.dense[:-1])
 
     def noise_widths(self) -> list[int]:
-        """Number of standard normals needed per layer and sample."""
         return [layer.out_features for layer in self.dense]
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
@@ -105,18 +95,7 @@ class MLP:
             return weights
         return {name: torch.zeros(shape) for name, shape in self.skip.shapes().items()} | weights
 
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Sequence[Tensor] | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Compute outputs; weights [S, …] give outputs [S, batch, outputs] in one pass.
-
-        Args:
-            masks: factors on the units of each hidden layer: [batch, units], or [S, 1, units] if
-                all rows share S masks.
-        """
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for i, layer in enumerate(self.dense[:-1]):
             y = activation(layer(weights, y))
@@ -124,19 +103,7 @@ class MLP:
         y = self.dense[-1](weights, y)
         return y if self.skip is None else y + self.skip(weights, x)
 
-    def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        noise: Sequence[Tensor],
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Compute outputs by local reparameterisation with one block of noise per layer.
-
-        Noise [batch, width] gives one independent draw per row, for training. Noise [S, 1, width]
-        gives S draws that all rows share, for prediction; the products of the first layer are then
-        computed once. With weights of several members [M, …] noise is [M, batch, width].
-        """
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
         activation, y = ACTIVATIONS[self.activation], x
         for layer, block in zip(self.dense[:-1], noise[:-1], strict=True):
             y = activation(layer.local(loc, variance, y, block))

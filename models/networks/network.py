@@ -1,85 +1,84 @@
-"""The interfaces of networks and layers, and the layout of a network's inputs.
-
-A network is a pure function of its weights. The sample axis, if there is one, comes first.
-"""
+"""What all networks are, and the layout of a network's inputs."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from models.layers.layer import Layer
 from models.posteriors.layout import Layout, Weights
 
+Batch = Float[Tensor, "*samples batch inputs"]
+Outputs = Float[Tensor, "*samples2 batch outputs"]
 Masks = Sequence[Float[Tensor, "... _"]]
 """One mask per masked layer: [batch, units], or [S, 1, units] if all rows share S masks."""
 
-
-@runtime_checkable
-class Layer(Protocol):
-    """A description of named weight tensors; `fan_in` is the number of inputs of one unit."""
-
-    def shapes(self) -> dict[str, tuple[int, ...]]: ...
-
-    @property
-    def fan_in(self) -> int: ...
+Noise = Sequence[Float[Tensor, "... _"]]
+"""A block of standard normals per layer."""
 
 
-@runtime_checkable
-class Network(Protocol):
-    """A description of layers; it holds no weights."""
+class Network(ABC):
+    """A pure function of named weights: a frozen dataclass of layers, which holds no weights."""
 
     @property
+    @abstractmethod
     def layers(self) -> Sequence[Layer]:
         """All layers with weights, from the input to the output."""
-        ...
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
-        """Name and shape of each weight tensor."""
-        ...
+        """Name and shape of each weight tensor. One that two layers read occurs once."""
+        return layout_of(self.layers)
 
     @property
-    def num_outputs(self) -> int: ...
+    @abstractmethod
+    def num_outputs(self) -> int:
+        """Outputs of a row; of a stack, those of one member."""
 
     @property
+    @abstractmethod
     def widest(self) -> int:
         """Numbers per row in the largest output of a layer."""
-        ...
 
     @property
+    @abstractmethod
     def operations(self) -> int:
         """Multiplications and additions for one row."""
-        ...
 
     @property
+    @abstractmethod
     def mask_widths(self) -> tuple[int, ...]:
         """Units per layer that dropout may drop."""
-        ...
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Random initial weights."""
-        ...
+        """Random weights from N(0, 1/fan-in); biases are 0."""
+        return init_layers(self.layers, 1.0, generator)
 
+    @abstractmethod
     def __call__(self, weights: Weights, x: Tensor, masks: Masks | None = None) -> Tensor:
         """Compute outputs; weights [S, …] give outputs [S, batch, …] in one pass."""
-        ...
 
 
-@runtime_checkable
-class LocallyDrawn(Network, Protocol):
+class LocallyDrawn(Network):
     """A network whose pre-activations can be drawn instead of its weights."""
 
+    @abstractmethod
     def noise_widths(self) -> list[int]:
         """Number of standard normals needed per layer and sample."""
-        ...
 
-    def local(self, loc: Weights, variance: Weights, x: Tensor, noise: Sequence[Tensor]) -> Tensor:
-        """Compute outputs by local reparameterisation with one block of noise per layer."""
-        ...
+    @abstractmethod
+    def local(self, loc: Weights, variance: Weights, x: Batch, noise: Noise) -> Outputs:
+        """Compute outputs by local reparameterisation with one block of noise per layer.
+
+        Noise [batch, width] gives one independent draw per row, for training. Noise [S, 1, width]
+        gives S draws that all rows share, for prediction; the products of the first layer are then
+        computed once. With weights of several members [M, …] noise is [M, batch, width].
+        """
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def beside(
 
 
 def layout_of(layers: Sequence[Layer]) -> Layout:
-    """The tensors of all layers in order; a tensor that two layers read belongs to one of them."""
+    """The tensors of all layers in order."""
     return Layout({name: shape for layer in layers for name, shape in layer.shapes().items()})
 
 

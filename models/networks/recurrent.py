@@ -7,17 +7,26 @@ weights, which is another model (Fortunato et al. 2017, arXiv 1704.02798, §3).
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config import MLPConfig, RecurrentConfig
 from models.exceptions import InvalidData
-from models.layers.embedding import Embedding, TiedDecoder
+from models.layers.layer import Layer
 from models.layers.recurrent import CELLS, Recurrent, Sequences, State
+from models.layers.tables import Embedding, TiedDecoder
 from models.networks.mlp import MLP
-from models.networks.network import Inputs, Layer, Masks, TensorSlot, beside, init_layers, layout_of
-from models.posteriors.layout import Layout, Weights
+from models.networks.network import (
+    Batch,
+    Inputs,
+    Masks,
+    Network,
+    Outputs,
+    TensorSlot,
+    beside,
+    layout_of,
+)
+from models.posteriors.layout import Weights
 
 States = tuple[State, ...]
 """One state per layer. For truncated backpropagation the caller detaches them."""
@@ -50,7 +59,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class LanguageModel:
+class LanguageModel(Network):
     """Embedding → recurrent layers → decoder tied to the embedding: logits of the next token."""
 
     embedding: Embedding
@@ -67,11 +76,6 @@ class LanguageModel:
     @property
     def layers(self) -> tuple[Layer, ...]:
         return self.embedding, *self.recurrent, self.decoder
-
-    @property
-    def layout(self) -> Layout:
-        """Name and shape of each weight tensor; the tied matrix occurs once."""
-        return layout_of(self.layers)
 
     @property
     def num_outputs(self) -> int:
@@ -91,12 +95,7 @@ class LanguageModel:
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may drop: the outputs of each layer."""
         return tuple(layer.hidden for layer in self.recurrent)
-
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Weights from N(0, 1/fan-in), biases 0."""
-        return init_layers(self.layers, 1.0, generator)
 
     def __call__(
         self, weights: Weights, x: Int[Tensor, "batch steps"], masks: Masks | None = None
@@ -128,7 +127,7 @@ class LanguageModel:
 
 
 @dataclass(frozen=True)
-class SequenceNetwork:
+class SequenceNetwork(Network):
     """Recurrent layers and a linear layer that reads the hidden state after the last step.
 
     A row has a sequence [steps, features] or [steps]. The other inputs go to the linear layer
@@ -155,13 +154,7 @@ class SequenceNetwork:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """All layers, from the input to the output."""
         return *self.recurrent, *self.head.layers
-
-    @property
-    def layout(self) -> Layout:
-        """Name and shape of each weight tensor."""
-        return layout_of(self.layers)
 
     @property
     def num_outputs(self) -> int:
@@ -178,24 +171,13 @@ class SequenceNetwork:
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions for one row."""
         return 2 * self.steps * layout_of(self.recurrent).num_weights + self.head.operations
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may drop: the outputs of each layer."""
         return tuple(layer.hidden for layer in self.recurrent)
 
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Weights from N(0, 1/fan-in), biases 0."""
-        return init_layers(self.layers, 1.0, generator)
-
-    def __call__(
-        self,
-        weights: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        masks: Masks | None = None,
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def __call__(self, weights: Weights, x: Batch, masks: Masks | None = None) -> Outputs:
         """Return the outputs after the last step, starting from a state of zeros."""
         flat = x[..., self.slot.start : self.slot.stop]
         sequences = flat.unflatten(-1, (self.steps, -1))

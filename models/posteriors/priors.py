@@ -7,8 +7,8 @@ Titsias and Lázaro-Gredilla 2014 for one scale per weight.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -29,21 +29,20 @@ _LOG_2PI = math.log(2 * math.pi)
 _A_PER_INPUT, _B_PER_INPUT = 0.5, 1.5e-5
 
 
-@runtime_checkable
-class Prior(Protocol):
-    """A density over weight vectors."""
+class Prior(ABC):
+    """A density over weight vectors; with a learned scale it has no `log_prob` and `forward_kl`."""
 
     def log_prob(self, value: Vector) -> Vector:
         """Return log P(w) of each weight."""
-        ...
+        raise TypeError("an empirical-Bayes prior has no density of its own: use a fixed sigma")
 
+    @abstractmethod
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Return KL(q‖P). Without a closed form it is estimated at w = loc + scale · noise."""
-        ...
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
         """Return KL(P‖q) up to a constant that does not depend on q."""
-        ...
+        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
 
 
 def _cross_entropy(second_moment: float, q: DiagonalNormal) -> Vector:
@@ -53,7 +52,7 @@ def _cross_entropy(second_moment: float, q: DiagonalNormal) -> Vector:
 
 
 @dataclass(frozen=True)
-class GaussianPrior:
+class GaussianPrior(Prior):
     """P(w) = N(0, sigma²)."""
 
     sigma: float
@@ -91,7 +90,7 @@ class DiagonalPrior:
 
 
 @dataclass(frozen=True)
-class EmpiricalBayesPrior:
+class EmpiricalBayesPrior(Prior):
     """N(0, σp²) with σp² learned per group, under an inverse-gamma(a, b) hyper-prior on σp².
 
     The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) over a group's n weights is
@@ -112,9 +111,6 @@ class EmpiricalBayesPrior:
         squares, _ = q.sums(self.groups)
         return self._variances(squares, self.groups.sizes(q.loc, q.mask)).detach()
 
-    def log_prob(self, value: Vector) -> Vector:
-        raise TypeError("an empirical-Bayes prior has no density of its own: use a fixed sigma")
-
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ over groups of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
         return self.gaussian_kl(*q.sums(self.groups), self.groups, q).sum()
@@ -130,15 +126,12 @@ class EmpiricalBayesPrior:
         constant = math.lgamma(self.a) - self.a * math.log(self.b)
         return groups.by_part(kl + (hyper + constant)) - log_scale
 
-    def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
-
     def _variances(self, squares: Tensor, counts: Tensor) -> Tensor:
         return (squares + 2 * self.b) / (counts + 2 * self.a + 2)
 
 
 @dataclass(frozen=True)
-class RelevancePrior:
+class RelevancePrior(Prior):
     """N(0, σp²) with one σp² per weight: automatic relevance determination.
 
     KL(q‖N(0, σp²)) is smallest at σp² = μ² + σ², where it is ½ log(1 + μ²/σ²): it grows with the
@@ -146,19 +139,13 @@ class RelevancePrior:
     useless weights go to 0, where the divergence is 0.
     """
 
-    def log_prob(self, value: Vector) -> Vector:
-        raise TypeError("an empirical-Bayes prior has no density of its own: use a fixed sigma")
-
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ ½ log(1 + μ²/σ²)."""
         return 0.5 * q.kept((q.loc / q.scale).square().log1p()).sum()
 
-    def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
-
 
 @dataclass(frozen=True)
-class ScaleMixturePrior:
+class ScaleMixturePrior(Prior):
     """P(w) = pi N(0, sigma1²) + (1 − pi) N(0, sigma2²) (Blundell et al. 2015, eq. 7)."""
 
     pi: float

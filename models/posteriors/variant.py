@@ -9,10 +9,10 @@ from models.evaluation.calibration import Calibration
 from models.evaluation.conformal_rank import Reference
 from models.evaluation.out_of_distribution import Detector
 from models.evaluation.path_calibration import PathCalibration
-from models.expected_scores.promise import Promise
+from models.expected_scores.expectation import Promise
 from models.inference.method import State
 from models.prediction.cheapest.record import MeasuredSamplers
-from models.prediction.products.rounding import OLD_WEIGHTS, Rounding
+from models.prediction.products import OLD_WEIGHTS, Rounding
 
 PrunedBy = Literal["weights", "units"]
 

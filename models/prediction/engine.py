@@ -1,7 +1,7 @@
 """The prediction engine computes predictive mixtures of encoded rows, in chunks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
 from types import ModuleType
@@ -43,9 +43,10 @@ from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseCache, NoiseSource
+from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
 from models.prediction.prediction import summarise
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import (
     Sampled,
@@ -54,7 +55,6 @@ from models.prediction.samplers import (
     sample,
     sample_moments,
 )
-from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.summary import Summary
 from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
@@ -422,10 +422,9 @@ class Engine:
             return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
         if isinstance(self.likelihood, ShapedLikelihood):
-            parts = self.likelihood.parts(outputs)
-            return ShapedMixture.of(target, parts, self.likelihood.location_bounds)
+            return NumberMixture.of(target, self.likelihood.parts(outputs))
         means, noise = self.likelihood.moments(outputs, point)
-        return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
+        return NumberMixture.gaussian(means * target.std + target.mean, noise * target.std**2)
 
     def _mixture(self, sampled: Sampled, sampler: str) -> Mixture:
         """The mixture of sampled outputs.
@@ -437,19 +436,20 @@ class Engine:
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
         mixture = self.whole_mixture(outputs, sampled.point).of_members(sampled.member)
-        if drawn_whole or not isinstance(mixture, GaussianMixture):
+        if drawn_whole or not isinstance(mixture, NumberMixture) or not mixture.is_gaussian:
             return mixture
-        target = self._number_target()
-        spread = sampled.outputs[1][..., 0].expand_as(mixture.means) * target.std**2
-        integrated = None
+        target, noise = self._number_target(), mixture.noise_variances()
+        spread = sampled.outputs[1][..., 0].expand_as(noise) * target.std**2
+        moments = None
         if sampled.integrated is not None:
             mean, variance = (part[..., 0] for part in sampled.integrated)
-            integrated = mean * target.std + target.mean, variance * target.std**2
-        expected = None
+            moments = mean * target.std + target.mean, variance * target.std**2
+        expected = noise
         if isinstance(self.likelihood, HeteroscedasticGaussian):
             log_noise = (part[..., 1] for part in sampled.outputs)
             expected = expected_noise(*log_noise) * target.std**2
-        return replace(mixture, spread=spread, integrated=integrated, expected=expected)
+        integrated = Integrated(spread, expected, moments)
+        return NumberMixture.gaussian(mixture.locs.squeeze(1), noise, integrated, sampled.member)
 
     @property
     def _is_gaussian(self) -> bool:

@@ -15,8 +15,7 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.packed import Packed, suits
 from models.prediction.local import Layer, LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
-from models.prediction.products.choice import ROUNDED, Choice, is_large
-from models.prediction.products.kernels import Bfloat16Layer
+from models.prediction.products import ROUNDED, Bfloat16Layer, is_large, product_of
 
 # Largest share of operations that pruning may leave for the smaller network to be used: selecting
 # its inputs and noise takes time, too.
@@ -88,10 +87,10 @@ class Fitted:
         return suits(self.local)
 
     @torch.inference_mode()
-    def tuned(self, choice: Choice) -> "Fitted":
-        """A copy with the kernels that are fastest on this machine."""
+    def tuned(self, rounded: int | None) -> "Fitted":
+        """A copy whose large layers have the products that are fastest here (`product_of`)."""
         first, *later = self.local.layers
-        layers = (choice.fastest(first, reads_inputs=True), *map(choice.fastest, later))
+        layers = (product_of(first, None), *(product_of(layer, rounded) for layer in later))
         return replace(self, local=replace(self.local, layers=layers))
 
     @cached_property

@@ -16,7 +16,7 @@ from torch.special import entr
 
 from models.prediction.number_mixture import NumberMixture, PerRow
 from models.prediction.outputs import bound_names
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 Influence = Float[Tensor, "samples *rest"]
 ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds: its standard error
@@ -31,7 +31,7 @@ def error_of_mean(mixture: Mixture, raw: Mixture, error: ErrorOf) -> Tensor:
     Args:
         raw: the mixture before calibration, which moves no Gaussian's mean.
     """
-    source = raw if isinstance(mixture, GaussianMixture) else mixture
+    source = raw if isinstance(mixture, NumberMixture) and mixture.is_gaussian else mixture
     parts = of_means(source)
     return torch.zeros_like(source.mean()) if parts is None else error(parts)
 
@@ -79,7 +79,7 @@ def error_of_quantile(
         level: the probability below the quantile.
     """
     smooth = error(parts)
-    if not mixture.is_whole:
+    if not mixture.target.integer:
         return smooth
     second = first = torch.zeros_like(smooth)
     for place, near in enumerate((-2, -1, 0, 1)):
@@ -97,9 +97,8 @@ def of_means(mixture: Mixture) -> Influence | None:
     """Influence on the mean; None if nothing of it was sampled."""
     if isinstance(mixture, CategoricalMixture):
         return mixture.probs
-    means = mixture.predicted_means()
-    exact = isinstance(mixture, GaussianMixture) and mixture.integrated is not None
-    return None if exact or len(means) < mixture.num_samples else means
+    integrated = mixture.integrated
+    return mixture.predicted_means() if integrated is None or integrated.moments is None else None
 
 
 def of_classes(mixture: CategoricalMixture) -> dict[str, Influence]:
@@ -133,7 +132,7 @@ def of_quantile(mixture: NumberMixture, raw: NumberMixture, name: str, value: Pe
         raw: the mixture before calibration, which moves no Gaussian's mean.
         name: of the output.
     """
-    if name in bound_names("conformal") and isinstance(mixture, GaussianMixture):
+    if name in bound_names("conformal") and mixture.is_gaussian:
         mean, noise = of_means(raw), mixture.expected_noise()
         mean = torch.zeros_like(noise) if mean is None else mean
         distance = (value - mixture.mean()) / (2 * mixture.total())
@@ -142,8 +141,9 @@ def of_quantile(mixture: NumberMixture, raw: NumberMixture, name: str, value: Pe
     return parts if moved is None else parts + moved
 
 
-def shift(mixture: Mixture, raw: Mixture) -> Influence | None:
+def shift(mixture: NumberMixture, raw: Mixture) -> Influence | None:
     """How far a sample moves all samples: calibration scales a Gaussian's about their mean."""
-    if isinstance(mixture, GaussianMixture) and isinstance(raw, GaussianMixture):
-        return None if mixture is raw else raw.means - mixture.means
-    return None
+    if mixture is raw or not mixture.is_gaussian:
+        return None
+    assert isinstance(raw, NumberMixture)
+    return (raw.locs - mixture.locs).squeeze(1)

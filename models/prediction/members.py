@@ -12,7 +12,6 @@ from models.networks import Stack
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.packed import Packed
 from models.prediction.fitted import Fitted
-from models.prediction.products.choice import Choice
 from models.prediction.together import Together, stack_members
 
 
@@ -53,9 +52,9 @@ class FittedStack:
         """As `Fitted.is_compiled`: members are compiled together or not at all."""
         return all(member.is_compiled for member in self.members)
 
-    def tuned(self, choice: Choice) -> "FittedStack":
+    def tuned(self, rounded: int | None) -> "FittedStack":
         """As `Fitted.tuned`."""
-        tuned = tuple(member.tuned(choice) for member in self.members)
+        tuned = tuple(member.tuned(rounded) for member in self.members)
         return replace(self, members=tuned)
 
     @property

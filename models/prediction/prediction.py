@@ -326,7 +326,7 @@ def summarise(
         if wants_errors(options):
             errors |= all_errors(mixture, raw, intervals, error, tails)
             errors |= questions.errors_of(mixture, raw, values, options, error)
-    closed = not isinstance(mixture, CategoricalMixture) and mixture.is_whole
+    closed = not isinstance(mixture, CategoricalMixture) and mixture.target.integer
     constants = {"closed": True} if closed else {}
     return Summary(values=to_host(values), errors=to_host(errors), constants=constants)
 
@@ -358,7 +358,7 @@ def _median_and_intervals(
     groups: Int[Tensor, "rows"] | None,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The values, and for those that are quantiles the probabilities below them."""
-    shortest, means = mixture.has_shortest, mixture.mean()
+    shortest, means = mixture.target.shortest, mixture.mean()
     levels = options.intervals if "credible" in options.interval_kinds else ()
     credible = interval_tails(means.new_tensor(levels).unsqueeze(1), shortest=shortest)
     tails: dict[IntervalKind, Ends] = {"credible": credible.expand(-1, len(means))}

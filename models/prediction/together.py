@@ -15,7 +15,7 @@ from models.prediction.fitted import Fitted
 from models.prediction.local import IN_PLACE, Gaussian, LayerMoments
 from models.prediction.moments import activation_moments
 from models.prediction.noise import Noise
-from models.prediction.products.kernels import OneDnnLayer
+from models.prediction.products import OneDnnLayer
 from models.prediction.samplers import MEAN, Sampled, Share, joined, owners, points
 
 MAX_PAIRS = 1_600  # rows × samples: above it, products take longer than calls
@@ -47,8 +47,8 @@ class Together:
             [one.dense if isinstance(one, OneDnnLayer) else one for one in own] for own in layers
         ]
         dense = [[one for one in own if isinstance(one, LayerMoments)] for own in same]
-        has_kernels = sum(map(len, dense)) < sum(map(len, layers))
-        if has_kernels or sum(m.posterior.loc.numel() for m in members) > _MAX_WEIGHTS:
+        has_products = sum(map(len, dense)) < sum(map(len, layers))
+        if has_products or sum(m.posterior.loc.numel() for m in members) > _MAX_WEIGHTS:
             return None
         by_layer = list(zip(*dense, strict=True))
         weights = tuple(torch.stack([one.weight for one in own], 1) for own in by_layer)

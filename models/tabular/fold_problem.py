@@ -18,8 +18,8 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
-from models.features.folds import Folds
 from models.features.rows import evenly_spread
+from models.features.splits import Folds
 from models.inference.bbb import BBBState
 from models.inference.members import select
 from models.inference.method import State
@@ -28,6 +28,7 @@ from models.networks import Stack
 from models.prediction.engine import Engine, Ready
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.streaming.on_disk import StreamedTask
 from models.training.row_task import RowTask
 
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
@@ -46,8 +47,10 @@ class FoldProblem(RowProblem):
     @property
     def task(self) -> RowTask:
         """The rows, with a weight for each member."""
-        members = self.model.network.layout.members
-        task, weights = super().task, self.folds.weights(members)
+        members, task = self.model.network.layout.members, super().task
+        if isinstance(task, StreamedTask):
+            return replace(task, folds=self.folds, members=members)
+        weights = self.folds.weights(members)
         if self.rows.weights is not None:
             weights = weights * self.rows.weights.unsqueeze(1)
         return replace(task, rows=replace(self.rows, weights=weights))
@@ -58,6 +61,8 @@ class FoldProblem(RowProblem):
 
     def score(self, state: State) -> float:
         """Weighted mean of the out-of-fold log density; each rank predicts a part of the rows."""
+        if self.stream is not None:
+            return self.head.score(state)
         total = self.rows.inputs.new_zeros((), dtype=torch.float64)
         weight = 0.0
         for fold in range(self.folds.count):
@@ -70,12 +75,22 @@ class FoldProblem(RowProblem):
         return float(self.ranks.sum(total)) / weight
 
     def thinned(self, most: int) -> "FoldProblem":
-        """The problem with at most `most` of the learning rows, evenly spread."""
+        """The problem with at most `most` of the learning rows, evenly spread, in memory."""
+        if self.stream is not None:
+            return self.head.thinned(most)
         if len(self.rows) <= most:
             return self
         some = evenly_spread(len(self.rows), most)
         folds = replace(self.folds, of_row=self.folds.of_row[some])
         return replace(self, rows=self.rows[some], folds=folds)
+
+    @cached_property
+    def head(self) -> "FoldProblem":
+        """The problem of the first of the rows on disk, in memory: all but the fits reads these."""
+        assert self.stream is not None
+        rows = self.stream.head(self.rows)
+        folds = Folds(self.folds.of_row[: len(rows)].long(), self.folds.count)
+        return replace(self, stream=None, rows=rows, folds=folds.to(self.stream.on))
 
     def log_scores(self, state: State) -> Float[Tensor, "rows"]:
         """The out-of-fold log likelihood of each learning row, in the target's unit."""
@@ -97,15 +112,24 @@ class FoldProblem(RowProblem):
 
     def out_of_fold(self, state: State) -> Iterator[LabelledMixture]:
         """The learning rows, each predicted out of fold; of many `MAX_RESIDUALS`, evenly spread."""
+        if self.stream is not None:
+            return self.head.out_of_fold(state)
         return self._out_of_fold(state, MAX_RESIDUALS)
 
     def epochs_on_all_rows(self, best: int) -> int:
-        """Epochs of the fit to all rows, where the race took `best` on some of them."""
+        """Epochs of the fit to all rows, where the race took `best` on some of them.
+
+        Of rows on disk as many as `MAX_STEPS` allow, or one pass over all takes.
+        """
+        if self.stream is not None and self.task.per_epoch < len(self.rows):
+            return self.stream.epochs
         batches = self.task.num_batches(self.model.config.training)
         return max(_LEAST_EPOCHS, min(best, MAX_STEPS // batches))
 
     def calibrated(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
+        if self.stream is not None:
+            return self.head.calibrated(state)
         some = list(self._out_of_fold(state, _SCALING_ROWS))
         largest = max(len(self.folds.rows(fold)) for fold in range(self.folds.count))
         is_all = largest <= _SCALING_ROWS // self.folds.count

@@ -6,10 +6,9 @@ from typing import get_args
 from models.config import LikelihoodConfig, LikelihoodName, SupportConfig
 from models.config.model import ShapedKind
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile
+from models.features.columns import ColumnProfile, Load
 from models.features.target_shapes import check_support
 from models.features.targets import present
-from models.forecasting.recipe import Load
 
 SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
 _COMPONENTS = {"gaussian": 1, "mixture": 3, "count": 3}

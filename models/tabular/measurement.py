@@ -1,25 +1,32 @@
 """What the end of a training measures of a model of rows: calibration, scores, errors, detector.
 
-A prediction needs the results, which the variants keep, and none of these functions.
+A prediction needs the results, which the variants keep, and none of these functions. The card also
+has a small summary of the predictions of held-out rows (`describe`): the metrics are sums over all
+of these rows, a chart needs the rows themselves, or recall and precision at many thresholds.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import Json, OutOfDistributionConfig
-from models.evaluation.calibration import ScalesVariance
+from models.config import Json
+from models.evaluation.calibration import AnyNumberCalibration, ClassCalibration, ScalesVariance
+from models.evaluation.calibration import LabelledMixture as Labelled
 from models.evaluation.cells import Cells
+from models.evaluation.class_scores import threshold_curve
 from models.evaluation.group_coverage import uncovered
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
+from models.evaluation.weighting import Weights
 from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread
 from models.model import TrainedModel
-from models.out_of_distribution.features import MOST
+from models.out_of_distribution.surprise import MOST
+from models.prediction import products
 from models.prediction.cheapest.errors import LEVELS
 from models.prediction.cheapest.measure import (
     PRUNED_RUNS,
@@ -31,14 +38,20 @@ from models.prediction.cheapest.measure import (
 from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
 from models.prediction.mc_error import LEVEL, ROWS, Factors, OutputFactors, measure_factors
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
-from models.prediction.products import rounding
-from models.prediction.products.choice import ROUNDED
+from models.prediction.predictive import CategoricalMixture
 from models.prediction.summary import Summary
+from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
-from models.tabular.metrics import summarise
-from models.tabular.model import TabularModel
+from models.tabular.model import TabularModel, summarise
 
+MOST_NUMBERS = 300  # rows of a scatter plot: more hide each other
+MOST_LABELLED = 10_000  # rows that thresholds are counted on, evenly spread
+MOST_CLASSES = 20  # with curves, as the confusion table shows
+MOST_POINTS = 100  # thresholds of a class
+CHART_LEVEL = 0.9  # of the intervals
+_DIGITS = 6
 LEAST_ROWS = 9  # of a group, so that it has a 90 % interval of its own
 
 
@@ -119,7 +132,7 @@ def fit_detector(model: TabularModel, prune: float, rows: Rows) -> Detector:
     few, their largest surprise may be an ordinary one. So no row is flagged that is no more
     surprising than a share of the wanted rate of the training rows.
     """
-    rate = (model.config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
+    rate = model.config.false_alarm_rate
     surprises = model.surprise(rows.inputs)
     usual = np.where(surprises >= MOST, np.inf, surprises)
     weights = None if rows.weights is None else rows.weights.cpu().numpy()
@@ -198,13 +211,92 @@ def measure_samplers(
 
 def measure_rounding(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> rounding.Rounding | None:
+) -> products.Rounding | None:
     """How far products in bfloat16 move the answers; None if no product is large enough."""
-    fitted, rows = model.fitted(prune), x[: rounding.ROWS]
+    fitted, rows = model.fitted(prune), x[: products.ROWS]
     if isinstance(fitted, FittedDraws) or not fitted.can_round:
         return None
     plain = PredictOptions(prune=prune, sampler="monte_carlo", intervals=())
     options = model.resolve(replace(plain, return_mc_errors=True))
     exact = model.summary(fitted, rows, options)
     rounded = model.summary(fitted.rounded(), rows, options)
-    return rounding.measure(exact, rounded, ROUNDED)
+    return products.measure_rounding(exact, rounded, products.ROUNDED)
+
+
+# What charts show of held-out rows
+
+
+def describe(model: TabularModel, held_out: Rows, samples: int) -> Json:
+    """What charts show of rows that no weight was fitted to."""
+    most = MOST_NUMBERS if model.classes is None else MOST_LABELLED
+    few = evenly_spread(len(held_out), most).to(held_out.inputs.device)
+    fitted, rows, calibration = model.fitted(0.0), held_out[few], model.calibration_of(0.0)
+    with torch.inference_mode(), threads_for(fitted.operations * len(rows) * samples):
+        seed = model.default_seed
+        parts = model.engine.labelled(fitted, rows, model.samplers[0], seed, samples)
+        if model.classes is None:
+            assert not isinstance(calibration, ClassCalibration)
+            return describe_numbers(parts, calibration)
+        assert calibration is None or isinstance(calibration, ClassCalibration)
+        return describe_classes(parts, calibration, model.classes)
+
+
+def describe_numbers(parts: Iterable[Labelled], calibration: AnyNumberCalibration | None) -> Json:
+    """Actual values, predicted means and ends of the central 90 % intervals, in the row order."""
+    columns = []
+    for part in parts:
+        assert isinstance(part.mixture, NumberMixture)
+        mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
+        ends = mixture.intervals([CHART_LEVEL])[:, 0]
+        columns.append([v.double().cpu().numpy() for v in (part.targets, mixture.mean(), *ends)])
+    actual, mean, lower, upper = (np.concatenate(one) for one in zip(*columns, strict=True))
+    finite = np.isfinite(np.stack([actual, mean, lower, upper])).all(0)
+    named = {"actual": actual, "mean": mean, "lower": lower, "upper": upper}
+    return {"level": CHART_LEVEL} | {
+        name: _rounded(values[finite]) for name, values in named.items()
+    }
+
+
+def describe_classes(
+    parts: Iterable[Labelled], calibration: ClassCalibration | None, classes: Sequence[object]
+) -> Json:
+    """By class: recall, precision and false positive rate of the rows whose probability of the
+    class is at least the threshold; the most frequent classes first. Classes without rows, and one
+    that all rows have, are left out."""
+    found, each, known = [], [], []
+    for part in parts:
+        assert isinstance(part.mixture, CategoricalMixture)
+        mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
+        found.append(mixture.mean().cpu())
+        each.append(part.targets.cpu())
+        known += [] if part.weights is None else [part.weights.cpu()]
+    probabilities, targets = torch.cat(found), torch.cat(each)
+    weights = torch.cat(known) if known else None
+    counts = torch.bincount(targets, minlength=len(classes)).tolist()
+    some = [k for k in range(len(classes)) if 0 < counts[k] < len(targets)]
+    order = sorted(some, key=lambda k: (-counts[k], k))
+    curves = [
+        {"label": classes[k], **_curve_of(probabilities[:, k], targets == k, weights)}
+        for k in order[:MOST_CLASSES]
+    ]
+    return {"rows": len(targets), "curves": curves}
+
+
+def _curve_of(scores: Tensor, positive: Tensor, weights: Weights | None) -> Json:
+    """The curve at no more than `MOST_POINTS` thresholds, with both ends of it."""
+    at, recall, precision, share = threshold_curve(scores, positive, weights)
+    own = torch.ones(len(scores)).double() if weights is None else weights.double()
+    prior = float(own[positive].sum() / own.sum())
+    false_positives = ((share - prior * recall) / (1 - prior)).clamp(0, 1)
+    kept = torch.linspace(0, len(at) - 1, min(len(at), MOST_POINTS)).round().long()
+    named = {
+        "threshold": at,
+        "recall": recall,
+        "precision": precision,
+        "false_positive_rate": false_positives,
+    }
+    return {"share": prior} | {name: _rounded(v[kept].numpy()) for name, v in named.items()}
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in values.tolist()]

@@ -16,17 +16,20 @@ from models.config import (
     Json,
     ModelConfig,
 )
+from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration
-from models.evaluation.metrics import PerRowScores
+from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
+from models.evaluation.group_coverage import coverage_by_group, coverage_by_size
+from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
+from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.explanation.explainer import Explainer, can_be_explained
-from models.features.columns import Columns, InputColumn
+from models.features.columns import Columns, InputColumn, with_readings
 from models.features.feature_encoder import FeatureEncoder
-from models.features.groups import Groups
-from models.features.readings import with_readings
+from models.features.row_groups import Groups
 from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
@@ -34,15 +37,15 @@ from models.features.targets import (
     Target,
     present,
 )
-from models.features.usable import UsableRows
+from models.features.weights import UsableRows
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.inference.registry import method_of
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
-from models.out_of_distribution.features import FeatureScores
-from models.out_of_distribution.reasons import find_reasons
+from models.out_of_distribution.row_reasons import find_reasons
+from models.out_of_distribution.surprise import FeatureScores
 from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
 from models.prediction.cheapest.errors import with_bias
@@ -61,12 +64,10 @@ from models.prediction.options import (
 from models.prediction.outputs import FEATURE
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import ClassName, RowPrediction, moments, to_prediction
-from models.prediction.products.choice import Choice
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.prediction.work import values_per_sample
-from models.tabular.metrics import summarise
 
 _PAUSE_PAIRS = 2**17  # rows × samples between two pauses
 
@@ -79,7 +80,7 @@ class TabularModel(TrainedModel):
     target: Target
     groups: Groups | None = None
     unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
-    tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
+    tuned: bool = False  # whether products fit the machine: not in training, which repeats exactly
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -156,7 +157,7 @@ class TabularModel(TrainedModel):
                 if (measured := self.variant(prune).samplers) is not None:
                     fitted = replace(fitted, nodes=measured.nodes)
                 if self.tuned and not fitted.is_compiled:
-                    fitted = fitted.tuned(Choice(rounded=self.variant(prune).rounded))
+                    fitted = fitted.tuned(self.variant(prune).rounded)
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 
@@ -467,15 +468,7 @@ class TabularModel(TrainedModel):
                     "/interval_kinds",
                 )
             return
-        has_intervals = calibration is not None and calibration.has_intervals
-        needed = "adaptive" if "adaptive" in kinds else "conformal"
-        is_needed = needed in kinds and (needed == "adaptive" or len(kinds) == 1)
-        if options.intervals and is_needed and not has_intervals:
-            raise InvalidInput(
-                f"this version has no {needed} intervals: only calibrated regressions and "
-                "forecasts have them; request credible ones",
-                "/interval_kinds",
-            )
+        self._check_intervals(options)
 
     def calibration_of(self, prune: float) -> Calibration | None:
         """The calibration of rows; None for paths, whose calibration is not of single windows."""
@@ -560,3 +553,19 @@ def _blank_value(column: InputColumn, *, missing: bool) -> np.ndarray:
         case "tensor":
             return np.zeros((1, *(column.shape or ())), np.float32)
     return np.array([np.nan if missing else 1.0])
+
+
+def summarise(
+    scores: PerRowScores, classes: Sequence[ClassName] | None, groups: Groups | None
+) -> Json:
+    """The metrics of scored rows, with those by class if they have what these need."""
+    metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
+    if groups is not None:
+        metrics |= coverage_by_group(scores, groups.column, groups.names)
+    by_class, errors = class_metrics(scores, classes or ())
+    sets, of_sets = set_metrics(scores, COVERAGE_LEVELS)
+    covered = set_coverage_by_class(scores, COVERAGE_LEVELS, len(classes or ()))
+    for scored, coverage in zip(by_class.get("by_class", ()), covered, strict=False):
+        scored.update(coverage)
+    errors = metrics["standard_errors"] | errors | of_sets
+    return metrics | by_class | sets | {"standard_errors": errors}

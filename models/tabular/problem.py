@@ -1,7 +1,7 @@
 """The training problem of rows: of a table, or windows of series."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -11,19 +11,22 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
+from models.expected_scores.tables import promise
 from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
-from models.features.folds import Folds
 from models.features.rows import Rows
+from models.features.splits import Folds
 from models.inference.method import State
+from models.prediction.engine import Engine
 from models.tabular import measurement
-from models.tabular.held_out import describe
+from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.simulation import promise
+from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
+from models.training.trainer import required
 
 P = TypeVar("P", bound="RowProblem")
 
@@ -44,6 +47,7 @@ class RowProblem:
         calibration: rows to calibrate the predictions with, if there are any.
         scores: rows for the metrics.
         columns: the table.
+        stream: how `rows` are read if they are on disk; None if they are in memory.
     """
 
     model: TabularModel
@@ -54,17 +58,30 @@ class RowProblem:
     profile: RowProfile
     columns: Columns
     ranks: Ranks = ALONE
+    stream: Stream | None = None
 
     def to(self: P, device: str) -> P:
-        """The same problem with all rows on a device."""
+        """The same problem with all rows on a device, but those on disk."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        kinds = (Rows, Folds)
-        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, kinds)}
+        moved: Any = {k: v.to(device) for k, v in values.items() if isinstance(v, Rows | Folds)}
+        if self.stream is not None:
+            moved = {k: v for k, v in moved.items() if k not in {"rows", "folds"}}
+            moved["stream"] = replace(self.stream, on=torch.device(device))
         return replace(self, **moved)
 
     @property
     def task(self) -> RowTask:
-        expand = self.model.engine.expand
+        expand, stream = self.model.engine.expand, self.stream
+        if stream is not None:
+            batch = required(self.model.config.training.batch_size, "batch_size")
+            return StreamedTask(
+                self.rows,
+                self.ranks,
+                expand and expand.to(stream.on),
+                stream.mean_weight,
+                stream.per_epoch(len(self.rows), batch),
+                on=stream.on,
+            )
         mean = 1.0 if self.rows.weights is None else self.rows.weight / len(self.rows)
         return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
@@ -75,32 +92,20 @@ class RowProblem:
     @property
     def sampled(self) -> Rows:
         """Rows that what does not need all of them is fitted to."""
-        return self.rows
+        return self.rows if self.stream is None else self.rows[:HEAD_ROWS]
+
+    def after_first(self, first: Callable[[], Any]) -> "RowProblem":
+        return self
 
     def refit(self) -> "RowProblem":
         if self.stopping is None:
             return self
         return replace(self, rows=Rows.concatenate([self.rows, self.stopping]), stopping=None)
 
-    @torch.inference_mode()
     def score(self, state: State) -> float:
-        """Weighted mean of the log predictive density of the standardised targets.
-
-        Each rank computes a part of the rows, because predicting takes as long as learning.
-        """
-        rows = self.scores[:_WATCHED] if self.stopping is None else self.stopping
-        model, ranks = self.model, self.ranks
-        mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
-        if len(mine):
-            outputs, point = model.engine.outputs(
-                make_ready(model.network, state),
-                mine.inputs,
-                model.default_seed,
-                _EARLY_STOPPING_SAMPLES,
-            )
-            log_prob = model.likelihood.log_prob(outputs, mine.targets, point)
-            total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
-        return float(ranks.sum(total / rows.weight))
+        """`log_density` of the rows that choose the epoch, or else of some that are scored."""
+        rows = watched(self.stopping, self.scores)
+        return log_density(self.model.engine, state, rows, self.model.default_seed, self.ranks)
 
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
@@ -140,7 +145,7 @@ class RowProblem:
         return measure_importance(model, self.scores.inputs, self.columns)
 
     def held_out(self, model: Any) -> Json:
-        """`models.tabular.held_out` of the rows for the metrics."""
+        """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
 
     def _background(self) -> Tensor | None:
@@ -153,6 +158,26 @@ class RowProblem:
         read = some.inputs[:, : len(model.encoder.feature_of_compact)]
         rows = replace(some, inputs=read)
         return choose_background(rows, training.seed, training.background)
+
+
+def watched(stopping: Rows | None, scores: Rows) -> Rows:
+    """The rows whose density is computed after each epoch."""
+    return scores[:_WATCHED] if stopping is None else stopping
+
+
+@torch.inference_mode()
+def log_density(engine: Engine, state: State, rows: Rows, seed: int, ranks: Ranks) -> float:
+    """Weighted mean of the log predictive density of the standardised targets.
+
+    Each rank computes a part of the rows, because predicting takes as long as learning.
+    """
+    mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
+    if len(mine):
+        ready = make_ready(engine.network, state)
+        outputs, point = engine.outputs(ready, mine.inputs, seed, _EARLY_STOPPING_SAMPLES)
+        log_prob = engine.likelihood.log_prob(outputs, mine.targets, point)
+        total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
+    return float(ranks.sum(total / rows.weight))
 
 
 def _recommend(

@@ -17,6 +17,7 @@ from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
 from models.features.target_shapes import describe_shape
 from models.inference.members import concatenate
+from models.inference.method import Fit
 from models.model import TrainedModel
 from models.tabular.candidates import (
     KL_FACTOR,
@@ -28,7 +29,7 @@ from models.tabular.candidates import (
 )
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.shapes import Shape, shapes_of
-from models.training.stages import Fit, Fitting, StageRunner
+from models.training.stages import Fitting, StageRunner
 
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
 SHAPE_EPOCHS = 40
@@ -46,7 +47,7 @@ class Attempt:
     """
 
     candidate: Candidate
-    fit: Any
+    fit: Fit
     scores: Float[Tensor, "rows"]
     weights: Float[Tensor, "rows"] | None = None
 

@@ -24,10 +24,9 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, check_features, column_of
-from models.features.groups import check_groups
+from models.features.columns import ColumnProfile, Load, check_features, column_of
+from models.features.row_groups import check_groups
 from models.features.texts import WIDTH as TEXT_WIDTH
-from models.forecasting.recipe import Load, plan_series, series_network, series_steps
 from models.inference.registry import method_of
 from models.networks import (
     Inputs,
@@ -85,11 +84,15 @@ def resolve_rows(
         return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
+    steps = _STEPS
     match task:
         case "forecasting":
-            series = plan_series(config, columns, load)
+            from models.forecasting import recipe  # noqa: PLC0415 - tables do without
+
+            series = recipe.plan_series(config, columns, load)
             config, inputs, num_rows = series.config, series.inputs, series.num_windows
-            config = replace(config, network=series_network(config.network, num_rows))
+            config = replace(config, network=recipe.series_network(config.network, num_rows))
+            steps = recipe.series_steps(num_rows)
         case _:
             config = replace(config, features=_features(config, columns))
             inputs = _inputs(config.features or (), columns)
@@ -98,7 +101,6 @@ def resolve_rows(
     network = config.network
     built = build_network(network, inputs, num_outputs=max(2, len(target.levels or ())))
     method_of(config.method).check(config.method, built)
-    steps = series_steps(num_rows) if task == "forecasting" else _STEPS
     reads_images = any(f.type == "tensor" for f in config.features or ())
     plan = plan_fit(
         config, task, built, num_inner_weights(built), num_rows, reads_images=reads_images

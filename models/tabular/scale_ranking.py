@@ -10,8 +10,8 @@ from torch import Tensor
 from models.evaluation.weighting import mean
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
-from models.likelihoods.shaped import ShapedLikelihood
-from models.prediction.shaped.mixture import ShapedMixture
+from models.likelihoods.shaped import location_bounds
+from models.prediction.number_mixture import NumberMixture
 from models.randomness import generator
 
 MAX_ROWS = 20_000  # that are compared, evenly spread
@@ -110,12 +110,10 @@ def _mean(values: Tensor, weights: PerRow | None, rows: Tensor) -> Tensor:
 
 
 def _log_prob(target: NumberTarget, mean: PerRow, deviation: PerRow, y: PerRow) -> PerRow:
-    bounds = ShapedLikelihood(target, "normal").location_bounds
-    mixture = ShapedMixture(
+    mixture = NumberMixture(
         target,
         Normal(),
-        bounds,
-        bounds(mean).view(1, 1, -1),
+        location_bounds(target)(mean).view(1, 1, -1),
         deviation.view(1, 1, -1),
         torch.ones_like(mean).view(1, 1, -1),
         mean.new_zeros(1, len(target.atoms), len(mean)),

@@ -8,7 +8,7 @@ variant's metrics.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -77,6 +77,85 @@ class RowProfile:
     described: int | None = None
 
 
+@dataclass
+class ColumnTotals:
+    """What a column's blocks of rows had so far.
+
+    Means and squares are merged as by Chan, Golub and LeVeque 1979 (*Updating formulae and a
+    pairwise algorithm for computing sample variances*), so that no large numbers cancel.
+
+    Args:
+        most_counted: levels that are counted; later ones of more are not.
+        count: of the values that `mean` and `squares`, the sum of squared deviations, are of.
+    """
+
+    name: str
+    role: Literal["feature", "target"]
+    type: str
+    most_counted: float = math.inf
+    missing: int = 0
+    shape: tuple[int, ...] | None = None
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    low: float | np.datetime64 | None = None
+    high: float | np.datetime64 | None = None
+    levels: Counter[str] = field(default_factory=Counter)
+
+    def add(self, values: np.ndarray) -> None:
+        """Add the values of a block, in the type that the column is read as."""
+        if self.type == "tensor":
+            self.shape, known = tuple(values.shape[1:]), values
+        else:
+            known = values[present(values)]
+        self.missing += len(values) - len(known)
+        if not known.size or self.type == "text":
+            return
+        if self.type in ("category", "boolean"):
+            self._count_levels(known)
+            return
+        low, high = known.min(), known.max()
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+        if self.type == "number":
+            self._add_moments(known)
+        elif self.type == "tensor":
+            for start in range(0, len(known), _BLOCK_ROWS):
+                self._add_moments(known[start : start + _BLOCK_ROWS].astype(np.float64))
+
+    @property
+    def summary(self) -> ColumnSummary:
+        common = ColumnSummary(
+            name=self.name, role=self.role, type=self.type, missing=self.missing, shape=self.shape
+        )
+        if self.levels:
+            levels = by_frequency(self.levels)
+            most = MAX_LEVELS if self.role == "feature" else len(levels)
+            return replace(common, levels=levels[:most], num_levels=len(levels))
+        if self.low is None or self.high is None:
+            return common
+        if isinstance(self.low, np.datetime64) and isinstance(self.high, np.datetime64):
+            low, high = (np.datetime_as_string(v, unit="s") for v in (self.low, self.high))
+            return replace(common, min=f"{low}Z", max=f"{high}Z")
+        std = math.sqrt(self.squares / self.count)
+        return replace(common, min=float(self.low), max=float(self.high), mean=self.mean, std=std)
+
+    def _count_levels(self, known: np.ndarray) -> None:
+        values = known.astype(bool) if self.type == "boolean" else known
+        for level, rows in Counter(values.tolist()).items():
+            text = level_text(level)
+            if text in self.levels or len(self.levels) < self.most_counted:
+                self.levels[text] += rows
+
+    def _add_moments(self, known: np.ndarray) -> None:
+        mean = float(known.mean(dtype=np.float64))
+        squares = float(np.square(known - mean).sum())
+        total, apart = self.count + known.size, mean - self.mean
+        self.squares += squares + apart**2 * self.count * known.size / total
+        self.mean += apart * known.size / total
+        self.count = total
+
+
 def summarise_columns(
     columns: Columns,
     encoder: FeatureEncoder,
@@ -91,71 +170,32 @@ def summarise_columns(
         classes: all classes of the target, also those without a row here.
     """
     features = (
-        _summary(f.name, "feature", f.type, convert(columns[f.name], stored, f.type))
+        _summarise(
+            ColumnTotals(f.name, "feature", f.type), convert(columns[f.name], stored, f.type)
+        )
         for f, stored in zip(encoder.features, encoder.stored, strict=True)
     )
-    summary = _summary(target, "target", target_type, columns[target])
-    if classes:
-        counts = Counter(dict.fromkeys(map(level_text, classes), 0))
-        counts.update(_count(columns[target], target_type))
-        summary = replace(summary, levels=by_frequency(counts), num_levels=len(counts))
-    return *features, summary
+    total = ColumnTotals(target, "target", target_type, levels=no_rows_yet(classes))
+    return *features, _summarise(total, columns[target])
 
 
-def _summary(
-    name: str, role: Literal["feature", "target"], kind: str, values: np.ndarray
-) -> ColumnSummary:
-    if kind == "tensor":
-        shape, known = tuple(values.shape[1:]), values
-    else:
-        shape, known = None, values[present(values)]
-    common = ColumnSummary(
-        name=name, role=role, type=kind, missing=len(values) - len(known), shape=shape
-    )
-    return common if known.size == 0 else _with_statistics(common, known)
+def no_rows_yet(classes: Sequence[str | float | bool]) -> Counter[str]:
+    """Counts of classes, each without rows."""
+    return Counter(dict.fromkeys(map(level_text, classes), 0))
 
 
-def _with_statistics(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
-    match column.type:
-        case "category" | "boolean":
-            return _with_levels(column, known)
-        case "text":
-            return column
-        case "datetime":
-            first, last = (np.datetime_as_string(f(known), unit="s") for f in (np.min, np.max))
-            return replace(column, min=f"{first}Z", max=f"{last}Z")
-    low, high, mean, std = _moments(known)
-    median = _median(known) if column.type == "number" else None
-    return replace(column, min=low, max=high, mean=mean, std=std, median=median)
+def _summarise(total: ColumnTotals, values: np.ndarray) -> ColumnSummary:
+    total.add(values)
+    known = values[present(values)] if total.type == "number" else np.empty(0)
+    if not known.size:
+        return total.summary
+    middle = (len(known) - 1) // 2
+    return replace(total.summary, median=float(np.partition(known, middle)[middle]))
 
 
-def _median(values: np.ndarray) -> float:
-    middle = (len(values) - 1) // 2
-    return float(np.partition(values, middle)[middle])
-
-
-def _with_levels(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
-    levels = by_frequency(_count(known, column.type))
-    return replace(column, levels=levels[:MAX_LEVELS], num_levels=len(levels))
-
-
-def _count(known: np.ndarray, kind: str) -> Counter[str]:
-    values = known.astype(bool) if kind == "boolean" else known
-    return Counter(level_text(value) for value in values.tolist())
-
-
-def by_frequency(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+def by_frequency(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """The levels with their numbers of rows, the most frequent first."""
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _moments(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Least, greatest, mean and standard deviation, in two passes."""
-    mean = float(values.mean(dtype=np.float64))
-    starts = range(0, len(values), _BLOCK_ROWS)
-    blocks = (values[start : start + _BLOCK_ROWS] for start in starts)
-    squares = sum(float(np.square(np.subtract(b, mean, dtype=np.float64)).sum()) for b in blocks)
-    return float(values.min()), float(values.max()), mean, math.sqrt(squares / values.size)
 
 
 MAX_EPOCHS = 200  # of a learning curve: a chart shows no more
@@ -180,17 +220,13 @@ def thin(history: Sequence[Json]) -> list[Json]:
     """
     if len(history) <= MAX_EPOCHS:
         return list(history)
-    all_ = list(range(len(history)))
-    scored = [i for i in all_ if history[i]["held_out_log_likelihood"] is not None]
-    kept = {*_some(all_, MAX_EPOCHS // 2), *_some(scored, MAX_EPOCHS // 2)}
+    epochs = np.arange(len(history))
+    scored = epochs[[epoch["held_out_log_likelihood"] is not None for epoch in history]]
+    kept = set[int]()
+    for numbers in (epochs, scored):  # evenly spread, with both ends
+        count = min(len(numbers), MAX_EPOCHS // 2)
+        kept.update(numbers[np.linspace(0, len(numbers) - 1, count).round().astype(int)].tolist())
     return [history[i] for i in sorted(kept)]
-
-
-def _some(numbers: Sequence[int], most: int) -> list[int]:
-    """At most `most` of the numbers, evenly spread, with both ends."""
-    if len(numbers) <= most:
-        return list(numbers)
-    return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).round().astype(int)]
 
 
 def describe_weights(variants: Mapping[float, Variant]) -> Json | None:

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load, save
-from torch import Tensor
 
-from models.config import Json
 from models.training.distributed import ALONE, Ranks
 from models.training.loop import Run
 
@@ -48,51 +46,40 @@ class Checkpoints:
 
         If the disk is full, it logs a warning and keeps the old one: stopping the run would lose
         more.
+
+        Raises:
+            ValueError: for counters of NaN and infinity, which JSON cannot hold.
         """
         if not self.ranks.leads:
             return
         tensors, counters = run.saved()
         whole = {name: value.clone().contiguous() for name, value in tensors.items()}
         content = {"format": CHECKPOINT_FORMAT, "counters": counters}
-        self._replace(self._file(stage), save(whole | {_COUNTERS: _to_tensor(content)}))
-
-    def restore(self, stage: str, run: Run) -> None:
-        """Load the saved state into a new run, if there is one of this format."""
-        saved = self.ranks.share(lambda: self._read(stage))
-        if saved:
-            tensors = load(saved)
-            content = json.loads(tensors.pop(_COUNTERS).numpy().tobytes())
-            if content.get("format") == CHECKPOINT_FORMAT:
-                run.resume(tensors, content["counters"])
-
-    def _replace(self, final: Path, content: bytes) -> None:
+        encoded = bytearray(json.dumps(content, allow_nan=False).encode())
+        whole[_COUNTERS] = torch.frombuffer(encoded, dtype=torch.uint8)
+        final = self._file(stage)
         fresh = final.with_name(f"{final.name}.new")
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            fresh.write_bytes(content)
+            fresh.write_bytes(save(whole))
             fresh.replace(final)
         except OSError as error:
             log.warning("checkpoint not written: %s", error.strerror)
             with suppress(OSError):
                 fresh.unlink(missing_ok=True)
 
-    def _read(self, stage: str) -> bytes:
-        """The stage's checkpoint; empty if there is none."""
+    def restore(self, stage: str, run: Run) -> None:
+        """Load the saved state into a new run, if there is one of this format."""
         path = self._file(stage)
-        return path.read_bytes() if path.is_file() else b""
+        saved = self.ranks.share(lambda: path.read_bytes() if path.is_file() else b"")
+        if saved:
+            tensors = load(saved)
+            content = json.loads(tensors.pop(_COUNTERS).numpy().tobytes())
+            if content.get("format") == CHECKPOINT_FORMAT:
+                run.resume(tensors, content["counters"])
 
     def _file(self, stage: str) -> Path:
         return self.directory / f"{self.prefix}{stage}.safetensors"
-
-
-def _to_tensor(data: Json) -> Tensor:
-    """JSON as a tensor of bytes.
-
-    Raises:
-        ValueError: for NaN and infinities, which JSON cannot hold.
-    """
-    content = json.dumps(data, allow_nan=False).encode()
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
 SHORTEST_SECONDS = 5.0  # less work is not worth a checkpoint

@@ -6,10 +6,10 @@ from typing import Literal
 from models.config import (
     BBBConfig,
     GaussianPriorConfig,
+    MethodConfig,
     ModelConfig,
     PriorConfig,
     Task,
-    TrainingConfig,
 )
 from models.exceptions import InvalidData
 from models.inference.registry import method_of
@@ -53,17 +53,6 @@ _RELEVANCE_ROWS = 10_000
 _OWN_SCALES = (GaussianPriorConfig(), GaussianPriorConfig(sigma="per_weight"))
 
 
-def refuse_fractions(training: TrainingConfig, reason: str) -> None:
-    """Refuse the fractions of rows that only tables hold out.
-
-    Raises:
-        InvalidData: naming the fraction.
-    """
-    for name in ("calibration_fraction", "stopping_fraction"):
-        if value := getattr(training, name):
-            raise InvalidData(f"{name} {value:g}: {reason}; leave it out", f"/training/{name}")
-
-
 def plan_fit(
     config: ModelConfig,
     task: Task,
@@ -78,9 +67,8 @@ def plan_fit(
     A fit with fewer epochs than the plan's gets a share of the KL that is smaller in proportion.
     """
     method = config.method
-    if not isinstance(method, BBBConfig) or task != "classification" or num_weights <= num_rows:
-        return _ELBO
-    if not reads_images:
+    is_large = num_weights > num_rows and task == "classification" and reads_images
+    if not isinstance(method, BBBConfig) or not is_large:
         return _ELBO
     if not isinstance(network, MLP) or method.prior not in _OWN_SCALES:
         return _TEMPERED
@@ -123,6 +111,13 @@ def choose_pruning(config: ModelConfig) -> tuple[float, ...]:
             "/pruning",
         )
     return ()
+
+
+def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
+    """A note for the model's card if the KL is tempered."""
+    if not isinstance(method, BBBConfig) or method.kl.weight in (None, "uniform", "blundell", 1.0):
+        return ()
+    return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 
 
 def no_local_estimator() -> InvalidData:

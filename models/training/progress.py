@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from models.training.loop import EpochResult
 
@@ -71,24 +71,16 @@ class ProgressReporter:
         edge = stage != self._stage or result.epoch == epochs
         if edge or now - self._reported > _REPORT_SECONDS:
             eta = (now - self._started) * (1 - done) / (done - self._first)
-            self._report(_progress(stage, epochs, result, done, eta))
+            metrics = asdict(result)
+            del metrics["epoch"]
+            self._report(
+                Progress(
+                    stage=stage,
+                    epoch=result.epoch,
+                    epochs=epochs,
+                    fraction=done,
+                    eta_seconds=eta,
+                    metrics=metrics,
+                )
+            )
             self._stage, self._reported = stage, now
-
-
-def _progress(
-    stage: str, epochs: int, result: EpochResult, fraction: float, eta: float
-) -> Progress:
-    metrics = {
-        "nelbo": result.nelbo,
-        "nll": result.nll,
-        "kl": result.kl,
-        "held_out_log_likelihood": result.held_out_log_likelihood,
-    }
-    return Progress(
-        stage=stage,
-        epoch=result.epoch,
-        epochs=epochs,
-        fraction=fraction,
-        eta_seconds=eta,
-        metrics=metrics,
-    )

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from models.config import ModelConfig, SplitBy, SplitTime
+from models.config import ModelConfig
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, column_of
-from models.features.usable import without_weight_0
-from models.forecasting.recipe import Load
-from models.language.recipe import resolve_language
+from models.features.columns import ColumnProfile, Load, column_of
+from models.features.weights import without_weight_0
 from models.tabular.recipe import resolve_rows
 from models.training.task_choice import choose_task
 
@@ -40,21 +38,7 @@ def resolve(
         message = f"a {task} has no classes to weigh: leave class_weight out"
         raise InvalidData(message, "/training/class_weight")
     if task == "language_model":
+        from models.language.recipe import resolve_language  # noqa: PLC0415 - tables do without
+
         return resolve_language(config, target, num_rows)
     return resolve_rows(config, columns, task, num_rows, load, once=once)
-
-
-def columns_needed(config: ModelConfig) -> list[str]:
-    """The distinct names of the features and target, and of the columns that settings name."""
-    names = [feature.name for feature in config.features or ()]
-    names.append(config.target)
-    if config.weight is not None:
-        names.append(config.weight)
-    match config.training.split:
-        case SplitBy(by=name) | SplitTime(time=name):
-            names.append(name)
-    if config.training.groups is not None:
-        names.append(config.training.groups)
-    if config.forecast is not None and config.forecast.key is not None:
-        names.append(config.forecast.key)
-    return list(dict.fromkeys(names))

@@ -1,6 +1,6 @@
 """The recipe's stages on given data: fit, those of the method, pruning with fine-tuning."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from models.config import Json, ModelConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.inference.bbb import BBBState
-from models.inference.method import Method
+from models.inference.method import Fit, Method
 from models.inference.products import choose_products, notes_on_products
 from models.inference.registry import build_method, method_of
 from models.model import TrainedModel
@@ -55,6 +55,10 @@ class Problem(Protocol):
 
     def score(self, state: Any) -> float:
         """Mean log density of the held-out data per row or token."""
+        ...
+
+    def after_first(self, first: Callable[[], TrainedModel]) -> "Problem":
+        """The problem with what the model of the first fit tells: only forecasts need that."""
         ...
 
     def refit(self) -> "Problem":
@@ -137,15 +141,6 @@ def total_epochs(config: ModelConfig) -> int:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The best state of a fit, the results of its epochs, and the best epoch."""
-
-    state: Any
-    history: list[EpochResult]
-    best_epoch: int
-
-
-@dataclass(frozen=True)
 class Fitting:
     """Fits the posteriors of one problem, each in a stage.
 
@@ -162,12 +157,12 @@ class Fitting:
         Args:
             last_epoch: where to end; the schedule is still that of all epochs.
         """
-        state = self._method.init(generator(self.config.training.seed, "init"))
+        state = self.method.init(generator(self.config.training.seed, "init"))
         state = state.to(self.task.device)
         self.task.ranks.align(state.tensors())
-        trainer = self._trainer(self._method, self.config.training, state, watched=not self.prefix)
+        trainer = self.trainer(self.method, self.config.training, state, watched=not self.prefix)
         trainer.last_epoch = last_epoch
-        best = self.stages.run(f"{self.prefix}fit", trainer)
+        best = self.run("fit", trainer)
         return Fit(best, trainer.history, trainer.state.best_epoch)
 
     @property
@@ -177,6 +172,7 @@ class Fitting:
 
     @property
     def _tuning(self) -> int:
+        """Epochs of a pruned variant."""
         return required(self.config.training.fine_tune_epochs, "fine_tune_epochs")
 
     @property
@@ -190,10 +186,10 @@ class Fitting:
         The result is the fit itself if no epoch scores better.
         """
         before = self.problem.score(fit.state)
-        trainer = self._trainer(
-            self._method, self.lower(self._polish_epochs, "polish"), fit.state.detach()
+        trainer = self.trainer(
+            self.method, self.lower(self._polish_epochs, "polish"), fit.state.detach()
         )
-        best = self.stages.run(f"{self.prefix}polish", trainer)
+        best = self.run("polish", trainer)
         return replace(fit, state=best) if trainer.state.best_score > before else fit
 
     def lower(self, epochs: int, purpose: str) -> TrainingConfig:
@@ -215,7 +211,7 @@ class Fitting:
     def go_on(self, method: Method, training: TrainingConfig, state: Any, name: str) -> Any:
         """Minimise the method's loss from a copy of the state, in a stage; return the best."""
         self.stages.reporter.expect(required(training.epochs, "epochs"))
-        return self.run(name, self._trainer(method, training, state.detach()))
+        return self.run(name, self.trainer(method, training, state.detach()))
 
     @property
     def should_stop(self) -> Callable[[], bool]:
@@ -223,13 +219,13 @@ class Fitting:
 
     def finish(self, fit: Fit) -> TrainedModel:
         """The model with all posteriors, which start from the fit's state."""
-        model, method = self.problem.model, self._method
-        found = method.finish(fit, self)
-        factors = found.error_factors
-        variants = {0.0: Variant(0.0, found.state, found.metrics, error_factors=factors)}
+        model, method = self.problem.model, self.method
+        full = method.finish(fit, self)
+        factors = full.error_factors
+        variants = {0.0: Variant(0.0, full.state, full.metrics, error_factors=factors)}
         if method.prunes:
             variants |= self._pruned(fit.state)
-        notes = (*model.notes, *notes_on_products(method.products), *found.notes)
+        notes = (*model.notes, *notes_on_products(method.products), *full.notes)
         records = tuple(asdict(result) for result in fit.history)
         return replace(model, variants_by_prune=variants, history=records, notes=notes)
 
@@ -242,7 +238,7 @@ class Fitting:
         return self.problem.task
 
     @cached_property
-    def _method(self) -> Method:
+    def method(self) -> Method:
         model, task, training = self.problem.model, self.task, self.config.training
         rows = min(required(training.batch_size, "batch_size"), task.num_data)
         products = choose_products(training.precision, model.network, rows, task.device)
@@ -255,11 +251,13 @@ class Fitting:
 
         Once fewer units were worse, larger fractions are pruned by weights without another try.
         """
-        variants, parent, tries = {}, full, self._tries_units(full)
-        fractions = self.config.pruning or ()
+        variants, parent, fractions = {}, full, self.config.pruning or ()
+        tries = bool(self._tuning) and isinstance(full, BBBState) and can_pay(self.problem, full)
         for i, fraction in enumerate(fractions):
-            if tries:
-                self._expect(fractions[i:])
+            if tries:  # of each fraction a variant by units, and a trial by weights
+                tuning = self._tuning
+                left = sum(tuning + tuning_epochs(f, tuning) for f in fractions[i:])
+                self.stages.reporter.expect(left)
                 units = self._prune_units(full, fraction)
                 weights = self._prune(parent, fraction, trial=True)
                 assert isinstance(self.problem, RowProblem)
@@ -273,32 +271,21 @@ class Fitting:
             variants[fraction] = _variant(fraction, parent)
         return variants
 
-    def _expect(self, fractions: Sequence[float]) -> None:
-        """Report the epochs of these fractions: of each a variant by units, and a trial."""
-        epochs = self._tuning
-        self.stages.reporter.expect(sum(epochs + tuning_epochs(f, epochs) for f in fractions))
-
-    def _tries_units(self, full: Any) -> bool:
-        tunes = self.config.training.fine_tune_epochs != 0
-        return tunes and isinstance(full, BBBState) and can_pay(self.problem, full)
-
     def _prune_units(self, full: BBBState, fraction: float) -> BBBState:
-        """Prune units of the full posterior, then fine-tune the smaller network."""
+        """Prune units of the full posterior, then fine-tune the smaller network.
+
+        It is at the fit's rate: most of what is left of the units is to relearn.
+        """
         assert isinstance(self.problem, RowProblem)
         problem, state, mask = shrink(self.problem, full, fraction)
-        return grow(replace(self, problem=problem).tune_units(state, fraction), full, mask)
-
-    def tune_units(self, state: BBBState, fraction: float) -> BBBState:
-        """Fine-tune what is left of all units at the fit's rate: most of it is to relearn."""
-        tuning = self._fine_tuning(fraction)
-        longer = replace(
-            tuning,
-            epochs=tuning_epochs(fraction, required(tuning.epochs, "epochs")),
+        small = replace(self, problem=problem)
+        tuning = replace(
+            self._fine_tuning(fraction),
+            epochs=tuning_epochs(fraction, self._tuning),
             learning_rate=self.config.training.learning_rate,
         )
-        trainer = self._trainer(_without_warmup(self._method), longer, state.detach())
-        tuned: BBBState = self.stages.run(f"{self.prefix}prune-{fraction:g}-units", trainer)
-        return tuned
+        trainer = small.trainer(_without_warmup(small.method), tuning, state.detach())
+        return grow(self.run(f"prune-{fraction:g}-units", trainer), full, mask)
 
     def _prune(self, parent: BBBState, fraction: float, *, trial: bool = False) -> BBBState:
         """Prune the parent further, then fine-tune the remaining weights with the mask fixed.
@@ -307,16 +294,15 @@ class Fitting:
         """
         state = replace(parent, posterior=prune(parent.posterior, fraction)).detach()
         self.task.ranks.align(state.tensors())
-        if self.config.training.fine_tune_epochs == 0:
+        if not self._tuning:
             return state
         task = self.task
         if trial:
             assert isinstance(task, RowTask)
             task = task.of_epochs(trial_share(fraction))
         tuning = self._fine_tuning(fraction)
-        trainer = self._trainer(_without_warmup(self._method), tuning, state, task=task)
-        name = f"{self.prefix}prune-{fraction:g}" + ("-trial" if trial else "")
-        tuned: BBBState = self.stages.run(name, trainer)
+        trainer = self.trainer(_without_warmup(self.method), tuning, state, task=task)
+        tuned: BBBState = self.run(f"prune-{fraction:g}" + ("-trial" if trial else ""), trainer)
         return tuned
 
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
@@ -333,7 +319,7 @@ class Fitting:
             seed=derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31,
         )
 
-    def _trainer(
+    def trainer(
         self,
         method: Method,
         training: TrainingConfig,

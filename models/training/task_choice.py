@@ -23,9 +23,8 @@ from jaxtyping import Float, Int
 
 from models.config import ModelConfig, Task
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns
+from models.features.columns import ColumnProfile, Columns, Load
 from models.features.targets import MAX_CLASSES
-from models.forecasting.recipe import Load
 
 _SURE = 3.0  # standard deviations by which a valley is deeper than chance makes it
 _FLAT = 2.0  # the most frequent value ÷ the rarest one
@@ -66,14 +65,6 @@ class ValueCounts:
     @property
     def total(self) -> int:
         return int(self.rows.sum())
-
-    @property
-    def are_whole(self) -> bool:
-        return bool((self.values == np.round(self.values)).all())
-
-    @property
-    def are_years(self) -> bool:
-        return bool(self.values[0] >= 1900 and self.values[-1] <= 2100)
 
     @property
     def are_numbered(self) -> bool:
@@ -147,10 +138,10 @@ def measure_order(
     between, line, chance, spread = 0.0, 0.0, 0.0, 0.0
     for name, column in features.items():
         for x in _numbers(column[rows], types[name]):
-            found = _shares(x, y, place)
-            if found is None:
+            shares = _shares(x, y, place)
+            if shares is None:
                 continue
-            n, k, eta, r = found
+            n, k, eta, r = shares
             between, line = between + eta - (k - 1) / (n - 1), line + r - 1 / (n - 1)
             chance += (k - 1) / (n - 1)
             spread += 2 * (k - 1) / (n - 1) ** 2  # the variance of η², about χ²(K − 1) ÷ n
@@ -196,9 +187,7 @@ def _shares(
 
 FEW = 5  # values that are classes unless they are counts
 LABELS = 20  # values that may be classes without a word of the features
-MOST_LABELS = (
-    100  # values that may be classes at all, if they are numbers; more words are a finding
-)
+MOST_LABELS = 100  # values that may be classes at all, if numbers; more words are a finding
 ROWS_PER_VALUE = 5  # fewer cannot teach a class
 FEW_ROWS_PER_CLASS = 10  # and many classes: a note
 MANY_CLASSES = 20
@@ -300,19 +289,27 @@ def _of_numbers(
     counts = ValueCounts.of_blocks(_blocks(load, target.name, num_rows), MOST_LABELS)
     if counts is None or len(counts) < 2:
         return TaskChoice("regression")
-    found = next(_by_values(counts), None)
-    if found is None:
-        found = next(_by_order(counts, _order(columns, target, num_rows, load)))
-    return _explained(target, counts, *found)
+    rule = next(_by_values(counts), None)
+    if rule is None:
+        rule = next(_by_order(counts, _order(columns, target, num_rows, load)))
+    task, why = rule
+    shown = [f"{v:g}" for v in counts.values.tolist()]
+    listed = shown if len(shown) <= _LISTED else [*shown[:3], "…", shown[-1]]
+    other = "regression" if task == "classification" else "classification"
+    return TaskChoice(
+        task,
+        f"{target.name} has {len(counts)} distinct values ({', '.join(listed)}), and {why}: "
+        f"{task}; send task {other!r} if it is meant otherwise",
+    )
 
 
 def _by_values(counts: ValueCounts) -> Iterator[tuple[Task, str]]:
     """The rules that need no features, the first that holds before the others."""
     if len(counts) == 2:
         yield "classification", "two values are two classes"
-    if not counts.are_whole:
+    if (counts.values != np.round(counts.values)).any():
         yield "regression", "numbers with fractions are measured"
-    if counts.are_years:
+    if counts.values[0] >= 1900 and counts.values[-1] <= 2100:
         yield "regression", "they look like years"
     if counts.total < ROWS_PER_VALUE * len(counts):
         yield "regression", f"{counts.total} rows are too few to learn each value as a class"
@@ -365,14 +362,3 @@ def _order(
     types = dict(list(types.items())[:most])
     values = load([target.name])[target.name]
     return measure_order(values, load(list(types)) if types else {}, types)
-
-
-def _explained(target: ColumnProfile, counts: ValueCounts, task: Task, why: str) -> TaskChoice:
-    shown = [f"{v:g}" for v in counts.values.tolist()]
-    listed = shown if len(shown) <= _LISTED else [*shown[:3], "…", shown[-1]]
-    other = "regression" if task == "classification" else "classification"
-    return TaskChoice(
-        task,
-        f"{target.name} has {len(counts)} distinct values ({', '.join(listed)}), and {why}: "
-        f"{task}; send task {other!r} if it is meant otherwise",
-    )

@@ -8,10 +8,8 @@ from pathlib import Path
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.holidays import Holidays
-from models.forecasting.problem import SeriesProblem, prepare_series
+from models.forecasting.steps import Holidays
 from models.inference.registry import method_of
-from models.language.problem import text_problem
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
@@ -96,10 +94,14 @@ def train_problem(
         raise InvalidData(f"method {config.method.kind!r} runs in one process", "/method/kind")
     stages = begin_stages(config, run, ranks)
     problem: Problem
-    match config.task:
+    match config.task:  # each loads its own modules alone
         case "language_model":
+            from models.language.problem import text_problem  # noqa: PLC0415
+
             problem = text_problem(columns, config, device)
         case "forecasting":
+            from models.forecasting.problem import prepare_series  # noqa: PLC0415
+
             problem = prepare_series(columns, types, config, ranks, holidays=holidays).to(device)
         case _:
             problem = prepare(columns, types, config, ranks).to(device)
@@ -142,7 +144,6 @@ def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
     fit = first.fit()
     if not problem.model.config.training.refit:
         return first.finish(fit), problem
-    if isinstance(problem, SeriesProblem) and problem.calibrating:
-        problem = problem.calibrate(first.finish(fit))
+    problem = problem.after_first(lambda: first.finish(fit))
     second = Fitting(problem.refit(), stages, "refit-")
     return second.finish(replace(fit, state=second.fit(fit.best_epoch).state)), problem

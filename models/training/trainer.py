@@ -143,8 +143,7 @@ class Trainer(Run):
     def advance(self) -> EpochResult | None:
         """Take one step; after the last step of an epoch also score the held-out data."""
         state, (number, batch) = self.state, self._next_batch()
-        found = self._take_step(number, batch)
-        terms = (found.nelbo, found.nll, found.kl)
+        terms = self._take_step(number, batch)
         state.sums = [a + b for a, b in zip(state.sums, terms, strict=True)]
         self.step += 1
         if number + 1 < self.num_batches:
@@ -154,15 +153,24 @@ class Trainer(Run):
         state.epoch, state.sums, state.carried = state.epoch + 1, [0.0, 0.0, 0.0], ()
         return EpochResult(state.epoch, nelbo, nll, kl, self._keep_best())
 
-    def _take_step(self, number: int, batch: Any) -> "_Found":
-        state = self.state
+    def _take_step(self, number: int, batch: Any) -> tuple[float, float, float]:
+        """Take one step; return the negative ELBO, −log P(D | w) and the KL before it."""
+        state, kl = self.state, self.method.kl
         noise = generator(self.config.seed, "step", self.step, device=self.task.device)
-        self._set_learning_rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        weight = kl_weight(
+            kl,
+            batch=number,
+            num_batches=self.num_batches,
+            num_parameters=self.method.num_parameters,
+        )
+        weight *= warmup(self.step, self.warmup_epochs * self.num_batches)
         loss, carried = self.task.loss(
             self.method,
             state.current,
             batch,
-            kl_weight=self._kl_weight(number),
+            kl_weight=weight,
             noise=noise,
             carried=state.carried,
         )
@@ -173,24 +181,25 @@ class Trainer(Run):
         terms = (loss.nll, loss.kl, loss.nelbo)
         loss = Loss(*self.task.ranks.sum_gradients(parameters, terms))
         norm = get_total_norm(p.grad for p in parameters if p.grad is not None)
-        found = _Found.read(loss, norm)
-        found.check_finite(self.step, self.config)
+        # read from the device at once, so that it is waited for once
+        values = torch.stack([loss.nelbo.detach(), loss.nll, loss.kl, norm]).tolist()
+        nelbo, nll, divergence, length = values
+        named = {"negative log likelihood": nll, "KL": divergence, "gradient norm": length}
+        for name, value in named.items():  # before a step that would make a weight NaN
+            if not math.isfinite(value):
+                raise Diverged(
+                    f"training diverged at step {self.step}: the {name} is {value}. "
+                    f"Look for extreme values in the data, or lower training.learning_rate, "
+                    f"which was {self.config.learning_rate:g}",
+                    "/training/learning_rate",
+                )
         limit = self.config.gradient_clip or math.inf
-        if found.norm > limit:  # most steps are below it
+        if length > limit:  # most steps are below it
             clip_members(parameters, self.method.layout, limit)
         self.optimizer.step()
         self._update_average()
         state.carried = tuple(tuple(part.detach() for part in layer) for layer in carried)
-        return found
-
-    def _kl_weight(self, number: int) -> float:
-        weight = kl_weight(
-            self.method.kl,
-            batch=number,
-            num_batches=self.num_batches,
-            num_parameters=self.method.num_parameters,
-        )
-        return weight * warmup(self.step, self.warmup_epochs * self.num_batches)
+        return nelbo, nll, divergence
 
     @torch.no_grad()
     def _update_average(self) -> None:
@@ -204,14 +213,13 @@ class Trainer(Run):
         ):
             mean.lerp_(value, share)
 
-    def _set_learning_rate(self) -> None:
+    def _learning_rate(self) -> float:
         rate = required(self.config.learning_rate, "learning_rate")
         rate *= warmup(self.step, self.config.warmup_steps)
         if self.config.schedule in ("cosine", None):
             done = self.step / (self.epochs * self.num_batches)
             rate *= 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        return rate
 
     def _keep_best(self) -> float | None:
         """Score the held-out data at some epochs, and keep a copy of the best state."""
@@ -278,29 +286,3 @@ def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
     if gradient.shape[-1:] == (layout.num_weights,):
         return layout.blocks(gradient.view(-1, layout.num_weights))
     return (gradient.view(-1, layout.members, 1),)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """The numbers of a step that decide, read from the device at once: it is waited for once."""
-
-    nelbo: float
-    nll: float
-    kl: float
-    norm: float  # of the gradient
-
-    @classmethod
-    def read(cls, loss: Loss, norm: Tensor) -> "_Found":
-        return cls(*torch.stack([loss.nelbo.detach(), loss.nll, loss.kl, norm]).tolist())
-
-    def check_finite(self, step: int, config: TrainingConfig) -> None:
-        """Raise `Diverged` before a step that would make a weight NaN."""
-        terms = {"negative log likelihood": self.nll, "KL": self.kl, "gradient norm": self.norm}
-        for name, value in terms.items():
-            if not math.isfinite(value):
-                raise Diverged(
-                    f"training diverged at step {step}: the {name} is {value}. "
-                    f"Look for extreme values in the data, or lower training.learning_rate, "
-                    f"which was {config.learning_rate:g}",
-                    "/training/learning_rate",
-                )

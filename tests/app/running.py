@@ -26,9 +26,9 @@ from core.settings import load_settings
 from credence.serving.agents import mount
 from models.artifact.files import write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.features.readings import readings_of
+from models.features.columns import readings_of
 from models.model import TrainedModel
-from models.training.recipe import columns_needed, resolve
+from models.training.recipe import resolve
 from models.training.train import train
 from worker.baselines.adding import with_baselines
 
@@ -204,7 +204,7 @@ def carry_out(
     columns = context.datasets.columns(spec.dataset, types=types)
     trained = with_baselines(train(columns, types, spec.config), columns, types)
     readings = context.datasets.get(spec.dataset).readings
-    kept = readings_of(readings, columns_needed(spec.config))
+    kept = readings_of(readings, spec.config.columns)
     trained = change(replace(trained, readings=kept))
     directory = context.settings.data_dir / f"artifact-{job_id}"
     trained = write_model(trained, directory)

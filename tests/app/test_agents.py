@@ -19,7 +19,6 @@ from tests.app.test_keys import ADMIN_KEY, bearer, key_file, reading_keys_often,
 from tests.credence.agents.sessions import Refused, Session, over_http
 
 TABLE = "size,price\n" + "".join(f"{i},{2 * i}\n" for i in range(40))
-ROW = {"size": 1.0, "wood": "oak", "wet": True, "day": None}
 VERSION = "2025-06-18"  # of the protocol; requests of this one need no handshake when stateless
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.app.conftest import MakeService
-from tests.app.running import Service, class_columns, regression_columns
+from tests.app.running import Service, regression_columns
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -100,42 +100,6 @@ def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
         b"sampler": online["sampler"].encode(),
         b"prune": b"0.5",
     }
-
-
-def test_probabilities_quantiles_and_densities_are_those_of_predict(own: Service) -> None:
-    asked = {"exceeds": [3.0, 20.0], "quantiles": [0.25], "density": {"points": 8}}
-    job = submit(own, **asked, chunk_rows=50).json()
-    done = run(own, job)
-    assert (done["status"], done["error"]) == ("succeeded", None)
-    assert done["request"]["density"] == {"points": 8}
-    table = result(own, job)
-    columns = regression_columns()
-    columns.pop("price")
-    online = own.post("/predict", {"model": "price", "inputs": columns} | asked).json()
-    for one in online["exceeds"]:
-        assert same(table.column(f"exceeds_{one['threshold']}"), one["probability"])
-    assert same(table.column("quantile_0.25"), online["quantiles"][0]["values"])
-    for name, member in (("density_values", "values"), ("density", "density")):
-        column = table.column(name)
-        assert column.type == pa.list_(pa.field("element", pa.float64()), 8)
-        assert np.allclose(column.to_pylist(), online["density"][member], rtol=1e-4, atol=1e-5)
-
-
-def test_classes_are_those_of_predict(own: Service) -> None:
-    job = submit(own, "tree", chunk_rows=70).json()
-    assert run(own, job)["status"] == "succeeded"
-    table = result(own, job)
-    columns = class_columns()
-    columns.pop("tree")
-    online = own.post("/predict", {"model": "tree", "inputs": columns}).json()
-    assert table.column("label").to_pylist() == online["labels"]
-    for i, name in enumerate(online["classes"]):
-        probabilities = [row[i] for row in online["probabilities"]]
-        assert same(table.column(f"probability_{name}"), probabilities)
-        assert same(table.column(f"mc_error_{name}"), [row[i] for row in online["mc_error"]])
-    assert same(table.column("predictive_entropy"), online["entropy"]["total"])
-    assert same(table.column("expected_entropy"), online["entropy"]["aleatoric"])
-    assert same(table.column("mutual_information"), online["entropy"]["epistemic"])
 
 
 def test_progress_counts_rows_of_one_job(own: Service) -> None:

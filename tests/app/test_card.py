@@ -37,37 +37,6 @@ def test_a_card_tells_what_its_schema_says(cards: Service, model: str) -> None:
     assert set(found["limits"]).isdisjoint(version["notes"])
 
 
-def test_limits_follow_from_the_facts(cards: Service) -> None:
-    price, tree, sales, _ = (" ".join(card(cards, model)["limits"]) for model in TASKS)
-    assert "12 held-out rows" in price
-    assert "size, wood" in price
-    assert "extrapolations" in tree
-    assert "independent ones" in sales  # forecasts from neighbouring origins overlap
-
-
-def test_settings_that_were_asked_for_are_told_from_the_recipes(make_service: MakeService) -> None:
-    own = make_service()
-    request = {
-        "model": "asked",
-        "data": {"columns": regression_columns()},
-        "target": "price",
-        "features": ["size", "day"],
-        "network": {"hidden": [5]},
-        "method": {"kind": "bbb", "kl": {"weight": 0.5}},
-        "training": {"epochs": 2, "split": {"time": "day"}},
-        "pruning": [],
-    }
-    carry_out(own.context, own.post("/train", request).json()["id"])
-    found = card(own, "asked")
-    assert {s["setting"] for s in found["recipe"] if s["given"]} == {
-        "network.hidden", "method.kind", "method.kl.weight", "training.epochs",
-        "training.split.time", "pruning",
-    }  # fmt: skip
-    by_recipe = {s["setting"]: s["value"] for s in found["recipe"] if s["given"] is False}
-    assert by_recipe["likelihood"] == "heteroscedastic"
-    assert found["rows"]["split"] == {"time": "day"}
-
-
 def test_what_is_not_there_is_a_problem(cards: Service) -> None:
     for path, accept, status in (
         ("/models/none/versions/1/card", "*/*", 404),

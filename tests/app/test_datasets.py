@@ -199,19 +199,3 @@ def as_orc() -> bytes:
     buffer = io.BytesIO()
     orc.write_table(pa.table({"a": [r[0] for r in ROWS], "b": [r[1] for r in ROWS]}), buffer)
     return buffer.getvalue()
-
-
-@pytest.mark.stack
-def test_another_sheet_is_read_without_a_new_upload(http: httpx.Client) -> None:
-    media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-    made = upload(http, zipped(("book.xlsx", xlsx(SHEETS)())), "application/zip").json()
-    assert made["reading"]["sheet"] == "One"
-    changed = http.post(f"/datasets/{made['id']}/columns", json={"options": {"sheet": "Two"}})
-    assert changed.status_code == 201, changed.text
-    assert changed.json()["reading"]["sheet"] == "Two"
-    assert changed.json()["sha256"] == made["sha256"]
-    assert [column["name"] for column in changed.json()["columns"]] == ["c"]
-    refused = upload(http, xlsx(SHEETS)(), media_type, sheet="Three")
-    assert refused.status_code == 422
-    (error,) = refused.json()["errors"]
-    assert error["path"] == "sheet"

@@ -1,7 +1,7 @@
 """What /metrics tells of the state of the service, beside what is true of it."""
 
+import asyncio
 import threading
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ from scipy import stats
 
 from app.metrics import bounded_query
 from app.metrics.collectors import BacklogCollector
+from app.metrics.scrapes import Scrapes
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from tests.app.conftest import MakeService
-from tests.app.running import regression_columns
 
 ROW = [1.0, "oak", True, None]
 
@@ -52,23 +52,6 @@ def test_who_explores_says_nothing_of_drift(make_service: MakeService) -> None:
             assert service.metric(f"credence_predict_{name}", model="price") == counted
 
 
-def test_the_loss_that_predictions_expect_is_counted_beside_what_was_promised(
-    make_service: MakeService,
-) -> None:
-    service = make_service()
-    columns = regression_columns()
-    inputs = {name: values for name, values in columns.items() if name != "price"}
-    answer = service.post("/predict", {"model": "price", "inputs": inputs}).json()
-    loss = np.sqrt(answer["variance"]["total"])
-    counted = partial(service.metric, model="price")
-    assert counted("credence_predict_expected_loss_rows_total") == len(loss)
-    assert counted("credence_predict_expected_loss_total") == pytest.approx(loss.sum())
-    squares = counted("credence_predict_expected_loss_squares_total")
-    assert squares == pytest.approx(np.square(loss).sum())
-    promised = service.metric("credence_model_expected_loss", model="price", version="2")
-    assert promised == pytest.approx(loss.mean(), rel=0.5)  # of 12 other rows
-
-
 def test_jobs_and_workers_are_read_from_the_database(make_service: MakeService) -> None:
     service = make_service()
     assert service.metric("credence_database_up") == 1
@@ -99,3 +82,59 @@ def test_a_database_that_hangs_holds_up_no_scrape_and_takes_one_thread(
         assert "credence_database_up 0.0" in generate_latest(registry).decode()
     assert len(asked) == 1
     answers.set()
+
+
+def test_all_who_wait_share_the_next_computation() -> None:
+    begun, go_on, number = threading.Semaphore(0), threading.Semaphore(0), iter(range(10))
+
+    def compute() -> bytes:
+        begun.release()
+        assert go_on.acquire(timeout=120)
+        return b"%d" % next(number)
+
+    async def run() -> list[bytes]:
+        scrapes = Scrapes(compute)
+        first = asyncio.create_task(scrapes.text())
+        assert await asyncio.to_thread(begun.acquire, timeout=120)
+        others = [asyncio.create_task(scrapes.text()) for _ in range(50)]
+        go_on.release()
+        go_on.release()
+        return [await first, *await asyncio.gather(*others)]
+
+    answers = asyncio.run(run())
+    assert answers == [b"0"] + [b"1"] * 50  # what had begun before they asked is not for them
+
+
+def test_one_who_leaves_takes_nothing_from_the_others() -> None:
+    begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def compute() -> bytes:
+        begun.release()
+        assert go_on.acquire(timeout=120)
+        return b"text"
+
+    async def run() -> bytes:
+        scrapes = Scrapes(compute)
+        leaves, stays = asyncio.create_task(scrapes.text()), asyncio.create_task(scrapes.text())
+        assert await asyncio.to_thread(begun.acquire, timeout=120)
+        leaves.cancel()
+        go_on.release()
+        return await stays
+
+    assert asyncio.run(run()) == b"text"
+
+
+def test_a_failure_is_told_and_the_next_one_is_tried() -> None:
+    outcomes = iter([RuntimeError("no"), None])
+
+    def compute() -> bytes:
+        if error := next(outcomes):
+            raise error
+        return b"text"
+
+    async def run() -> list[object]:
+        scrapes = Scrapes(compute)
+        return [await asyncio.gather(scrapes.text(), return_exceptions=True) for _ in range(2)]
+
+    [[error], [text]] = asyncio.run(run())
+    assert (str(error), text) == ("no", b"text")

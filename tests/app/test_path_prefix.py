@@ -15,12 +15,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import Receive, Scope, Send
 
 from app.access.session import COOKIE, remember_attempt
-from app.http.path_prefix import OWN, Proxies, prefix
+from app.http.path_prefix import Proxies, prefix
 from app.main import create_app
 from core.exceptions import InvalidSetting
 from core.settings import load_settings
 from credence.client import Client
-from credence.serving.connections import PREDICTIONS
 from tests.app.running import Service, serving
 from tests.app.test_keys import ADMIN_KEY, key_file
 from tests.credence.agents.sessions import over_http
@@ -28,11 +27,9 @@ from tests.credence.agents.sessions import over_http
 PREFIX = "/tools/credence"
 FORWARDED = {"X-Forwarded-Prefix": PREFIX}
 ROW = {"size": 1.0, "wood": "oak", "wet": True, "day": None}
-STATIC = Path("app/ui/static")
 # Paths of the service in attributes that scripts read and give to `at` or `api`; JSON pointers.
 FOR_SCRIPTS = {"data-call", "data-then", "data-next", "data-url", "data-file", "data-path"}
 OTHERS = {"aria-keyshortcuts"}
-A_PATH = re.compile(rf"[\"'`]/(?:{'|'.join(sorted(OWN))})\b")
 REFUSED = (
     "//evil.example",
     "/..",
@@ -92,20 +89,6 @@ def test_every_link_of_every_page_has_the_prefix(cards: Service) -> None:
     pages |= {"/ui/predict", "/ui/train", "/ui/jobs", "/ui/datasets", "/ui/compare", "/ui/system"}
     pages |= {"/ui/schedules", "/ui/webhooks", "/ui/search", "/ui/help", "/ui/sign-in"}
     assert pages | {"/ui/static/{file}", "/ui/plotly/{file}"} <= seen
-
-
-def test_scripts_send_every_path_through_one_function() -> None:
-    """`api` and `at` know the prefix. A script that gives a path to the browser without them is
-    wrong, and so is an address that is none of theirs."""
-    for script in STATIC.glob("*.js"):
-        for line in script.read_text().splitlines():
-            code = line.partition("// ")[0]
-            if code.lstrip().startswith(("/*", "*")):
-                continue
-            where = f"{script.name}: {line.strip()}"
-            if A_PATH.search(code) and 'path !== "' not in code:
-                assert re.search(r"\b(?:api|at)\(", code), where
-            assert not re.search(r"(?:assign|EventSource|fetch|replace)\([\"'`]/", code), where
 
 
 @pytest.mark.parametrize("path", ["/ui/models", f"{PREFIX}/ui/models"])
@@ -236,11 +219,3 @@ def test_agents_get_links_with_the_prefix(prefixed: Service) -> None:
             return str((await session("model_card", model="price"))["page"])
 
     assert f"{prefixed.url}{PREFIX}/ui/models/price" == anyio.run(main).partition("/versions/")[0]
-
-
-def test_predictions_are_counted_whatever_the_prefix() -> None:
-    for path in ("/predict", "/predict/", "/v2/models/m/infer", "/v2/models/m/versions/1/infer"):
-        assert PREDICTIONS.fullmatch(path)
-        assert PREDICTIONS.fullmatch(PREFIX + path)
-    for path in ("/ui/predict", "/predict/batch", "/models/predict"):
-        assert not PREDICTIONS.fullmatch(path)

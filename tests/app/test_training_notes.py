@@ -64,20 +64,3 @@ def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) ->
     assert not named["x"]
     chosen = notes(own, columns, weight="w", training=split, features=["x"])
     assert not [note for note in chosen if "customer_id" in note]
-
-
-def test_what_is_wrong_with_features_and_target_is_said(own: Service) -> None:
-    columns = {
-        "x": X.tolist(),
-        "paid": (3 * Y).tolist(),
-        "temperature": np.where(np.arange(ROWS) % 20 == 0, -999, Z * 10).tolist(),
-        "y": [None if i < 3 else float(v) for i, v in enumerate(Y)],
-    }
-    found = notes(own, columns)
-    assert [
-        n for n in found if "'paid' alone predicts the target" in n and "kept as a feature" in n
-    ]
-    assert [n for n in found if "'temperature' is -999" in n]
-    assert "3 rows without a target were left out" in found
-    without = notes(own, columns, features=["x"])
-    assert not [n for n in without if "paid" in n or "temperature" in n]

@@ -8,18 +8,8 @@ import pytest
 from app.serving import versions
 from app.serving.versions import ALL, VersionLookup
 from core.access.callers import View
-from core.bounded import keep
 from core.exceptions import Unavailable
 from core.registry.registry import Version
-
-
-def test_the_newest_are_kept() -> None:
-    known: dict[int, int] = {}
-    for number in range(1000):
-        keep(known, number, number, most=10)
-        assert len(known) <= 10
-    assert list(known) == sorted(known)
-    assert min(known) >= 990
 
 
 def test_versions_that_nobody_asks_for_any_more_are_forgotten() -> None:

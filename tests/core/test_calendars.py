@@ -2,18 +2,9 @@
 
 import datetime as dt
 
-import numpy as np
-import pytest
-
-from core.calendars import YEARS, calendar, check_holidays, holidays_of
-from models.config import ForecastConfig, ModelConfig
-from models.exceptions import InvalidData
+from core.calendars import calendar
 
 EPOCH = dt.date(1970, 1, 1)
-
-
-def configured(name: str | None) -> ModelConfig:
-    return ModelConfig(target="y", forecast=ForecastConfig(time="day", holidays=name))
 
 
 def dates(name: str, year: int) -> set[str]:
@@ -28,29 +19,3 @@ def test_holidays_are_those_of_the_law() -> None:
     bavaria = germany | {"01-06", "06-19", "11-01"}
     assert dates("DE-BY", 2025) == {f"2025-{day}" for day in bavaria}
     assert {"2024-07-04", "2024-11-28"} <= dates("US", 2024)  # the fourth Thursday of November
-
-
-@pytest.mark.parametrize(
-    ("days", "ends"),
-    [
-        (["2019-05-01", "NaT", "2021-05-01"], (f"{2019 - YEARS}-01-01", f"{2021 + YEARS}-12-31")),
-        (["0004-01-01", "9000-01-01"], ("0001-01-01", "9030-12-31")),  # and they cost nothing
-    ],
-)
-def test_a_version_knows_the_years_around_its_data(days: list[str], ends: tuple[str, str]) -> None:
-    found = holidays_of(configured("DE"), {"day": np.array(days, "datetime64[us]")})
-    assert found is not None
-    assert tuple(str(np.datetime64(day, "D")) for day in (found.first, found.last)) == ends
-    assert (dt.date(2051, 12, 25) - EPOCH).days in found.days
-    assert list(found.days) == sorted(set(found.days))
-    assert len(found.days) < 10_000  # the law of 1990, and up to 2099
-
-
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [("Germany", "DE"), ("USA", "US"), ("de-by", "DE-BY"), ("DE-BAYERN", "DE-BY"), ("", "")],
-)
-def test_an_unknown_calendar_is_refused_with_those_near_it(name: str, near: str) -> None:
-    with pytest.raises(InvalidData, match=rf"{near}\b") as caught:
-        check_holidays(configured(name))
-    assert caught.value.path == "/forecast/holidays"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,20 +12,13 @@ from sqlalchemy import select
 
 from core.access.audit import Audit
 from core.access.callers import DATASET, MODEL, Caller
-from core.access.idempotency import (
-    AlreadyCompleted,
-    IdempotentOperation,
-    KeyReused,
-    Replies,
-    Reply,
-)
 from core.access.keys import Keys, Limits, Scope
 from core.access.quotas import check_bytes
 from core.access.shares import Shares
 from core.database.database import Database
 from core.database.schema import DatasetRow, JobRow, ModelRow
 from core.datasets.datasets import Datasets
-from core.exceptions import Conflict, Invalid, LimitReached, NotFound, NotOwner, QuotaExceeded
+from core.exceptions import Conflict, LimitReached, NotFound, NotOwner, QuotaExceeded
 from core.jobs.jobs import Jobs
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Registry
@@ -75,38 +67,10 @@ def rows(annas: Datasets) -> str:
     return annas.add_columns("rows", ROWS)[0].id
 
 
-def test_the_same_rows_are_a_data_set_of_each_owner(
-    annas: Datasets, bens: Datasets, rows: str
-) -> None:
-    second, is_new = bens.add_columns("rows", ROWS)
-    assert is_new
-    assert annas.get(rows).sha256 == second.sha256
-    assert [d.id for d in annas.list().data] == [rows]
-    with pytest.raises(NotFound):
-        bens.get(rows)
-    bens.delete(second.id)
-    assert annas.rows(rows) == [{"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 4.0}]
-
-
 def test_everybodys_rows_are_not_taken_in_again(datasets: Datasets, annas: Datasets) -> None:
     everybodys, _ = datasets.add_columns("rows", ROWS)
     found, is_new = annas.add_columns("rows", ROWS)
     assert (found.id, is_new) == (everybodys.id, False)
-
-
-def test_a_share_goes_with_what_is_shared(
-    database: Database, annas: Datasets, bens: Datasets, rows: str
-) -> None:
-    shares = Shares(database, ANNA)
-    assert shares.set(DATASET, rows, ["zoe", "ben"]) == ["ben", "zoe"]
-    assert bens.get(rows).owner == "anna"
-    with pytest.raises(NotOwner):
-        bens.delete(rows)
-    with pytest.raises(NotOwner):
-        Shares(database, BEN).set(DATASET, rows, ["*"])
-    annas.delete(rows)
-    with pytest.raises(NotFound):
-        shares.get(DATASET, rows)
 
 
 def test_a_name_goes_to_the_first_of_two_who_ask_at_once(
@@ -210,49 +174,6 @@ def test_what_is_stored_is_counted_not_what_was_sent(
     assert store.children("datasets") == []
 
 
-def test_bytes_are_counted_over_all_of_an_owner(
-    database: Database, store: ArtifactStore, rows: str
-) -> None:
-    with database.read() as session:
-        taken = session.scalars(select(DatasetRow.stored_bytes)).one()
-    mine = Datasets(database, store, caller=limited(database, stored_bytes=2 * taken))
-    mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 5.0]})
-    with pytest.raises(QuotaExceeded, match=f"{2 * taken} are in use, and {taken} more"):
-        mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 6.0]})
-    assert len(mine.list().data) == 2
-    assert len(store.children("datasets")) == 2, "what was refused left no file"
-
-
-def once(fingerprint: str = "f", who: str = "anna") -> IdempotentOperation:
-    def write(made: Any) -> Reply:
-        return Reply(202, {"Location": f"/jobs/{made.id}"}, made.id.encode())
-
-    return IdempotentOperation(who, "POST /train", "k", lambda: fingerprint, write)
-
-
-def test_a_request_that_comes_twice_makes_one_job(database: Database, rows: str) -> None:
-    """Also at the same moment: whoever is later finds the other's row when it writes its own."""
-    jobs = Jobs(database, owner("anna", operation=once()))
-    results = outcomes(*[lambda: jobs.create(spec_of(rows))] * 3)
-    assert sum(isinstance(result, AlreadyCompleted) for result in results) == 2
-    [made] = [job.id for job in jobs.list().data]
-    found = Replies(database).find(once())
-    assert found is not None
-    assert found.reply == Reply(202, {"Location": f"/jobs/{made}"}, made.encode())
-    found.check(once())
-    with pytest.raises(KeyReused):
-        found.check(once("g"))
-    assert Replies(database).find(once(who="ben")) is None
-
-
-def test_what_was_not_made_is_not_remembered(database: Database) -> None:
-    jobs = Jobs(database, owner("anna", operation=once()))
-    with pytest.raises(NotFound):
-        jobs.create(spec_of("ds_none"))
-    assert Replies(database).find(once()) is None
-    assert Audit(database).list(object="ds_none").data == []
-
-
 def test_the_audit_log_is_paged_filtered_and_swept(database: Database, annas: Datasets) -> None:
     for i in range(5):
         annas.add_columns(f"rows {i}", {"x": [float(i)]})
@@ -265,19 +186,6 @@ def test_the_audit_log_is_paged_filtered_and_swept(database: Database, annas: Da
     assert len(audit.list(owner="anna").data) == 5
     audit.sweep(datetime.now(UTC) + timedelta(seconds=1))
     assert audit.list().data == []
-
-
-def test_keys_leave_a_line(database: Database) -> None:
-    keys = Keys(database, actor="command line")
-    key, text = keys.create("anna", Scope.TRAIN, owner="analysts")
-    keys.revoke(key.id)
-    lines = Audit(database).list(object=key.id).data
-    found = [(line.action, line.actor) for line in lines]
-    assert found == [("key.revoke", "command line"), ("key.create", "command line")]
-    assert text not in str(lines)
-    assert (key.caller.owner, key.caller.view.sees_all) == ("analysts", False)
-    with pytest.raises(Invalid):
-        keys.create("x", Scope.TRAIN, owner="*")
 
 
 def test_owners_share_a_disk_and_one_alone_may_fill_it(database: Database, rows: str) -> None:

@@ -14,11 +14,13 @@ from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError, StatementError
 
 from core.clock import now
+from core.context import open_context
 from core.database.database import Database, migrate
 from core.database.migrations import RECORD
 from core.database.schema import AliasRow, Base, ModelRow, WorkerRow
 from core.exceptions import Unavailable
 from core.jobs.workers import Workers
+from core.settings import load_settings
 from tests.core.conftest import new_postgresql
 from tests.core.together import at_once
 
@@ -156,3 +158,11 @@ def test_processes_that_start_at_once_migrate_once(tmp_path: Path, postgresql_ur
         database = Database(url)
         assert len(Workers(database).list()) == 4
         database.dispose()
+
+
+def test_a_service_starts_without_its_broker_and_not_without_its_database(tmp_path: Path) -> None:
+    away = load_settings(data_dir=tmp_path, broker_url="redis://127.0.0.1:1/0")
+    open_context(away).close()
+    url = "postgresql://nobody@127.0.0.1:1/none"
+    with pytest.raises(Unavailable):
+        open_context(load_settings(data_dir=tmp_path, database_url=url))

@@ -53,12 +53,6 @@ def test_a_name_is_checked(keys: Keys) -> None:
             keys.create(name, Scope.PREDICT)
 
 
-def test_each_scope_includes_those_before_it() -> None:
-    order = [Scope.PREDICT, Scope.TRAIN, Scope.ADMIN]
-    for i, scope in enumerate(order):
-        assert [scope.includes(other) for other in order] == [j <= i for j in range(3)]
-
-
 @pytest.mark.parametrize(
     "content",
     [

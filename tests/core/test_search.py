@@ -39,28 +39,6 @@ def test_each_word_is_a_part_of_the_name(database: Database, store: ArtifactStor
     assert len(search.datasets("csv", 2)) == 2
 
 
-def test_models_that_begin_with_the_word_come_first(
-    database: Database, store: ArtifactStore, artifact: Path
-) -> None:
-    registry = Registry(database, store)
-    for name in ("all-bikes", "bikes", "bikes", "cars"):
-        registry.add(name, artifact, DESCRIPTION)
-    found = Search(database, SERVICE).models("bike", 10)
-    assert [(one.name, one.version) for one in found] == [("bikes", 2), ("all-bikes", 1)]
-
-
-def test_jobs_are_found_by_model_id_and_status(jobs: Jobs, dataset_id: str) -> None:
-    config = ModelConfig(target="y")
-    made = [
-        jobs.create(TrainSpec(model=model, dataset=dataset_id, config=config)).id
-        for model in ("bikes", "cars")
-    ]
-    jobs.cancel(made[0])
-    search = Search(jobs._database, SERVICE)
-    for text, wanted in (("bik", made[:1]), (made[1][-8:], made[1:]), ("cancelled", made[:1])):
-        assert [one.id for one in search.jobs(text, 10)] == wanted
-
-
 def test_nobody_finds_what_others_own(
     database: Database, store: ArtifactStore, artifact: Path
 ) -> None:

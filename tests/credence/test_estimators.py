@@ -7,26 +7,22 @@ to rounding, because torch answers until the loops are compiled, which round oth
 import pickle
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from core.exceptions import NotParseable
-from credence.estimators import BayesianClassifier, BayesianRegressor, load, progress
+from credence.estimators import BayesianClassifier, BayesianRegressor, load
 from tests.credence.running import environment
 
 QUICK = {"hidden": (8,), "epochs": 8, "learning_rate": 0.1, "batch_size": 64, "pruning": ()}
@@ -122,16 +118,6 @@ def test_rows_unlike_training_are_told_with_the_reason(line: BayesianRegressor) 
     assert found.score[1] > found.score[0]
 
 
-def test_a_copy_teaches_less_than_a_row_elsewhere(
-    line: BayesianRegressor, classifier: BayesianClassifier
-) -> None:
-    """A label far out along a says nothing about the weight of b, and nearly all about its copy."""
-    pool = pd.DataFrame({"a": [0.0, 90.0, 90.0, 0.0], "b": [0.1, 0.0, 0.0, -50.0]})
-    assert sorted(line.choose_rows(pool, 2).tolist()) in ([1, 3], [2, 3])
-    with pytest.raises(ValueError, match="no uncertain weights"):
-        classifier.choose_rows(frame()[["size", "code"]], 1)
-
-
 def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     """Without hidden layers the model is Bayesian linear regression, as BayesianRidge is.
 
@@ -165,44 +151,6 @@ def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     distance = (thresholds - expected_mean[:, None]) / expected_std[:, None]
     found = ours.predict_exceeds(new, thresholds)
     assert np.abs(found - stats.norm.sf(distance)).max() < 0.085
-
-
-def test_quantiles_and_probabilities_belong_together(fitted: BayesianRegressor) -> None:
-    """Nine in ten new targets are above the quantile of 0.1, whatever the row."""
-    rows = frame(5)
-    quantiles = fitted.predict_quantiles(rows, [0.1, 0.5])
-    assert quantiles.shape == (5, 2)
-    for i in range(5):
-        above = fitted.predict_exceeds(rows, quantiles[i])
-        np.testing.assert_allclose(above[i], [0.9, 0.5], atol=1e-4)
-    lower, _ = fitted.predict_interval(rows, 0.8)
-    assert_same(quantiles[:, 0], lower)
-    density = fitted.predict_density(rows, points=32)
-    inside = np.trapezoid(density.density, density.values, axis=1)
-    np.testing.assert_allclose(inside, 1, atol=0.02)
-    with pytest.raises(ValueError, match="513 points"):
-        fitted.predict_density(rows, points=513)
-    with pytest.raises(ValueError, match=r"quantile 1\.0"):
-        fitted.predict_quantiles(rows, [0.5, 1])
-    with pytest.raises(ValueError, match="threshold nan"):
-        fitted.predict_exceeds(rows, [float("nan")])
-
-
-def test_probabilities_are_those_of_a_known_logistic_model() -> None:
-    """A logit from 1000 rows has a deviation of about √(3 · 6 / 900) = 0.14: up to 0.035 of a
-    probability, and a mean below that.
-    """
-    random = np.random.default_rng(2)
-    X = random.normal(size=(1000, 2))
-    truth = 1 / (1 + np.exp(X[:, 1] - 2 * X[:, 0]))
-    labels = np.where(random.random(1000) < truth, "yes", "no")
-    model = BayesianClassifier(**LINEAR, epochs=60).fit(X, labels)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert np.abs(model.predict_proba(X)[:, 1] - truth).mean() < 0.035
-    uncertainty = model.predict_uncertainty(X)
-    sure, unsure = np.abs(truth - 0.5) > 0.45, np.abs(truth - 0.5) < 0.05
-    assert uncertainty.total[sure].mean() < 0.3
-    assert uncertainty.total[unsure].mean() > 0.6
 
 
 def test_columns_of_a_frame_keep_their_types(fitted: BayesianRegressor) -> None:
@@ -275,63 +223,6 @@ def test_a_loaded_classifier_knows_its_classes(
         classifier.predict_set(X, 90)
 
 
-def test_progress_is_shown_on_request_alone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Lines in a log, of which the last is of the last epoch; a bar in a terminal."""
-    X, y = frame()[["size"]], target(frame())
-    BayesianRegressor(**QUICK).fit(X, y)
-    assert capsys.readouterr() == ("", "")
-    BayesianRegressor(**QUICK, verbose=True).fit(X, y)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[-1].startswith("100%")
-    assert "epoch 8/8" in err.splitlines()[-1]
-    monkeypatch.setattr(progress, "is_interactive", lambda: True)
-    BayesianRegressor(**QUICK, verbose=True).fit(X, y)
-    assert "running" in capsys.readouterr().err
-
-
-def test_columns_may_be_numbered_repeated_or_sparse() -> None:
-    X = np.random.default_rng(0).normal(size=(80, 3)) * [1, 1, 0]
-    plain = BayesianRegressor(**QUICK).fit(X, X[:, 0])
-    for names, read_as in (([2, 0, 1], ["2", "0", "1"]), (["x", "x", "x_2"], ["x", "x_3", "x_2"])):
-        table = pd.DataFrame(X, columns=names)
-        model = BayesianRegressor(**QUICK).fit(table, X[:, 0])
-        assert model.feature_names_in_.tolist() == read_as
-        assert_same(model.predict(table), plain.predict(X))
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table.iloc[:, ::-1])
-    packed = BayesianRegressor(**QUICK).fit(sparse.csc_matrix(X), X[:, 0])
-    assert_same(packed.predict(sparse.coo_array(X)), plain.predict(X))
-    columns = pd.DataFrame(X, columns=["a", "b", "c"]).astype({"c": pd.SparseDtype(float)})
-    of_frame = BayesianRegressor(**QUICK).fit(columns, X[:, 0])
-    assert_same(of_frame.predict(columns), plain.predict(X))
-
-
-@pytest.mark.parametrize("backend", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_time_spans_are_seconds(backend: Any) -> None:
-    hours = np.random.default_rng(0).uniform(1, 9, 80)
-    spans = [timedelta(hours=value) for value in hours]
-    model = BayesianRegressor(**QUICK).fit(backend({"took": spans}), hours)
-    plain = BayesianRegressor(**QUICK).fit(pd.DataFrame({"took": 3600 * hours}), hours)
-    found = model.predict(backend({"took": spans}))
-    np.testing.assert_allclose(
-        found, plain.predict(pd.DataFrame({"took": 3600 * hours})), rtol=1e-3
-    )
-
-
-def test_periods_are_times_and_a_mixed_column_is_named() -> None:
-    months = pd.period_range("2010-01", periods=80, freq="M")
-    table = pd.DataFrame({"month": months, "bin": pd.cut(np.arange(80), [-1, 40, 80])})
-    model = BayesianRegressor(**QUICK).fit(table, np.arange(80.0))
-    kinds = {one.name: one.type for one in model.model_.inputs}
-    assert kinds == {"month": "datetime", "bin": "category"}
-    mixed = pd.DataFrame({"code": [1, "a"] * 40})
-    with pytest.raises(TypeError, match="column 'code'"):
-        BayesianRegressor(**QUICK).fit(mixed, np.arange(80.0))
-
-
 def test_a_row_of_weight_zero_is_no_row_and_weights_of_classes_multiply() -> None:
     rows, values = frame()[["size"]], target(frame())
     weights = np.r_[np.ones(60), np.zeros(20)]
@@ -395,27 +286,6 @@ def test_several_targets_are_predicted_together(two: BayesianRegressor) -> None:
         assert_same(alone.predict(X), mean[:, i])
     with pytest.raises(ValueError, match="estimators_"):
         two.explain(X)
-
-
-def test_arrays_and_frames_of_targets_give_the_same(two: BayesianRegressor, tmp_path: Path) -> None:
-    two.save(tmp_path / "two.tar")
-    X, y = two_targets(80)
-    assert_same(load(tmp_path / "two.tar").predict(X), two.predict(X))
-    of_array = BayesianRegressor(**QUICK).fit(X, y.to_numpy(), np.ones(80))
-    assert of_array.model_.targets == ("target0", "target1")
-    of_polars = BayesianRegressor(**QUICK).fit(X, pl.from_pandas(y))
-    assert of_polars.model_.targets == ("flour", "butter")
-    assert_same(of_polars.predict(X), of_array.predict(X))
-    with pytest.warns(DataConversionWarning, match="column-vector"):
-        one = BayesianRegressor(**QUICK).fit(X, y[["butter"]])
-    assert one.predict(X).shape == (80,)
-    with pytest.raises(ValueError, match="NaN"):
-        BayesianRegressor(**QUICK).fit(X, y.where(y["flour"] > 0))
-    classes = (X > 0).astype(int)  # models of their own, as scikit-learn has them
-    with pytest.raises(ValueError, match="MultiOutputClassifier"):
-        BayesianClassifier(**QUICK).fit(X, classes)
-    found = MultiOutputClassifier(BayesianClassifier(**QUICK)).fit(X, classes)
-    assert [one.shape for one in found.predict_proba(X)] == [(80, 2), (80, 2)]
 
 
 def test_estimators_expect_scores_without_labels(

@@ -13,7 +13,7 @@ import pytest
 from credence.client import Client
 from credence.estimators import BayesianRegressor
 from tests.credence.running import environment
-from tests.credence.test_estimators import QUICK, frame, target, two_targets
+from tests.credence.test_estimators import QUICK, frame, target
 
 pytestmark = pytest.mark.stack
 SAME = {"epochs": 8, "learning_rate": 0.1, "batch_size": 64, "seed": 5}
@@ -60,22 +60,6 @@ def test_the_service_trains_the_same_and_serves_what_is_deployed(
     mean, std = ours.predict(X, return_std=True)
     assert told["mean"] == pytest.approx(mean, rel=1e-4, abs=1e-5)
     assert told["variance"]["total"] == pytest.approx(std**2, rel=1e-4)
-
-
-def test_the_service_trains_several_targets_the_same(client: Client, tmp_path: Path) -> None:
-    X, y = two_targets(120)
-    names = ["flour", "butter"]
-    ours = fitted_as_by_the_service(client, tmp_path, "two", X.assign(**y), names, target=names)
-    version = ours.deploy(client, "two-deployed")
-    asked = {"model": "two-deployed", "version": version.version, "inputs": X.to_dict("list")}
-    told = client.submit_predict(asked)["targets"]
-    lower, upper = ours.predict_interval(X, 0.9)
-    for i, (name, mean) in enumerate(zip(names, ours.predict(X).T, strict=True)):
-        assert told[name]["mean"] == pytest.approx(mean, rel=1e-4, abs=1e-5)
-        intervals = {(one["level"], one["kind"]): one for one in told[name]["intervals"]}
-        found = intervals[0.9, "credible"]
-        assert found["lower"] == pytest.approx(lower[:, i], rel=1e-4, abs=1e-5)
-        assert found["upper"] == pytest.approx(upper[:, i], rel=1e-4, abs=1e-5)
 
 
 def test_without_scikit_learn_the_extra_is_named(tmp_path: Path) -> None:

@@ -2,15 +2,22 @@
 
 import csv
 import io
+import shlex
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from core.predictions.window_check import check_window, verdict
+from core.predictions.window_check import leaves as leaves_by_service
 from credence.client.arrow import Column, Table, from_stream, to_stream
-from credence.client.prediction import Prediction
 from credence.commands.files.predictions import write_csv
 from credence.commands.prediction_table import print_prediction
+from credence.commands.reading_report import fix_command
+from credence.feedback_verdict import leaves, sentence
+from credence.types import RollingFeedback
+from models.evaluation.metrics import PerRowScores
+from tests.core.predictions.test_window_check import HELD_OUT, numbers
 
 ABOUT = {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
 MOMENTS: dict[str, float | None] = {
@@ -25,10 +32,6 @@ def table_of(numbers: dict[str, float | None]) -> Table:
     table = from_stream(to_stream(columns))
     table.metadata |= ABOUT
     return table
-
-
-def prediction_of(numbers: dict[str, float | None]) -> Prediction:
-    return Prediction(table_of(numbers), None, lambda table: table)
 
 
 def row_and_shown(table: Table, capsys: pytest.CaptureFixture[str]) -> tuple[Any, str]:
@@ -51,36 +54,6 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
     assert "0.5 to 3.5" in shown
 
 
-def test_totals_are_shown_and_read_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    totals = {
-        "total_mean": 20.0, "total_median": 19.0, "total_mc_error": 0.1,
-        "total_lower_0.9": 11.0, "total_upper_0.9": 33.0,
-        "total_quantile_0.25": 17.0, "total_exceeds_25.0": 0.125,
-    }  # fmt: skip
-    assert "11 to 33" in row_and_shown(table_of(totals), capsys)[1]
-    found = prediction_of(totals).totals
-    assert (found.mean[0], found.median[0], found.mc_error[0]) == (20.0, 19.0, 0.1)
-    assert found.interval(0.9).upper[0] == 33.0
-    assert (found.quantile(0.25)[0], found.exceeds(25)[0]) == (17.0, 0.125)
-    with pytest.raises(ValueError, match="totals="):
-        found.exceeds(30)
-
-
-def test_the_strongest_contributions_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = {"": (0.1, -3.0, 0.0, 1.5, 2.0), "aleatoric_": (0.2,) * 5, "epistemic_": (0.0,) * 5}
-    numbers = {
-        f"{error}{part}contribution_{name}": value
-        for error in ("", "standard_error_")
-        for part, values in parts.items()
-        for name, value in zip(("a", "b", "lower_limit", "d", "e"), values, strict=True)
-    }
-    cells = row_and_shown(table_of(numbers), capsys)[1].split()
-    assert [cells[cells.index(name) + 1] for name in ("b", "e", "d")] == ["-3", "+2", "+1.5"]
-    found = prediction_of(numbers).contributions
-    assert found.features == ("a", "b", "lower_limit", "d", "e")
-    assert found.mean.tolist() == [[0.1, -3.0, 0.0, 1.5, 2.0]]
-
-
 def test_sets_of_classes_are_json_in_csv_and_names_in_a_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -95,3 +68,52 @@ def test_sets_of_classes_are_json_in_csv_and_names_in_a_table(
     row, shown = row_and_shown(from_stream(sink.getvalue().to_pybytes()), capsys)
     assert (row["set_0.9"], row["conformal_set_0.9"]) == ('["ash", "elm"]', '["ash"]')
     assert "ash, elm" in shown
+
+
+@pytest.mark.parametrize(
+    ("fix", "options"),
+    [
+        (
+            {"columns": [{"name": "the price", "type": "number", "format": "1.234,56 €",
+                          "missing": ["-", "n/a"], "use": True}]},
+            ["--column", "the price", "--type", "number", "--format", "1.234,56 €",
+             "--missing", "-", "--missing", "n/a", "--use"],
+        ),
+        (
+            {"options": {"delimiter": ";", "header": False, "skip": 2, "index": None}},
+            ["--delimiter", ";", "--no-header", "--skip", "2"],
+        ),
+        (
+            {"columns": [{"name": "city", "levels": {"Muenich": "Munich", "Berln": "Berlin"}}]},
+            ["--column", "city", "--merge", "Muenich=Munich", "--merge", "Berln=Berlin"],
+        ),
+        ({"options": {"unique_rows": True}}, ["--unique-rows"]),
+        # What no options can say is chosen by its number.
+        ({"columns": [{"name": "a", "use": False}, {"name": "b"}]}, ["--finding", "3"]),
+        ({"columns": [{"name": "city", "levels": {"a=b": "c"}}]}, ["--finding", "3"]),
+        ({"columns": [{"name": "a", "missing": []}]}, ["--finding", "3"]),
+    ],
+)  # fmt: skip
+def test_the_command_says_exactly_the_fix(fix: dict[str, Any], options: list[str]) -> None:
+    whole = ["credence", "datasets", "fix", "ds_1", *options]
+    assert shlex.split(fix_command("ds_1", 3, fix)) == whole
+
+
+def rolling(
+    scores: PerRowScores, labels: int, window: int = 1000, **held_out: Any
+) -> RollingFeedback:
+    check = check_window(scores, labels, window, [held_out or HELD_OUT])
+    return {"model": "m", "version": 1, "window": window, "metrics": {"check": check}}
+
+
+@pytest.mark.parametrize(
+    ("inside", "rows"), [(0.48, 100), (0.7, 1000), (0.85, 198), (0.9, 1000), (1.0, 198)]
+)
+def test_intervals_are_judged_as_by_the_service(inside: float, rows: int) -> None:
+    found = rolling(numbers(rows, inside), rows)
+    check = found["metrics"]["check"]
+    assert leaves(found) == leaves_by_service(check)
+    test = check["coverage"]["0.9"]
+    said = f"Inside the 90 % interval: {verdict(check)} ({test['inside']} of {test['rows']} rows"
+    assert sentence(found).startswith(said)
+    assert ("the newest 98 wait" in sentence(found)) == (rows == 198)

@@ -6,19 +6,14 @@ import pytest
 import typer
 
 from core.names import model_name_of
-from credence.commands.before_training import no_column
 from credence.commands.options import column_list
-from credence.commands.setting_names import check_settings
 from credence.commands.train import (
-    assign,
     build_request,
     named_target,
     parse_setting,
     zoned_time,
 )
 from credence.fixes import describe, joined
-from credence.train_settings import CompareBody
-from credence.types import Json
 from tests.credence.invoking import NOBODY, command, words
 
 
@@ -51,31 +46,11 @@ def test_a_slip_is_named_before_anything_is_uploaded(
     assert said in words(done.stderr)
 
 
-def test_what_is_like_nothing_known_is_left_to_the_service() -> None:
-    check_settings({"training": {"quantum": 1}, "pruning": [0.5], "metadata": {"epocs": 1}})
-    check_settings(
-        {"methods": ["bbb", {"kind": "swag"}], "out_of_distribution": "ds_1"}, CompareBody
-    )
-    with pytest.raises(typer.BadParameter, match="swag"):
-        check_settings({"methods": ["bbb", "swga"]}, CompareBody)
-    assert "did you mean" not in str(no_column("zzzz", ["price", "size"]))
-    assert "did you mean 'Price'?" in str(no_column("PRIZE", ["Price", "size"]))
-
-
 def test_settings_are_json_or_else_text() -> None:
     assert parse_setting("method.kl.weight=0.1") == ("method.kl.weight", 0.1)
     assert parse_setting("method.estimator=weight") == ("method.estimator", "weight")
     with pytest.raises(typer.BadParameter):
         parse_setting("epochs")
-
-
-def test_a_path_builds_the_objects_on_its_way() -> None:
-    request: Json = {"training": {"epochs": 5}}
-    assign(request, "training.seed", 1)
-    assign(request, "method.kl.weight", 0.1)
-    assert request == {"training": {"epochs": 5, "seed": 1}, "method": {"kl": {"weight": 0.1}}}
-    with pytest.raises(typer.BadParameter, match="epochs"):
-        assign(request, "training.epochs.more", 1)
 
 
 def test_settings_join_the_short_options() -> None:

@@ -1,6 +1,7 @@
 """How improbable the newest values are: uniform where the model is right, small where it is not."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +10,14 @@ import torch
 from scipy import stats
 
 from models.exceptions import InvalidInput
+from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
+from models.forecasting.histories import History, Newest
 from models.forecasting.model import Forecaster
-from models.forecasting.newest import Newest, jointly, newest_of, origins_of
 from models.forecasting.observation import LOGARITHM
-from models.forecasting.rollout import History, Rollout
+from models.forecasting.rollout import Rollout
 from models.forecasting.series import Series
+from models.forecasting.unusual import jointly, newest_values, score_newest
 from models.forecasting.windows import Frame
 from models.likelihoods import HeteroscedasticGaussian
 from models.prediction.options import PredictOptions
@@ -50,19 +53,19 @@ def _exact() -> FittedDraws:
 def _scored(values: np.ndarray, count: int, longest: int = 5) -> tuple[Newest, Forecast]:
     """The newest values against the process that made them."""
     one = Series(None, {"t": np.arange(float(len(values)))}, np.arange(len(values)), values)
-    origins = origins_of(one, count, FRAME.span, longest)
-    steps = max(1, int(origins.leads.max()))
-    pasts = np.log([past.values[-2:] for past in origins.pasts])
-    empty = torch.empty(count, steps, 0), torch.empty(count, 0)
-    history = History(torch.from_numpy(pasts), *empty, steps)
+
+    def read(pasts: Sequence[Series], ahead: Sequence[Columns], steps: int) -> History:
+        windows = torch.from_numpy(np.log([past.values[-2:] for past in pasts]))
+        return History(windows, torch.empty(count, steps, 0), torch.empty(count, 0), steps)
+
+    newest = newest_values([one], count, FRAME.span, longest, read)
     rollout = Rollout(FRAME, HeteroscedasticGaussian(), _exact(), 1, 300)
-    newest = newest_of([one], [origins], history, "t")
-    return newest, Forecast(rollout.run(history, 1, MEMORY), LOGARITHM)
+    return newest, Forecast(rollout.run(newest.history, 1, MEMORY), LOGARITHM)
 
 
 def test_p_values_are_uniform_where_the_model_is_right() -> None:
     newest, forecast = _scored(_walk(0), COUNT)
-    found = newest.scores(forecast, 0.01)
+    found = score_newest(newest, forecast, 0.01)
     p = found["p_value"][0]
     assert stats.kstest(p, "uniform").pvalue > 0.01
     assert abs(stats.spearmanr(p[1:], p[:-1]).statistic) < 0.15
@@ -77,7 +80,7 @@ def test_the_first_step_has_the_exact_tail_far_out() -> None:
     for z in (12.0, -12.0, 2.0):
         values[-1] = values[-2] * np.exp(change + z * NOISE)
         newest, forecast = _scored(values, 1)
-        p = newest.scores(forecast, 0.01)["p_value"][0, 0]
+        p = score_newest(newest, forecast, 0.01)["p_value"][0, 0]
         assert p == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-2)
 
 
@@ -87,7 +90,7 @@ def test_values_without_a_prediction_are_not_scored() -> None:
     assert _scored(values, 3)[0].leads.tolist() == [0, 0, 3]  # as many steps ahead
     values[-4] = np.nan
     newest, forecast = _scored(values, 5, longest=2)  # the last is 4 steps after a known one
-    found = newest.scores(forecast, 0.01)
+    found = score_newest(newest, forecast, 0.01)
     assert np.isnan(found["p_value"][0]).tolist() == [False, True, True, True, True]
     assert not found["flagged"][0, 1:].any()
     assert found["joint_p_value"][0] == pytest.approx(found["p_value"][0, 0])

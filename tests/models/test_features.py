@@ -8,13 +8,13 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from models.config import FeatureConfig
+from models.config import FeatureConfig, TrainingConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import convert, level_text
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import batches
-from models.features.splits import split_rows
+from models.features.splits import divide_rows
 from models.features.targets import ClassTarget, NumberTarget, Target
 
 
@@ -127,12 +127,12 @@ def test_targets_that_teach_nothing_are_refused() -> None:
 
 
 def test_a_random_split_is_reproducible_and_disjoint() -> None:
-    train, held_out = split_rows("random", 0.2, 5, 50, None)
-    assert len(held_out) == 10
-    assert sorted([*train, *held_out]) == list(range(50))
-    again = split_rows("random", 0.2, 5, 50, None)[1]
-    assert (again == held_out).all()
-    assert (split_rows("random", 0.2, 6, 50, None)[1] != held_out).any()
+    config = TrainingConfig(validation_fraction=0.2, seed=5)
+    division = divide_rows(config, 50, None)
+    assert len(division.scores) == 10
+    assert sorted([*division.training, *division.scores]) == list(range(50))
+    assert (divide_rows(config, 50, None).scores == division.scores).all()
+    assert (divide_rows(replace(config, seed=6), 50, None).scores != division.scores).any()
 
 
 @pytest.mark.parametrize(("rows", "batch"), [(257, 256), (256, 256), (7, 3), (3, 8)])

@@ -9,13 +9,15 @@ from torch import Tensor
 
 from models.config import MLPConfig
 from models.evaluation.metrics import regression_scores
-from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
+from models.forecasting.backtest import seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
+from models.forecasting.histories import History
 from models.forecasting.observation import LOGARITHM
+from models.forecasting.origins import Origin
 from models.forecasting.recipe import find_seasons
-from models.forecasting.rollout import History, Rollout
+from models.forecasting.rollout import Rollout
 from models.forecasting.series import Series
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.windows import Frame, windows
 from models.inference.point import DrawsState
 from models.likelihoods import HeteroscedasticGaussian

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from models.nearest import nearest_name
+from models.messages import nearest_name
 
 
 def test_the_nearest_of_misspelt_names_is_that_of_the_standard_library() -> None:

@@ -6,10 +6,9 @@ import torch
 from scipy.stats import yeojohnson, yeojohnson_llf
 
 from models.config import FeatureConfig
-from models.features.encoders import fit_encoder
+from models.features.encoders import NumberEncoder, fit_encoder
 from models.features.encodings import encode
-from models.features.numbers import NumberEncoder
-from models.features.power import PowerTransform, inverse_yeo_johnson, powers_of, yeo_johnson
+from models.features.scales import PowerTransform, inverse_yeo_johnson, powers_of, yeo_johnson
 
 NUMBER = FeatureConfig(name="x", type="number")
 PRICES = np.exp(np.random.default_rng(0).normal(3.0, 1.2, 500))

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from models.forecasting.problem import prepare_series
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.windows import fill, readable, windows
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import QUICK, configure, fit, months, sales, types_of
@@ -91,11 +91,12 @@ def test_working_days_are_consecutive_and_holidays_are_absent() -> None:
     times = _working_days(100, (30, 64))
     spacing = Spacing.fit([times[:80]])
     assert (spacing.unit, spacing.week, spacing.is_regular) == ("weekday", "1111100", True)
-    assert (spacing.season, spacing.absent(times), spacing.irregular(times)) == (5, 2, 0)
+    assert (spacing.season, spacing.absent(times)) == (5, 2)
+    assert spacing.is_whole(times).all()
     whole = _working_days(100)
     assert (spacing.after(whole[:80], 20) == whole[80:]).all()
     saturday = np.append(times[:4], np.datetime64("2024-01-06", "us"))
-    assert spacing.irregular(saturday) == 1
+    assert (~spacing.is_whole(saturday)).sum() == 1
 
 
 def test_months_may_be_told_by_other_days_and_days_by_none() -> None:

@@ -34,7 +34,7 @@ def probabilities(one: Forecast, most: int) -> np.ndarray:
     """P(Y = k | path), [paths, steps, k], of whole numbers ≥ 0."""
     half = torch.arange(most, dtype=torch.float64) + 0.5
     edges = np.concatenate([[-np.inf], one.observation.scale(half).numpy()])
-    means = one.mixture.means.numpy()[..., None]
+    means = one.mixture.locs[:, 0].numpy()[..., None]
     return np.diff(stats.norm.cdf(edges, means, 0.7), axis=-1)
 
 
@@ -66,7 +66,7 @@ def test_answers_about_counts_are_sums_over_whole_numbers() -> None:
 def test_a_bound_has_the_probability_of_all_that_is_beyond() -> None:
     """Tobin's model: E max(0, u) = m Φ(m/s) + s φ(m/s), and P(0) = Φ(−m/s)."""
     one = forecast(POSITIVE)
-    m = one.mixture.means.numpy()
+    m = one.mixture.locs[:, 0].numpy()
     t = m / 0.7
     mean = (m * stats.norm.cdf(t) + 0.7 * stats.norm.pdf(t)).mean(0)
     square = ((m**2 + 0.49) * stats.norm.cdf(t) + 0.7 * m * stats.norm.pdf(t)).mean(0)
@@ -82,7 +82,7 @@ def test_a_bound_has_the_probability_of_all_that_is_beyond() -> None:
 
 def test_a_share_has_the_mean_of_its_logit_normal() -> None:
     one = forecast(SHARE)
-    means = one.mixture.means[:, 0].numpy()
+    means = one.mixture.locs[:, 0, 0].numpy()
 
     def value(u: np.ndarray) -> np.ndarray:
         return np.clip(1.02 / (1 + np.exp(-u)) - 0.01, 0, 1)

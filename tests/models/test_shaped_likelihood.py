@@ -74,7 +74,7 @@ def test_the_loss_is_the_served_log_density_without_its_jacobian(case: Case) -> 
         outputs = case.outputs[sample : sample + 1]
         loss = case.likelihood.log_prob(outputs, y, {})[0]
         parts = case.likelihood.parts(outputs)
-        served = type(case.mixture).of(case.target, parts, case.likelihood.location_bounds)
+        served = type(case.mixture).of(case.target, parts)
         found = served.log_prob(y)
         expected = loss + case.target.log_derivative(y)
         torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)

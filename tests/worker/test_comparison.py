@@ -13,20 +13,16 @@ from core.jobs.jobs import CompareSpec, Job, JobStatus, MethodSpec
 from models.artifact.files import read_model
 from models.config import (
     BBBConfig,
-    CyclicalSGLDConfig,
     MAPConfig,
     MethodConfig,
     MLPConfig,
     ModelConfig,
 )
-from models.exceptions import Stopped
-from models.features.splits import split_rows
+from models.features.splits import divide_rows
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
-from tests.models.language.language_cases import random_lines, trained
-from tests.worker.conftest import QUICK, error_of
-from worker.measurement import predict_ms
+from tests.worker.conftest import QUICK
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -71,7 +67,7 @@ def test_scores_are_those_of_the_published_models_made_again(
     assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
     rows = {row["name"]: row for row in comparison.table(context.jobs, job.id)}
     columns = context.datasets.columns(dataset)
-    _, held_out = split_rows("random", TRAINING.validation_fraction, TRAINING.seed, 200, None)
+    held_out = divide_rows(TRAINING, 200, None).scores
     for row in rows.values():
         model = load(context, row["version"])
         assert model.config.method.kind == row["method"]
@@ -90,33 +86,6 @@ def test_scores_are_those_of_the_published_models_made_again(
     epistemic = model.predict({"x": x}, PredictOptions()).variance["epistemic"]
     expected = roc_auc_score(np.arange(len(x)) >= len(usual), epistemic)
     assert rows["bbb"]["ood_auroc"] == pytest.approx(expected, abs=1e-3)
-
-
-def test_a_method_that_diverges_fails_alone(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
-    wild = CyclicalSGLDConfig(
-        kind="csgld", chains=1, cycles=1, cycle_steps=500, draws=2, step_size=10.0
-    )
-    job = compare_job(context, dataset, None, wild, POINT)
-    runner.wake()
-    runner.wake()
-    code, message = error_of(context, job)
-    assert (code, message.startswith("csgld: ")) == ("diverged", True)
-    diverged, fine = comparison.table(context.jobs, job.id)
-    assert (diverged["status"], diverged["version"], diverged["rmse"]) == ("failed", None, None)
-    assert (fine["status"], fine["version"]) == ("succeeded", 1)
-    assert (diverged["ood_auroc"], fine["ood_auroc"]) == (None, None)  # nobody asked for it
-
-
-def test_of_a_text_that_is_present_fifty_tokens_are_timed() -> None:
-    """A look at whether to stop comes before each prediction."""
-    model = trained(random_lines(40), POINT)
-    lines = {"text": np.array([None, "a b " * 100_000, "a"], dtype=object)}
-    looks = iter([False, False])
-    with pytest.raises(Stopped):
-        predict_ms(model, lines, lambda: next(looks, True))
-    assert predict_ms(model, lines, lambda: False) > 0
 
 
 def test_a_worker_that_stops_while_it_measures_gives_the_training_back(

@@ -26,7 +26,6 @@ from tests.worker.conftest import QUICK, opened
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 from worker.schedules import gate
-from worker.schedules.scheduler import Scheduler
 
 LEARNS = TrainingConfig(epochs=60, batch_size=64, learning_rate=0.02, fine_tune_epochs=1)
 HOURLY = When("0 * * * *")
@@ -165,17 +164,6 @@ def test_a_worse_challenger_does_not(nightly: Nightly) -> None:
     assert refused.details["reason"] == run.outcome["reason"]
 
 
-def test_a_source_that_is_the_same_is_not_learned_again(nightly: Nightly) -> None:
-    nightly.schedule()
-    nightly.carry_out()
-    run, context = nightly.carry_out(), nightly.context
-    assert (run.status, run.version) == ("unchanged", 1)
-    assert len(context.registry.versions("line")) == 1
-    context.schedules.run("nightly")
-    nightly.runner.wake()
-    assert len(context.registry.versions("line")) == 2, "who asks for a run gets one"
-
-
 def test_a_worker_killed_before_the_gate_moves_the_alias_once(
     nightly: Nightly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,11 +236,3 @@ def test_a_schedule_that_waits_learns_from_a_refresh_once(nightly: Nightly) -> N
     nightly.runner.wake()
     assert context.schedules.get("nightly").next_due is None, "its own refresh starts no second run"
     assert context.starts.start_due() == []
-
-
-def test_a_run_that_cannot_be_queued_is_counted(nightly: Nightly, metrics: WorkerMetrics) -> None:
-    nightly.schedule()
-    nightly.context.datasets.delete(nightly.dataset)
-    nightly.make_due()
-    Scheduler(nightly.context, metrics).run()
-    assert nightly.counted("failed") == 1

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from core.webhooks.sending import send
 from core.webhooks.signing import new_secret
 from core.webhooks.webhooks import Delivery
 from tests.core.conftest import predict_spec
-from tests.core.webhooks.receiving import Receiving, answer, receiver
+from tests.core.webhooks.receiving import Receiving, receiver
 from tests.ports import free_port, wait_for_port
 from tests.waiting import wait_until
 from tests.worker.conftest import add_line, opened, train_job, worker
@@ -135,26 +134,6 @@ def test_aliases_that_move_and_go_are_told(
     wait_for_delivery(context, subscribed)
     moves = [c["data"] for _, c in receiving.messages if c["type"] == "alias.moved"]
     assert {"model": "price", "alias": "champion", "version": 2, "previous_version": 1} in moves
-
-
-def test_what_failed_waits_and_is_counted(
-    context: Context,
-    receiving: Receiving,
-    subscribed: str,
-    sender: WebhookSender,
-    metrics: WorkerMetrics,
-) -> None:
-    def counted(outcome: str) -> float | None:
-        name = "credence_webhook_deliveries_total"
-        return metrics.registry.get_sample_value(name, {"outcome": outcome})
-
-    receiving.respond = partial(answer, status=503)
-    happen(context, 1)
-    sender.look()
-    wait_until(lambda: counted("retried") == 1)
-    waits = told(context, subscribed)[0]
-    assert (waits.status, waits.log[0]["error"]) == ("pending", "the receiver answered 503")
-    assert counted("failed") == 0
 
 
 def test_a_slow_receiver_delays_its_owner_only(context: Context, receiving: Receiving) -> None:

@@ -20,9 +20,10 @@ import torch
 from jaxtyping import Float64
 
 from models.evaluation.metrics import regression_scores
-from models.forecasting.backtest import Origin, Scores, with_stand_ins, without
+from models.forecasting.backtest import Scores, with_stand_ins, without
+from models.forecasting.origins import Origin
 from models.forecasting.windows import fill
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 from worker.baselines.stopping import ShouldStop, check_stop
 
 STRETCH, SEASONS = 500, 4  # steps, and seasons of a longer stretch
@@ -74,7 +75,7 @@ def scores_of(
     means, variances = (np.concatenate(part) for part in zip(*fits, strict=True))
     mean, variance = (torch.from_numpy(part).unsqueeze(0) for part in (means, variances))
     targets = np.stack([origin.targets(horizon) for origin in chosen])
-    forecasts = GaussianMixture(mean, variance)
+    forecasts = NumberMixture.gaussian(mean, variance)
     return without(regression_scores(forecasts, with_stand_ins(targets)), targets)
 
 

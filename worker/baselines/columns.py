@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from models.config import FeatureConfig, ModelConfig, SplitBy, SplitTime
-from models.features.columns import Columns, convert
-from models.features.splits import class_numbers, split_rows
+from models.config import FeatureConfig, ModelConfig
+from models.features.columns import Columns, convert, select_rows
+from models.features.splits import divide_rows, split_key
 from models.features.texts import TextEncoder
-from models.features.usable import UsableRows
+from models.features.weights import UsableRows
 
 _MONTHS_PER_YEAR, _DAYS_PER_WEEK, _HOURS_PER_DAY = 12, 7, 24
 
@@ -92,30 +92,11 @@ def split_table(columns: Columns, config: ModelConfig) -> Split:
     for its calibration.
     """
     usable, training = UsableRows.of(columns, config.target, config.weight).index, config.training
-    key = group_key(columns, config)
-    learned, held_out = split_rows(
-        training.split,
-        training.validation_fraction,
-        training.seed,
-        len(usable),
-        None if key is None else key[usable],
-        class_numbers(columns[config.target][usable]) if config.task == "classification" else None,
-    )
-    return Split(usable[learned], usable[held_out])
-
-
-def group_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
-    """The column by which the rows are split, if there is one."""
-    names = columns_of_split(config)
-    return columns[names[0]] if names else None
-
-
-def columns_of_split(config: ModelConfig) -> list[str]:
-    """The name of the column by which the rows are split, if there is one."""
-    match config.training.split:
-        case SplitBy(by=name) | SplitTime(time=name):
-            return [name]
-    return []
+    labels = columns[config.target][usable]
+    classes = np.unique(labels, return_inverse=True)[1] if config.task == "classification" else None
+    key = split_key(training, select_rows(columns, usable))
+    division = divide_rows(training, len(usable), key, classes)
+    return Split(usable[division.unscored], usable[division.scores])
 
 
 def thin(rows: Int[np.ndarray, "rows"], most: int) -> Int[np.ndarray, "some"]:

@@ -10,8 +10,9 @@ import structlog
 from models.config import Json
 from models.exceptions import Stopped
 from models.features.columns import Columns
-from models.forecasting.backtest import Origin, Scores, beside, every, scores_alone, some
+from models.forecasting.backtest import Scores, beside, every, scores_alone, some
 from models.forecasting.model import Forecaster
+from models.forecasting.origins import Origin
 from models.forecasting.windows import fill
 from models.model import TrainedModel
 from models.tabular.problem import SCORE_SAMPLES

@@ -16,13 +16,14 @@ from torch import Tensor
 from models.config import Json, SplitBy
 from models.evaluation.baseline import Baseline, BaselineKind
 from models.exceptions import Stopped
-from models.features.class_weights import with_class_weights
 from models.features.columns import Columns
+from models.features.splits import split_key
+from models.features.weights import with_class_weights
 from models.model import TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.prediction import ClassName
 from worker.baselines.classes import class_metrics, score_classes
-from worker.baselines.columns import Split, group_key, read_table, split_table, thin
+from worker.baselines.columns import Split, read_table, split_table, thin
 from worker.baselines.comparison import note_on, with_advantage
 from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import number_metrics
@@ -116,7 +117,8 @@ def _task(  # noqa: PLR0917 - what a model was trained on, and where it was spli
     fitted = weights
     if model.classes is not None:
         fitted = with_class_weights(config.training, truth, learned, weights)
-    groups = group_key(columns, config) if isinstance(config.training.split, SplitBy) else None
+    by_group = isinstance(config.training.split, SplitBy)
+    groups = split_key(config.training, columns) if by_group else None
     task = Task(
         learned=table[learned],
         truth=truth[learned],

@@ -22,7 +22,7 @@ from models.evaluation.gate import LEVEL, Scores, judge
 from models.exceptions import InvalidInput, Stopped
 from models.model import TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
-from worker.baselines.columns import columns_of_split, split_table, thin
+from worker.baselines.columns import split_table, thin
 from worker.schedules.new_rows import rows_not_in
 
 MOST_ROWS = 20_000  # more would change the standard error of a difference by less than a percent
@@ -112,7 +112,9 @@ def _held_out(
     context: Context, spec: TrainSpec, config: ModelConfig, types: Mapping[str, str]
 ) -> tuple[Int[np.ndarray, "held_out"], Float[np.ndarray, "rows"] | None]:
     """The held-out rows of the training, whose split is computed again, and the rows' weights."""
-    names = [config.target, *columns_of_split(config)]
+    names = [config.target]
+    if config.training.split_column is not None:
+        names.append(config.training.split_column)
     names += [] if config.weight is None else [config.weight]
     some = {name: types[name] for name in names}
     columns = context.datasets.columns(spec.dataset, list(some), types=some)

@@ -13,8 +13,7 @@ from app.serving.inference_protocol.tensors import BOOL, BYTES, NUMBERS, Tensor
 from core.exceptions import Invalid
 from core.inputs.records import check_names, refuse_texts
 from core.inputs.values import FLOAT32_MAX, read_values
-from models.features.columns import Columns, InputColumn
-from models.features.readings import without_sentinels
+from models.features.columns import Columns, InputColumn, without_sentinels
 
 MATRIX = "inputs"
 DATATYPES: dict[str, tuple[Datatype, ...]] = {

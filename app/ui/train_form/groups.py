@@ -14,7 +14,7 @@ from models.config import (
     ZonedTime,
 )
 from models.features.columns import ColumnProfile
-from models.features.groups import TYPES
+from models.features.row_groups import TYPES
 from models.tabular.likelihood_recipe import SHAPES
 
 _TASKS = {"number": ("regression", "classification", "forecasting"), "text": ("language_model",)}

@@ -13,7 +13,7 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.target_checks import check_target
 from models.config import ModelConfig
 from models.exceptions import InvalidData
-from models.forecasting.recipe import Load
+from models.features.columns import Load
 from models.training.task_choice import choose_task, explain_task
 
 KEPT = ("target", "task", "model", "alias")  # settings that stay when the target is mended

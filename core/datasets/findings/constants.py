@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Finding, fix_column
 from models.features.columns import level_text
-from models.plural import counted
+from models.messages import counted
 
 _EMPTY = 0.95  # missing values ÷ rows
 _SHOWN = 60  # characters of the one value

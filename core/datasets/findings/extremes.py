@@ -25,7 +25,7 @@ import numpy as np
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Example, Finding, fix_column
 from models.features.columns import level_text
-from models.plural import counted
+from models.messages import counted
 
 MIN_ROWS = 100
 FEW, SHARE, MOST = 3, 0.01, 10  # rows that may be extreme: 3, or 1 % up to 10

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import MAX_EXAMPLES, Finding, fix_column
-from models.plural import counted
+from models.messages import counted
 
 _MOST_LEVELS = 1_000
 _MOST_ROWS, _MOST_SHARE = 5, 0.01  # of a misspelt level

@@ -21,7 +21,7 @@ from core.datasets.columns import Column
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Finding, fix_column
 from models.features.columns import level_text
-from models.plural import counted
+from models.messages import counted
 
 MIN_ROWS = 10
 _MIN_REST = 5  # distinct other values

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from core.datasets.findings.finding import Finding
-from models.plural import counted
+from models.messages import counted
 
 _FEW = 50
 

@@ -28,7 +28,7 @@ from core.datasets.findings.number_dates import find_number_dates
 from core.datasets.findings.sentinels import find_sentinels
 from core.datasets.findings.shape import find_shape
 from models.features.columns import ColumnProfile, ColumnReading
-from models.plural import counted
+from models.messages import counted
 
 MAX_PER_CODE = 20  # findings; the rest is said in one
 MOST_COPIES = 0.2  # of the rows

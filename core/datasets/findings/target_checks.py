@@ -14,8 +14,7 @@ from core.exceptions import Invalid
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, level_text
-from models.nearest import no_such_column
-from models.plural import counted
+from models.messages import counted, no_such_column
 from models.training.task_choice import choose_task
 
 LEAK_ROWS = 20_000  # rows that leaks are looked for in, evenly spread over the data set

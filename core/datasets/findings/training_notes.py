@@ -6,8 +6,8 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import Finding
 from models.config import ForecastConfig, ModelConfig, SplitBy
 from models.features.columns import ColumnProfile
-from models.features.usable import left_out_rows
-from models.plural import counted, first_of
+from models.features.weights import left_out_rows
+from models.messages import counted, first_of
 
 MAX_NOTES = 40
 MAX_NAMES = 20  # in a note

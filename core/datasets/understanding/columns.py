@@ -17,7 +17,7 @@ from core.datasets.understanding.missing import without_days, without_values
 from core.datasets.understanding.texts import Texts
 from core.datasets.understanding.understood import Understood
 from core.exceptions import Invalid
-from models.features.readings import sentinels_of
+from models.features.columns import sentinels_of
 
 __all__ = ["Understood", "understand"]
 

@@ -15,7 +15,7 @@ from core.datasets.understanding.missing import ALWAYS, CLEAR
 from core.datasets.understanding.texts import Texts, lost, quoted, trimmed, without
 from core.datasets.understanding.understood import Understood
 from models.features.columns import ColumnReading
-from models.plural import counted
+from models.messages import counted
 
 FEW = 100  # different texts; of more, at most half the rows may differ, else they are identifiers
 EXACT = "exact"

@@ -7,8 +7,8 @@ from core.datasets.columns.place import escape
 from core.datasets.understanding.levels import EXACT, replaced
 from core.datasets.understanding.understood import Understood
 from core.exceptions import Invalid
-from models.features.readings import fold
-from models.plural import first_of
+from models.features.columns import fold
+from models.messages import first_of
 
 MOST_LISTED = 20  # levels in a message
 

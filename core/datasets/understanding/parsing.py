@@ -14,8 +14,13 @@ from core.datasets.understanding.forced import without_zeros
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.number_formats import NumberFormat
 from core.datasets.understanding.texts import BLANKS, trimmed, without
-from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import is_known, level_as_trained, without_sentinels
+from models.features.columns import (
+    ColumnReading,
+    InputColumn,
+    is_known,
+    level_as_trained,
+    without_sentinels,
+)
 
 
 class Unreadable(ValueError):

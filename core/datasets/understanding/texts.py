@@ -18,7 +18,7 @@ from core.datasets.findings.finding import (
 )
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import words
-from models.plural import counted
+from models.messages import counted
 
 SAMPLE = 1000  # texts; from the beginning, and as many from the whole column
 BLANKS = " \t\r\n\v\f\u00a0\u2007\u2009\u202f\u3000\u200b\ufeff\0"

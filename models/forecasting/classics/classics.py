@@ -24,7 +24,7 @@ from torch import Tensor
 from models.config.ranges import Flag, Probability
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.effects import Effect, Effects, Regressors
-from models.forecasting.classics.member import Asked, Values
+from models.forecasting.classics.member import Asked, Values, num_known
 from models.forecasting.classics.smoothing import Smoothing
 from models.forecasting.rollout import Paths
 
@@ -64,13 +64,6 @@ def stack(
     return weights
 
 
-def mixed(
-    scores: Float64[Tensor, "members values"], weights: Float64[Tensor, "members"]
-) -> Float64[Tensor, "values"]:
-    """The log density of each value under the weighted mixture."""
-    return (scores + weights.log().unsqueeze(1)).logsumexp(0)
-
-
 _MOST_LAGS, _STEPS_PER_LAG = 12, 10
 _LEAST_LAGS = 4
 _FINE = 167  # waves: all of a week of hours
@@ -84,15 +77,10 @@ def candidates(
         seasons: the shortest first.
         shortest, longest: steps of the histories that they are fitted to.
     """
-    known = [one for one in seasons if _repeats(one, longest)] or [1]
+    known = [one for one in seasons if 1 < one <= longest] or [1]
     lengths = (1, known[0]) if known[0] > 1 else (1,)
     smooth = [Smoothing(t, s) for s in lengths for t in ("none", "drift", "damped")]
     return (*smooth, *_autoregressions(known, shortest, longest))
-
-
-def _repeats(season: int, steps: int) -> bool:
-    """Whether the longest history has a season; a forecast is mostly from a longer one."""
-    return 1 < season <= steps
 
 
 def _autoregressions(seasons: Sequence[int], shortest: int, longest: int) -> list[Autoregression]:
@@ -147,6 +135,12 @@ class Weighted:
         shift = effect.drawn(asked)
         return replace(found, values=found.values + shift, means=found.means + shift)
 
+    def log_scores(
+        self, values: Values, targets: Float64[Tensor, "rows horizon"], effect: Effect | None
+    ) -> Float64[Tensor, "rows horizon"]:
+        asked = replace(_SCORED, horizon=targets.shape[1])
+        return log_scores(self.paths(values, asked, effect), targets)
+
     def _left(self, values: Values, effect: Effect | None) -> Values:
         return values - effect.past if self.has_effects and effect is not None else values
 
@@ -180,33 +174,20 @@ class Classics:
             regressors: what is known of each step and of the steps ahead; None without any. If it
                 has effects, each member is tried with them and without.
         """
-        asked = replace(_SCORED, horizon=targets.shape[1])
-        known = (~values.isnan()).sum(1)
+        known = num_known(values)
         effects = None if regressors is None else Effects.fit(values, regressors, min(seasons))
         effect = _effect(effects, values, regressors)
-        tried = [
-            Weighted(member, 0.0, flag)
-            for flag in ((False,) if effects is None else (False, True))
+        members = [
+            Weighted(member, 0.0, has_effects).adapted(values, effect)
+            for has_effects in ((False,) if effects is None else (False, True))
             for member in candidates(seasons, int(known.min()), int(known.max()))
         ]
-        members = [one.adapted(values, effect) for one in tried]
         # What they learned is of steps after most of these histories: it must not help here.
         alone = [replace(one, member=replace(one.member, steps=1.0)) for one in members]
-        scores = torch.stack(
-            [log_scores(one.paths(values, asked, effect), targets).flatten() for one in alone]
-        )
-        return cls._of(members, stack(scores, independent), effects)
-
-    @classmethod
-    def _of(
-        cls,
-        members: Sequence[Weighted],
-        weights: Float64[Tensor, "members"],
-        effects: Effects | None,
-    ) -> "Classics":
-        """Members with enough weight, the heaviest first."""
-        kept = sorted(zip(weights.tolist(), range(len(members)), strict=True), reverse=True)
-        kept = [(weight, k) for weight, k in kept[:_MOST] if weight >= _LEAST] or kept[:1]
+        scores = torch.stack([one.log_scores(values, targets, effect).flatten() for one in alone])
+        weights = stack(scores, independent).tolist()
+        heaviest = sorted(zip(weights, range(len(members)), strict=True), reverse=True)[:_MOST]
+        kept = [(weight, k) for weight, k in heaviest if weight >= _LEAST] or heaviest[:1]
         total = sum(weight for weight, _ in kept)
         chosen = tuple(replace(members[k], weight=weight / total) for weight, k in kept)
         used = any(one.has_effects for one in chosen)
@@ -219,13 +200,11 @@ class Classics:
         regressors: Regressors | None = None,
     ) -> Float64[Tensor, "rows horizon"]:
         """Log density of each target under the mixture."""
-        asked = replace(_SCORED, horizon=targets.shape[1])
         effect = _effect(self.effects, values, regressors)
         each = [
-            log_scores(one.paths(values, asked, effect), targets).flatten() for one in self.members
+            math.log(one.weight) + one.log_scores(values, targets, effect) for one in self.members
         ]
-        weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
-        return mixed(torch.stack(each), weights).view_as(targets)
+        return torch.stack(each).logsumexp(0)
 
     def paths(self, values: Values, asked: Asked, regressors: Regressors | None = None) -> Paths:
         """Sample paths: each member has draws in proportion to its weight."""

@@ -2,12 +2,12 @@
 
     u_t = x_tᵀβ + z_t,      β_j ~ N(0, σ² τ_j²)
 
-where the changes of z are an autoregression (`Errors`); as regression
-with ARIMA errors (Hyndman and Athanasopoulos 2021, ch. 10). Members forecast z. Weights φ and
-effects β are found in turns; asymptotically the two are independent (Pierce 1971), so that the
-posterior of β given φ, normal with an inverse gamma noise, is that of both. Each τ_j maximises the
-evidence (MacKay 1992; Tipping 2001): of noise it is 0, and then nothing has an effect. Squares of
-numbers are regressors as well: heat and cold may both need power.
+where the changes of z are an autoregression: regression with ARIMA errors (Hyndman and
+Athanasopoulos 2021, ch. 10). Members forecast z. Weights φ and effects β are found in turns;
+asymptotically the two are independent (Pierce 1971), so that the posterior of β given φ
+(`Regression`) is that of both. Each τ_j maximises the evidence (MacKay 1992; Tipping 2001): of
+noise it is 0, and then nothing has an effect. Squares of numbers are regressors as well: heat and
+cold may both need power.
 
 A draw of β leaves other errors z behind, whose forecasts are others: in draws the known x ahead
 count from what the past of x would have led to expect, x̃,
@@ -16,38 +16,51 @@ count from what the past of x would have led to expect, x̃,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 import torch
 from annotated_types import Len
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from models.config.ranges import NotNegative
+from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.member import (
     Asked,
+    Products,
+    Regression,
     Season,
     Values,
     filled,
     inverse_chi_square,
-    season_basis,
+    num_known,
     unit_of,
 )
 from models.forecasting.windows import StepCount
 from models.prediction.noise import standard_normal
 
-# Priors in units of the standard deviation of changes, as those of the autoregressions.
-_LAG, _DRIFT, _SEASON = 0.5, 0.3, 3.0
+MOST = 64  # regressors
+_TURNS, _ROUNDS, _FITS = 3, 30, 3
+_FIRST, _WIDEST = 10.0, 1_000.0  # τ, in units of the noise's deviation per unit of a regressor
+_LEAST = 0.3  # share of what is known of an effect that is due to the values; else it has none
+_LEVELS = 3  # values of an input without a square; of two values it tells nothing new
+_FARTHEST = 3.0  # standard deviations from the mean
+_MOST_LAGS, _STEPS_PER_LAG = 6, 10
+_BLOCK_VALUES = 2**23
 
-Columns = Float64[Tensor, "rows steps columns"]
-Filtered = Float64[Tensor, "rows filtered columns"]
+Regressors = Float64[Tensor, "rows all regressors"]
+"""Inputs of each step of a history, aligned with its values, and of the steps ahead."""
+
+
 Weights = Float64[Tensor, "rows lags"]
+Columns = Float64[Tensor, "rows steps columns"]
 
 
 @dataclass(frozen=True)
 class Errors:
-    """
+    """What the regression leaves over.
+
     Args:
         lags: that have a weight φ.
         season: steps of the season, each of which has a mean of its own; 1 for none.
@@ -57,22 +70,18 @@ class Errors:
     season: Season = 1
 
     @property
-    def reach(self) -> int:
-        """Steps before a value that it depends on."""
-        return 1 + max(self.lags, default=0)
+    def of_changes(self) -> Autoregression:
+        return Autoregression(self.lags, self.season, changes=True, has_phases=self.season > 1)
 
     @property
-    def precisions(self) -> Float64[Tensor, "means"]:
-        """Of the priors of c and s."""
-        waves = season_basis(self.season).shape[1] if self.season > 1 else 0
-        return torch.tensor([_DRIFT, *[_SEASON] * waves], dtype=torch.float64) ** -2
+    def reach(self) -> int:
+        """Steps before a value that it depends on."""
+        return self.of_changes.reach
 
-    def means(self, places: Int64[Tensor, "steps"]) -> Float64[Tensor, "steps means"]:
-        """What c and s add to the changes at these places; the first step ahead is at 0."""
-        ones = torch.ones(len(places), 1, dtype=torch.float64)
-        if self.season == 1:
-            return ones
-        return torch.cat([ones, season_basis(self.season)[places % self.season]], 1)
+    def means(self, first: int, stop: int) -> Float64[Tensor, "steps means"]:
+        """The terms of the changes' means, c and s; the first step ahead is at 0."""
+        waves = self.of_changes.waves_at(torch.arange(first, stop))
+        return torch.cat([torch.ones(len(waves), 1, dtype=torch.float64), waves], 1)
 
     def counted(self, values: Values) -> Bool[Tensor, "rows filtered"]:
         """Which values are known, with all steps that they depend on in the history."""
@@ -81,21 +90,15 @@ class Errors:
         return known[:, self.reach :] & begun[:, : -self.reach]
 
     def weights(self, values: Values) -> Weights:
-        """φ of each row, with normal priors that narrow with the lag: the posterior's mean."""
-        if not self.lags:
-            return values[:, :0]
-        changes = (filled(values) / unit_of(values).unsqueeze(1)).diff(dim=1)
-        start, stop = self.reach - 1, changes.shape[1]
-        past = torch.stack([changes[:, start - lag : stop - lag] for lag in self.lags], -1)
-        means = self.means(torch.arange(start - stop, 0)).expand(len(values), -1, -1)
-        terms = torch.cat([past, means], -1) * self.counted(values).unsqueeze(-1)
-        narrow = torch.tensor([self._distance(lag) for lag in self.lags]).double() / _LAG**2
-        matrix = terms.mT @ terms + torch.cat([narrow, self.precisions]).diag()
-        right = terms.mT @ changes[:, start:].unsqueeze(-1)
-        return torch.linalg.solve(matrix, right)[:, : len(self.lags), 0]
+        """φ of each row: the posterior's mean."""
+        scaled = filled(values) / unit_of(values).unsqueeze(1)
+        terms = self.of_changes.terms(scaled)[:, self.reach - 1 :]
+        terms = terms * self.counted(values).unsqueeze(-1)
+        found = Regression.of(terms.mT @ terms, num_known(values), self.of_changes.widths)
+        return found.mean[:, : len(self.lags)]
 
-    def filtered(self, columns: Columns, weights: Weights) -> Filtered:
-        """w − Σ φ_i w_{t−i} of each column."""
+    def filtered(self, columns: Columns, weights: Weights) -> Float64[Tensor, "rows filtered _"]:
+        """w − Σ φ_i w_{t−i} of each column, with its changes w."""
         changes = columns.diff(dim=1)
         start, stop = self.reach - 1, changes.shape[1]
         found = changes[:, start:]
@@ -116,73 +119,13 @@ class Errors:
             of_means: c and s of each column.
         """
         past = columns[:, -self.reach :].diff(dim=1)
-        means = self.means(torch.arange(horizon)) @ of_means
+        means = self.means(0, horizon) @ of_means
         for h in range(horizon):
             change = means[:, h]
             for lag, weight in zip(self.lags, weights.unbind(1), strict=True):
                 change = change + weight.unsqueeze(1) * past[:, past.shape[1] - lag]
             past = torch.cat([past, change.unsqueeze(1)], 1)
         return columns[:, -1:] + past[:, past.shape[1] - horizon :].cumsum(1)
-
-    def _distance(self, lag: int) -> int:
-        """From now; a lag near a season counts as its distance from that."""
-        return lag if lag < self.season or self.season == 1 else abs(lag - self.season) + 1
-
-
-MOST = 64  # regressors
-_TURNS, _ROUNDS, _FITS = 3, 30, 3
-_FIRST, _WIDEST = 10.0, 1_000.0  # τ, in units of the noise's deviation per unit of a regressor
-_LEAST = 0.3  # share of what is known of an effect that is due to the values; else it has none
-_LEVELS = 3  # values of an input without a square; of two values it tells nothing new
-_FARTHEST = 3.0  # standard deviations from the mean
-_MOST_LAGS, _STEPS_PER_LAG = 6, 10
-_BLOCK_VALUES = 2**23
-
-Regressors = Float64[Tensor, "rows all regressors"]
-"""Inputs of each step of a history, aligned with its values, and of the steps ahead."""
-
-
-@dataclass(frozen=True)
-class Products:
-    """Of filtered regressors x and values y, given c and s, in units of each row."""
-
-    xx: Float64[Tensor, "rows regressors regressors"]
-    xy: Float64[Tensor, "rows regressors"]
-    yy: Float64[Tensor, "rows"]
-    count: Float64[Tensor, "rows"]
-    means: Float64[Tensor, "rows means regressors"]
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """β ~ N(mean, σ² root rootᵀ), in units of each row.
-
-    Args:
-        known: what the data tell of each effect, from 0 to 1: 1 − its posterior's ÷ its prior's
-            variance.
-        noise: the posterior's size of σ².
-        freedom: its degrees of freedom.
-    """
-
-    mean: Float64[Tensor, "rows regressors"]
-    root: Float64[Tensor, "rows regressors regressors"]
-    known: Float64[Tensor, "rows regressors"]
-    noise: Float64[Tensor, "rows"]
-    freedom: Float64[Tensor, "rows"]
-
-    @classmethod
-    def of(cls, products: Products, widths: Float64[Tensor, "regressors"]) -> "Posterior":
-        scaled = widths.unsqueeze(1) * products.xx * widths
-        identity = torch.eye(len(widths), dtype=torch.float64)
-        lower = torch.linalg.cholesky(scaled + identity)
-        right = (widths * products.xy).unsqueeze(-1)
-        mean = widths * torch.cholesky_solve(right, lower).squeeze(-1)
-        root = torch.linalg.solve_triangular(lower.mT, identity.expand_as(lower), upper=True)
-        squares = (products.yy - (mean * products.xy).sum(1)).clamp(min=0)
-        known = 1 - root.square().sum(-1)
-        freedom = (products.count - known.sum(1)).clamp(min=1)
-        noise = squares / freedom + torch.finfo(torch.float64).tiny
-        return cls(mean, widths.unsqueeze(1) * root, known, noise, freedom)
 
 
 @dataclass(frozen=True)
@@ -213,11 +156,24 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class _Fit:
+    """The regression of histories given the weights φ of their errors, in units of each row.
+
+    Args:
+        beta: its posterior.
+        of_means: c and s of each regressor.
+    """
+
+    beta: Regression
+    weights: Weights
+    of_means: Float64[Tensor, "rows means regressors"]
+
+
+@dataclass(frozen=True)
 class Effects:
     """What training found of effects.
 
     Args:
-        errors: what the regression leaves over.
         widths: τ_j, in units of the errors' noise, of the regressors and of their squares.
         curved: the regressors whose squares have effects, too.
     """
@@ -251,23 +207,25 @@ class Effects:
         every = _with_squares(regressors, self.curved)
         per_row = every.shape[1] * (every.shape[2] + len(self.errors.lags))
         at_once = max(1, _BLOCK_VALUES // per_row)
-        parts = zip(values.split(at_once), every.split(at_once), strict=True)
-        return _joined([self._of(*part) for part in parts])
+        parts = [
+            self._of(*part)
+            for part in zip(values.split(at_once), every.split(at_once), strict=True)
+        ]
+        names = [field.name for field in fields(Effect)]
+        return Effect(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
     def _of(self, values: Values, regressors: Regressors) -> Effect:
         steps, unit = values.shape[1], unit_of(values)
         past, ahead = regressors[:, :steps], regressors[:, steps:]
-        products, weights = self._products(values, past)
-        found = Posterior.of(products, self._widths)
-        beta = unit.unsqueeze(1) * found.mean
-        horizon = ahead.shape[1]
-        foreseen = self.errors.continued(past, weights, products.means, horizon)
+        found = self._fitted(values, past)
+        beta = unit.unsqueeze(1) * found.beta.mean
+        foreseen = self.errors.continued(past, found.weights, found.of_means, ahead.shape[1])
         return Effect(
             torch.einsum("rtk,rk->rt", past, beta),
             torch.einsum("rtk,rk->rt", ahead, beta),
-            (ahead - foreseen) @ (unit.view(-1, 1, 1) * found.root),
-            found.noise,
-            found.freedom,
+            (ahead - foreseen) @ (unit.view(-1, 1, 1) * found.beta.root),
+            found.beta.noise,
+            found.beta.freedom,
         )
 
     @property
@@ -276,52 +234,53 @@ class Effects:
 
     def _with_widths(self, values: Values, regressors: Regressors) -> "Effects":
         """A copy with the widths of most evidence, given the errors' weights."""
-        products, _ = self._products(values, regressors[:, : values.shape[1]])
+        past = regressors[:, : values.shape[1]]
+        products, count, _ = self._products(self._fitted(values, past).weights, values, past)
         widths = self._widths
         for _ in range(_ROUNDS):
-            found = Posterior.of(products, widths)
+            found = _regression(products, count, widths)
             squares = (found.mean.square() / found.noise.unsqueeze(1)).sum(0)
             widths = (squares / found.known.sum(0).clamp(min=1e-12)).sqrt().clamp(max=_WIDEST)
         widths = torch.where(found.known.mean(0) > _LEAST, widths, 0.0)
         return replace(self, widths=tuple(widths.tolist()))
 
-    def _products(
-        self, values: Values, past: Float64[Tensor, "rows steps regressors"]
-    ) -> tuple[Products, Float64[Tensor, "rows lags"]]:
-        """Given the weights φ of the errors, which are found in turns with the effects."""
-        unit = unit_of(values)
+    def _fitted(self, values: Values, past: Columns) -> _Fit:
+        """Weights and effects, found in turns."""
         weights = values.new_zeros(len(values), len(self.errors.lags))
         for turn in range(_TURNS):
-            products = self._given(weights, values, past)
-            if turn == _TURNS - 1:
-                break
-            beta = unit.unsqueeze(1) * Posterior.of(products, self._widths).mean
-            weights = self.errors.weights(values - torch.einsum("rtk,rk->rt", past, beta))
-        return products, weights
+            products, count, of_means = self._products(weights, values, past)
+            found = _Fit(_regression(products, count, self._widths), weights, of_means)
+            if turn < _TURNS - 1:
+                beta = unit_of(values).unsqueeze(1) * found.beta.mean
+                weights = self.errors.weights(values - torch.einsum("rtk,rk->rt", past, beta))
+        return found
 
-    def _given(
-        self,
-        weights: Float64[Tensor, "rows lags"],
-        values: Values,
-        past: Float64[Tensor, "rows steps regressors"],
-    ) -> Products:
-        errors, width = self.errors, past.shape[-1]
+    def _products(
+        self, weights: Weights, values: Values, past: Columns
+    ) -> tuple[Products, Float64[Tensor, "rows"], Float64[Tensor, "rows means regressors"]]:
+        """Of filtered regressors and values, given c and s; the number of values; c and s."""
+        errors = self.errors
         u = filled(values) / unit_of(values).unsqueeze(1)
         both = errors.filtered(torch.cat([past, u.unsqueeze(-1)], -1), weights)
-        means = errors.means(torch.arange(-both.shape[1], 0)).expand(len(values), -1, -1)
+        means = errors.means(-both.shape[1], 0).expand(len(values), -1, -1)
         counted = errors.counted(values)
         terms = torch.cat([means, both], -1) * counted.unsqueeze(-1)
-        each = terms.mT @ terms
-        m = means.shape[-1]
-        of_means = torch.linalg.solve(each[:, :m, :m] + errors.precisions.diag(), each[:, :m, m:])
+        each, m = terms.mT @ terms, means.shape[-1]
+        prior = errors.of_changes.widths[len(errors.lags) :] ** -2
+        of_means = torch.linalg.solve(each[:, :m, :m] + prior.diag(), each[:, :m, m:])
         left = each[:, m:, m:] - each[:, m:, :m] @ of_means
-        return Products(
-            left[:, :width, :width],
-            left[:, :width, width],
-            left[:, width, width],
-            counted.sum(1).double(),
-            of_means[..., :width],
-        )
+        return left, counted.sum(1).double(), of_means[..., :-1]
+
+
+def _regression(
+    products: Products, count: Float64[Tensor, "rows"], widths: Float64[Tensor, "regressors"]
+) -> Regression:
+    """With the noise that the evidence has at its most: what is left ÷ what is not fitted."""
+    found = Regression.of(products, count, widths)
+    squares = products[:, -1, -1] - (found.mean * products[:, :-1, -1]).sum(1)
+    freedom = (count - found.known.sum(1)).clamp(min=1)
+    noise = squares.clamp(min=0) / freedom + torch.finfo(torch.float64).tiny
+    return replace(found, noise=noise, freedom=freedom)
 
 
 def _with_squares(regressors: Regressors, some: Sequence[int]) -> Float64[Tensor, "rows all both"]:
@@ -332,15 +291,9 @@ def _with_squares(regressors: Regressors, some: Sequence[int]) -> Float64[Tensor
 
 def _errors(values: Values, season: int) -> Errors:
     """Lags and season that the shortest history can tell."""
-    known = (~values.isnan()).sum(1)
-    shortest = int(known.min())
+    shortest = int(num_known(values).min())
     lags = [*range(1, 1 + max(2, min(_MOST_LAGS, shortest // _STEPS_PER_LAG)))]
     repeats = season > 1 and 2 * season <= shortest
     if repeats and 3 * season <= shortest:
         lags = sorted({*lags, season})
     return Errors(tuple(lags), season if repeats else 1)
-
-
-def _joined(parts: list[Effect]) -> Effect:
-    names = Effect.__dataclass_fields__
-    return Effect(*(torch.cat([getattr(part, name) for part in parts]) for name in names))

@@ -1,20 +1,33 @@
-"""What the members of a mixture of forecasts have in common."""
+r"""The regression that all classical members are, and what else they share.
+
+Given what is not linear in it, each member is a regression of values y on terms X,
+
+    y = X β + e,      e ~ N(0, σ² I),      β_j ~ N(0, σ² τ_j²),      1/σ² ~ Gamma(ν₀/2, ν₀ s₀²/2),
+
+whose posterior has a closed form (a normal inverse gamma distribution: Gelman et al. 2013, Bayesian
+Data Analysis, §14.8):
+
+    β | σ² ~ N(m, σ² V),  V = (XᵀX + diag(τ)⁻²)⁻¹,  m = V Xᵀy,      σ² ~ ν s² ÷ χ²_ν
+    ν = ν₀ + n,      ν s² = ν₀ s₀² + yᵀy − mᵀXᵀy.
+"""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 import torch
 from annotated_types import Len
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 from pydantic import Field
 from torch import Tensor
 
-from models.forecasting.rollout import Paths
 from models.prediction.pauses import Pause, go_on
 
 _ADAPTING = 8  # rows that a member adapts to
-_NOISE, _NOISE_COUNT = 0.5, 2.0  # of σ²'s prior: its size, and how many values it counts as
+_NOISE, _NOISE_COUNT = 0.5, 2.0  # s₀² and ν₀
+# Standard deviations of the priors, in units of the standard deviation of changes. Wide: a few
+# seasons of data outweigh them.
+LAG, LEVEL, DRIFT = 0.5, 10.0, 0.3
 
 FEW = 12  # sines and cosines of a season, usually
 
@@ -24,6 +37,9 @@ Shorter = Annotated[tuple[Season, ...], Len(0, 2)]
 
 Values = Float64[Tensor, "rows steps"]
 """u of each history, the latest value last; NaN where it is missing, and before it begins."""
+
+Products = Float64[Tensor, "*rows both both"]
+"""XᵀX, and in the last row and column Xᵀy and yᵀy."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +59,100 @@ class Asked:
     pause: Pause = field(default=go_on, compare=False)
 
 
-class Member(Protocol):
-    """A model whose posterior depends on the given history, and on what training found."""
+@dataclass(frozen=True)
+class Regression:
+    """The posterior of β and σ².
 
-    @property
-    def name(self) -> str:
-        """What it is called in a version's description."""
-        ...
+    Args:
+        mean: m.
+        root: a matrix whose product with its own transpose is V.
+        known: what the data tell of each β, from 0 to 1: 1 − posterior ÷ prior variance.
+        noise: s².
+        freedom: ν.
+        log_evidence: the log density of y, up to a constant that is the same for all rows.
+        failed: where the products are not finite; the other numbers are then of no use.
+    """
 
-    def adapted(self, values: Values) -> "Member":
-        """A copy that knows where the posteriors of these histories lie."""
-        ...
+    mean: Float64[Tensor, "*rows terms"]
+    root: Float64[Tensor, "*rows terms terms"]
+    known: Float64[Tensor, "*rows terms"]
+    noise: Float64[Tensor, "*rows"]
+    freedom: Float64[Tensor, "*rows"]
+    log_evidence: Float64[Tensor, "*rows"]
+    failed: Bool[Tensor, "*rows"]
 
-    def paths(self, values: Values, asked: Asked) -> Paths:
-        """Sample paths after each history. Rows share the random numbers."""
-        ...
+    @classmethod
+    def of(
+        cls,
+        products: Products,
+        count: Float64[Tensor, "*rows"],
+        widths: Float64[Tensor, "terms"],
+    ) -> "Regression":
+        """
+        Args:
+            count: n.
+            widths: τ, where 0 leaves a term out.
+        """
+        identity = torch.eye(len(widths), dtype=torch.float64)
+        scaled = widths.unsqueeze(1) * products[..., :-1, :-1] * widths + identity
+        lower, info = torch.linalg.cholesky_ex(scaled)
+        failed = (info > 0) | ~lower.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
+        lower = torch.where(failed[..., None, None], identity, lower)
+        right = products[..., :-1, -1]
+        mean = widths * torch.cholesky_solve((widths * right).unsqueeze(-1), lower).squeeze(-1)
+        root = torch.linalg.solve_triangular(lower.mT, identity.expand_as(lower), upper=True)
+        squares = (products[..., -1, -1] - (mean * right).sum(-1)).clamp(min=0)
+        freedom = (_NOISE_COUNT + count).expand_as(squares)
+        total = _NOISE_COUNT * _NOISE + squares
+        log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return cls(
+            mean,
+            widths.unsqueeze(1) * root,
+            1 - root.square().sum(-1),
+            total / freedom,
+            freedom,
+            -log_det - 0.5 * freedom * total.log(),
+            failed,
+        )
+
+    def at(self, chosen: Int[Tensor, "rows draws"]) -> "Regression":
+        """The chosen ones of each row."""
+        return Regression(*(pick(getattr(self, name), chosen) for name in self.__annotations__))
+
+    def drawn(
+        self, normal: Float64[Tensor, "draws _"]
+    ) -> tuple[Float64[Tensor, "rows draws terms"], Float64[Tensor, "rows draws"]]:
+        """β and σ² from standard normals, which all rows share: of [rows, draws] or [rows, 1]."""
+        variance = self.noise * inverse_chi_square(normal[:, 0], self.freedom)
+        spread = (self.root @ normal[:, 1:, None]).squeeze(-1)
+        return self.mean + variance.sqrt().unsqueeze(-1) * spread, variance
+
+
+def pick(values: Tensor, chosen: Int[Tensor, "rows draws"]) -> Tensor:
+    """The chosen values of each row."""
+    return values[torch.arange(len(values)).unsqueeze(1), chosen]
+
+
+def inverse_chi_square(
+    normal: Float64[Tensor, "*draws"], freedom: Float64[Tensor, "*rows"]
+) -> Float64[Tensor, "*both"]:
+    """ν ÷ χ²_ν from standard normals: the cube root of χ² is nearly one (Wilson, Hilferty 1931)."""
+    ninth = 2 / (9 * freedom)
+    return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
+
+
+def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"]:
+    """Sines and cosines of a season: all that differ, or the slowest ones of a long season.
+
+    None for a season of one step.
+    """
+    angle = 2 * torch.pi * torch.arange(season, dtype=torch.float64) / season
+    waves = [f(k * angle) for k in range(1, season // 2 + 1) for f in (torch.cos, torch.sin)]
+    kept = waves[: min(season - 1, most)]
+    return torch.stack(kept, dim=1) if kept else torch.empty(season, 0, dtype=torch.float64)
+
+
+# Histories
 
 
 def evenly(values: Values) -> Float64[Tensor, "some steps"]:
@@ -66,36 +161,17 @@ def evenly(values: Values) -> Float64[Tensor, "some steps"]:
     return values[places.round().long()]
 
 
-def given(values: Values) -> float:
-    """The mean number of known steps of a row."""
-    return float((~values.isnan()).sum(1).double().mean())
+def num_known(values: Values) -> Float64[Tensor, "rows"]:
+    """The number of known steps of each row."""
+    return (~values.isnan()).sum(1).double()
 
 
 def missing_share(values: Values, steps: float) -> Float64[Tensor, "rows"]:
-    """The share of training's `steps` that each history lacks, for which training counts.
+    """How much training's evidence counts: 0 for a history of `steps` steps, 1 for an empty one.
 
     A power prior: Ibrahim and Chen 2000.
     """
-    return (1 - (~values.isnan()).sum(1).double() / steps).clamp(min=0)
-
-
-def noise_posterior(
-    squares: Float64[Tensor, "*all"], known: Float64[Tensor, "*rows"]
-) -> tuple[Float64[Tensor, "*all"], Float64[Tensor, "*rows"]]:
-    """ν times the size of σ², and ν, of its inverse gamma posterior.
-
-    Args:
-        squares: the sum of squared errors that is left after the regression.
-        known: the number of values.
-    """
-    return _NOISE_COUNT * _NOISE + squares.clamp(min=0), _NOISE_COUNT + known
-
-
-def first_known(values: Values) -> Float64[Tensor, "rows"]:
-    """The first value of each row that is not missing; 0 if all are."""
-    known = ~values.isnan()
-    first = values.gather(1, known.int().argmax(1, keepdim=True)).squeeze(1)
-    return first.nan_to_num(0.0)
+    return (1 - num_known(values) / steps).clamp(min=0)
 
 
 def filled(values: Values) -> Values:
@@ -117,28 +193,3 @@ def unit_of(values: Values) -> Float64[Tensor, "rows"]:
     squares = ((changes - mean.unsqueeze(1)).nan_to_num(0.0) * known).square().sum(1)
     least = 1e-6 * values.nan_to_num(0.0).abs().amax(1) + torch.finfo(torch.float64).tiny
     return torch.maximum((squares / count).sqrt(), least)
-
-
-def resampled(weights: Float64[Tensor, "rows particles"], draws: int) -> Int[Tensor, "rows draws"]:
-    """Particles in proportion to their weights (systematic resampling: Kitagawa 1996)."""
-    places = (torch.arange(draws, dtype=torch.float64) + 0.5) / draws
-    ends = weights.cumsum(1)
-    ends = ends / ends[:, -1:]
-    return torch.searchsorted(ends, places.expand(len(weights), -1).contiguous()).clamp(
-        max=weights.shape[1] - 1
-    )
-
-
-def inverse_chi_square(
-    normal: Float64[Tensor, "*draws"], freedom: Float64[Tensor, "*rows"]
-) -> Float64[Tensor, "*both"]:
-    """ν ÷ χ²_ν from standard normals: the cube root of χ² is nearly one (Wilson, Hilferty 1931)."""
-    ninth = 2 / (9 * freedom)
-    return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
-
-
-def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"]:
-    """Sines and cosines of a season: all that differ, or the slowest ones of a long season."""
-    angle = 2 * torch.pi * torch.arange(season, dtype=torch.float64) / season
-    waves = [f(k * angle) for k in range(1, season // 2 + 1) for f in (torch.cos, torch.sin)]
-    return torch.stack(waves[: min(season - 1, most)], dim=1)

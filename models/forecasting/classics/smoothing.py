@@ -25,16 +25,16 @@ from torch import Tensor
 
 from models.config.ranges import Number, Positive
 from models.forecasting.classics.member import (
+    DRIFT,
+    LEVEL,
     Asked,
+    Regression,
     Season,
     Values,
     evenly,
-    first_known,
-    given,
-    inverse_chi_square,
     missing_share,
-    noise_posterior,
-    resampled,
+    num_known,
+    pick,
     season_basis,
     unit_of,
 )
@@ -55,8 +55,7 @@ _WIDER = 1.5  # the proposal's covariance ÷ that of the posterior
 _IMPOSSIBLE = -1e30  # log probability
 _BLOCK = 32  # steps of errors that are kept before their products are added
 _BLOCK_VALUES = 2**22  # of all states of the rows at once
-# Priors in units of the standard deviation of changes. Wide: a few seasons of data outweigh them.
-_LEVEL, _TREND, _SEASON = 10.0, 0.3, 5.0
+_SEASON = 5.0  # prior deviation of the waves of x₀
 # Means and standard deviations of logit α, logit β/α, logit (φ − 0.8)/0.2 and logit γ/(1 − α).
 _PRIOR = ((0.0, 1.5), (-2.0, 1.5), (2.0, 1.0), (-1.5, 1.5))
 
@@ -77,20 +76,18 @@ class State:
 
     Args:
         level, trend, season: the columns belong to 1 and x₀; the season's next step is first.
-        mean, root: x₀ ~ N(mean, σ² root rootᵀ).
-        noise: the posterior's size of σ².
-        freedom: its degrees of freedom.
-        log_prob: log marginal likelihood, up to a constant.
     """
 
     level: Filled
     trend: Filled
     season: Float64[Tensor, "rows particles season columns"]
-    mean: Float64[Tensor, "rows particles unknown"]
-    root: Float64[Tensor, "rows particles unknown unknown"]
-    noise: Float64[Tensor, "rows particles"]
-    freedom: Float64[Tensor, "rows"]
-    log_prob: Float64[Tensor, "rows particles"]
+    start: Regression
+
+    @property
+    def log_prob(self) -> Float64[Tensor, "rows particles"]:
+        """Log marginal likelihood, up to a constant."""
+        found = self.start.log_evidence
+        return found.masked_fill(self.start.failed | found.isnan(), _IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ class Smoothing:
             population=rows,
             offsets=tuple(offsets.tolist()),
             learned=tuple(learned.tolist()),
-            steps=given(values),
+            steps=float(num_known(values).mean()),
         )
 
     def paths(self, values: Values, asked: Asked) -> Paths:
@@ -149,21 +146,15 @@ class Smoothing:
     def _paths(self, values: Values, asked: Asked) -> Paths:
         particles = torch.tensor(self.population, dtype=torch.float64)
         state = self._filtered(values, particles, asked.pause)
-        weights = (state.log_prob + self._missing(values)).softmax(1)
-        chosen = resampled(weights, asked.draws)
-        return self._simulated(state, self._parameters(particles), chosen, values, asked)
-
-    def _missing(self, values: Values) -> Float64[Tensor, "rows particles"]:
-        """Prior − proposal, and training's likelihood for the steps that a history has fewer."""
+        offsets, learned = torch.tensor([self.offsets, self.learned], dtype=torch.float64)
         share = missing_share(values, self.steps).unsqueeze(1)
-        offsets = torch.tensor(self.offsets, dtype=torch.float64)
-        return offsets + share * torch.tensor(self.learned, dtype=torch.float64)
+        chosen = resampled((state.log_prob + offsets + share * learned).softmax(1), asked.draws)
+        return self._simulated(state, self._parameters(particles), chosen, values, asked)
 
     @property
     def _columns(self) -> int:
         """1 and the columns of x₀."""
-        waves = season_basis(self.season).shape[1] if self.season > 1 else 0
-        return 2 + (self.trend != "none") + waves
+        return 2 + (self.trend != "none") + season_basis(self.season).shape[1]
 
     def _prior(self, count: int) -> Particles:
         return torch.randn(count, 4, generator=generator(0, "smoothing", "prior")).double()
@@ -221,7 +212,7 @@ class Smoothing:
             seen = known[:, t].double().view(-1, 1, 1)
             begun = torch.maximum(begun, seen)
             moved = p * trend
-            place = t % max(self.season, 1)
+            place = t % self.season
             error = -(level + moved + season[:, :, place])
             error[..., 0] += scaled[:, t : t + 1].nan_to_num(0.0)
             error = error * seen
@@ -234,49 +225,27 @@ class Smoothing:
                 block = torch.stack(errors, 2)
                 products += block.mT @ block
                 errors = []
-        season = season.roll(-(steps % max(self.season, 1)), 2)
-        return self._posterior(level, trend, season, products, known.sum(1).double())
+        season = season.roll(-(steps % self.season), 2)
+        # e⁰ = −E x₀ + e: the values of the regression come last
+        signs = torch.tensor([*[-1.0] * (self._columns - 1), 1.0], dtype=torch.float64)
+        products = products.roll((-1, -1), (-2, -1)) * signs * signs.unsqueeze(1)
+        widths = [LEVEL, *([DRIFT] if self.trend != "none" else [])]
+        widths += [_SEASON] * (self._columns - 1 - len(widths))
+        count = known.sum(1).double().unsqueeze(1)
+        start = Regression.of(products, count, torch.tensor(widths, dtype=torch.float64))
+        return State(level, trend, season, start)
 
     def _begin(self, rows: int, particles: int, steps: int) -> tuple[Filled, Filled, Tensor]:
         """The state before the first value: 0, and a 1 for each column of x₀."""
         shape = (rows, particles, self._columns)
         level, trend = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
-        season = torch.zeros(rows, particles, max(self.season, 1), self._columns).double()
+        season = torch.zeros(rows, particles, self.season, self._columns).double()
         level[..., 1] = 1.0
         if self.trend != "none":
             trend[..., 2] = 1.0
-        if self.season > 1:
-            basis = season_basis(self.season)
-            season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
+        basis = season_basis(self.season)
+        season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
         return level, trend, season
-
-    def _posterior(
-        self,
-        level: Filled,
-        trend: Filled,
-        season: Tensor,
-        products: Float64[Tensor, "rows particles columns columns"],
-        known: Float64[Tensor, "rows"],
-    ) -> State:
-        """Regression of e⁰ on −E with the prior of x₀ and σ²."""
-        widths = [_LEVEL, *([_TREND] if self.trend != "none" else [])]
-        widths += [_SEASON] * (self._columns - 1 - len(widths))
-        precision = torch.tensor(widths, dtype=torch.float64) ** -2
-        matrix = products[..., 1:, 1:] + precision.diag()
-        right = -products[..., 1:, :1]
-        lower, failed = torch.linalg.cholesky_ex(matrix)  # where the recursion explodes it fails
-        failed = (failed > 0) | ~lower.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
-        lower = torch.where(failed[..., None, None], torch.eye(matrix.shape[-1]).to(matrix), lower)
-        mean = torch.cholesky_solve(right, lower)
-        left = products[..., 0, 0] - (right * mean).sum((-1, -2))
-        total, freedom = noise_posterior(left, known)
-        log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        log_prob = -log_det - 0.5 * freedom.unsqueeze(1) * total.log()
-        log_prob = log_prob.masked_fill(failed | log_prob.isnan(), _IMPOSSIBLE)
-        identity = torch.eye(matrix.shape[-1], dtype=torch.float64).expand_as(matrix)
-        root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
-        noise = total / freedom.unsqueeze(1)
-        return State(level, trend, season, mean.squeeze(-1), root, noise, freedom, log_prob)
 
     def _simulated(
         self,
@@ -288,18 +257,13 @@ class Smoothing:
     ) -> Paths:
         """Draw states and noise of the chosen particles, and go on from there."""
         purpose = f"{self.name} {self.season}"
-        width = state.mean.shape[-1]
-        noise = standard_normal(asked.seed, purpose, 0, asked.draws, width + 1).double()
-        variance = _pick(state.noise, chosen) * inverse_chi_square(
-            noise[:, 0], state.freedom.unsqueeze(1)
-        )
-        spread = (_pick(state.root, chosen) @ noise[:, 1:, None]).squeeze(-1)
-        start = _pick(state.mean, chosen) + variance.sqrt().unsqueeze(-1) * spread
+        noise = standard_normal(asked.seed, purpose, 0, asked.draws, self._columns).double()
+        start, variance = state.start.at(chosen).drawn(noise)
         start = torch.cat([torch.ones_like(start[..., :1]), start], -1)
 
         def at_end(columns: Tensor) -> Tensor:
             """[draws, 1, rows, ...]"""
-            picked = _pick(columns, chosen)
+            picked = pick(columns, chosen)
             of = start if columns.dim() == 3 else start.unsqueeze(2)
             return (picked * of).sum(-1).transpose(0, 1).unsqueeze(1)
 
@@ -329,7 +293,7 @@ class Smoothing:
         (level, trend, season), (a, b, p, g) = states, parameters
         for h in range(asked.horizon):
             asked.pause()
-            place = h % max(self.season, 1)
+            place = h % self.season
             moved = p * trend
             mean = level + moved + season[..., place]
             normal = standard_normal(asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths)
@@ -340,6 +304,18 @@ class Smoothing:
             yield mean + error, mean.expand_as(error)
 
 
-def _pick(values: Tensor, chosen: Int[Tensor, "rows draws"]) -> Tensor:
-    """The values of the chosen particles of each row."""
-    return values[torch.arange(len(values)).unsqueeze(1), chosen]
+def first_known(values: Values) -> Float64[Tensor, "rows"]:
+    """The first value of each row that is not missing; 0 if all are."""
+    known = ~values.isnan()
+    first = values.gather(1, known.int().argmax(1, keepdim=True)).squeeze(1)
+    return first.nan_to_num(0.0)
+
+
+def resampled(weights: Float64[Tensor, "rows particles"], draws: int) -> Int[Tensor, "rows draws"]:
+    """Particles in proportion to their weights (systematic resampling: Kitagawa 1996)."""
+    places = (torch.arange(draws, dtype=torch.float64) + 0.5) / draws
+    ends = weights.cumsum(1)
+    ends = ends / ends[:, -1:]
+    return torch.searchsorted(ends, places.expand(len(weights), -1).contiguous()).clamp(
+        max=weights.shape[1] - 1
+    )

@@ -22,7 +22,7 @@ from models.prediction.outputs import (
     Output,
     P,
 )
-from models.prediction.predictive import GaussianMixture, Mixture
+from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 
 _AT_ONCE = 16  # quantiles that are solved together, as many as intervals have
@@ -129,7 +129,7 @@ def _density(
     return {
         "density_values": grid.T,
         "density": mixture.density(grid).T,
-        "density_is_whole": torch.full_like(grid[0], mixture.is_whole),
+        "density_is_whole": torch.full_like(grid[0], mixture.target.integer),
         "density_atoms": at_values(mixture, mixture.atom_values).T,
         "density_atom": mixture.atom_probabilities().T,
     }
@@ -143,8 +143,8 @@ def _errors_of_density(
     moved, found = shift(mixture, raw), []
     for value in values["density_values"].T.split(1):
         each = mixture.density_parts(value)
-        if moved is not None and isinstance(mixture, GaussianMixture):
-            slope = (value - mixture.means) / mixture.variances * each
+        if moved is not None:
+            slope = ((value - mixture.locs) / mixture.scales.square()).squeeze(1) * each
             each = each + slope.mean(1) * moved
         found.append(error(each.squeeze(0)))
     return {"density": torch.stack(found, dim=-1)}

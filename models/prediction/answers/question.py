@@ -59,5 +59,4 @@ class Question:
 
 def at_values(mixture: NumberMixture, values: Sequence[float]) -> Float[Tensor, "values rows"]:
     """The same values for every row."""
-    locations = mixture.locations
-    return locations.new_tensor(values).unsqueeze(-1).expand(-1, locations.shape[-1])
+    return mixture.locs.new_tensor(values).unsqueeze(-1).expand(-1, mixture.locs.shape[-1])

@@ -16,8 +16,8 @@ the mean, the parts of the variance or entropy, quantiles by Newton's method, an
 error, with the formulas of `models.prediction.predictive` and `standard_error`.
 
 `shaped_kernels` do the same for mixtures of logistic and normal components on the identity and the
-logarithm, with bounds, atoms and whole numbers (`models.prediction.shaped`). `shapes` says which
-likelihoods these are; other scales stay with torch.
+logarithm, with bounds, atoms and whole numbers (`models.prediction.number_mixture`). `shapes` says
+which likelihoods these are; other scales stay with torch.
 
 Results equal those of torch but for rounding: products, means of units, and what a component of a
 shape adds are in float32, sums and other summaries in float64. Layers of more than

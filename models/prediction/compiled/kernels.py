@@ -408,7 +408,7 @@ def propagate(x, columns, shapes, depths, paths, weights, kind, quadrature, out)
 
 @jit
 def quantile(means, scales, inverses, centre, deviation, level, z):
-    """A mixture's quantile, as `GaussianMixture.quantiles`.
+    """A mixture's quantile, as `NumberMixture.quantiles`.
 
     Args:
         inverses: 1 ÷ scales.

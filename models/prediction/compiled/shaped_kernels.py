@@ -1,4 +1,4 @@
-"""Compiled loops of mixtures with a shape, as `models.prediction.shaped` computes them.
+"""Compiled loops of mixtures with a shape, as `models.prediction.number_mixture` computes them.
 
 A row has `components · samples` components, one after the other in every array; those of one number
 k are neighbours. Each is a location-scale family on z. Locations and scales are float64; densities
@@ -27,7 +27,7 @@ from models.prediction.compiled.spread import error_of_mean, mean_and_variance
 LOGISTIC, NORMAL = range(2)
 IDENTITY, LOG = range(2)
 
-_K = np.float32(2 * math.pi)  # of t = k v ÷ (1 − v²): `models.prediction.shaped.moments`
+_K = np.float32(2 * math.pi)  # of t = k v ÷ (1 − v²): `models.prediction.components`
 _TWO_OF_K = 1 / math.pi
 _LARGEST = 600.0  # of exponents: `models.features.scales`
 _BLOCKS = 4  # of samples, which start with the quantiles of their common moments
@@ -36,7 +36,7 @@ _GONE = 30.0  # scales, beyond which a sum of tails has no digits left
 _FAR = 1e3  # scales, beyond which nothing is
 _LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
 _SMALLEST = 1e-12  # probability below which a quantile is the end of the support
-_MAX_STEPS, _FREE_STEPS = 150, 8  # as `models.prediction.shaped.quantiles`
+_MAX_STEPS, _FREE_STEPS = 150, 8  # as `models.prediction.quantiles`
 _NARROW = 1e-9  # of a bracket, in deviations
 _ROUGH, _CLOSE = 0.1, 1e-3  # where Halley's method ends: for a start, and at last
 
@@ -133,7 +133,7 @@ def parts(out, noise, owner, row, likelihood, locs, scales, weights, atoms, draw
 
 @jit
 def scale_by(locs, scales, weights, root, low, high):
-    """Multiply deviations from the mean on z by the root (`ShapedMixture.scaled`)."""
+    """Multiply deviations from the mean on z by the root (`NumberMixture.scaled`)."""
     total, centre = 0.0, 0.0
     for p in range(len(locs)):
         total += weights[p]
@@ -193,7 +193,7 @@ def sum_whole(family, locs, scales, edges, means, variances, work):
 def integrate(family, locs, scales, target, nodes, means, variances, work):
     """Means and variances of values between the ends, by Gauss–Legendre in t = k v ÷ (1 − v²).
 
-    As `models.prediction.shaped.moments`, with distances from the value at the location: of the
+    As `models.prediction.components`, with distances from the value at the location: of the
     identity t times the scale, of the logarithm exp(t · scale) − 1, times the value.
 
     Args:
@@ -468,7 +468,7 @@ def reach_of(family, q):
 
 @jit
 def quantiles(family, locs, scales, weights, atoms, bounds, cuts, levels, target, ends, found):
-    """Quantiles of mixtures with a shape, as `ShapedMixture.quantiles_at`.
+    """Quantiles of mixtures with a shape, as `NumberMixture.quantiles_at`.
 
     Args:
         locs, scales, weights, atoms: as `shaped` fills them.

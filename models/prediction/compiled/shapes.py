@@ -14,7 +14,7 @@ from models.features.targets import NumberTarget
 from models.likelihoods.shaped import Bounded, ShapedLikelihood
 from models.prediction.compiled.packed import errors
 from models.prediction.compiled.passes import Outputs
-from models.prediction.shaped.moments import FEW_NODES, MAX_SUMMED, legendre
+from models.prediction.components import FEW_NODES, MAX_SUMMED, legendre
 
 FAMILIES = ("logistic", "normal")  # in the order of the kernels' numbers
 _REACH = {"logistic": 36.0, "normal": 8.5}  # `models.likelihoods.families`
@@ -129,7 +129,7 @@ class Components:
     def quantiles(
         self, levels: Float64[np.ndarray, "levels rows"]
     ) -> Float64[np.ndarray, "levels rows"]:
-        """As `ShapedMixture.quantiles_at`."""
+        """As `NumberMixture.quantiles_at`."""
         found, shape = np.empty(levels.shape), self.shape
         self.kernels.quantiles(
             shape.family,
@@ -177,7 +177,7 @@ def _edges(target: NumberTarget) -> Float64[np.ndarray, "_"]:
 
 
 def _cuts(target: NumberTarget) -> Float64[np.ndarray, "atoms 3"]:
-    """As `ShapedMixture.cdf_before` of each atom."""
+    """As `NumberMixture.cdf_before` of each atom."""
     cuts = np.full((len(target.atoms), 3), math.nan)
     low, high = _ends(target.lower, target.upper)
     for cut, atom in zip(cuts, target.atoms, strict=True):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from models.config import MLPConfig, ModelConfig
 from models.exceptions import InvalidData
-from models.features.categories import MAX_LEVELS
 from models.features.columns import ColumnProfile
+from models.features.expansion import MAX_LEVELS
 from models.features.texts import WIDTH as TEXT_WIDTH
 from models.inference.registry import method_of
 

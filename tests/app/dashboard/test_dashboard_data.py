@@ -1,8 +1,6 @@
 """From a file to a data set in the browser: by click and by drop, and what is said of a bad one."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,11 +8,9 @@ from playwright.sync_api import Page, expect
 
 from credence.client.files.media_types import MEDIA_TYPES
 from tests.app.browser import Visit
-from tests.app.conftest import MakeService
 from tests.app.running import Service
 
 STATIC = Path("app/ui/static")
-EXAMPLE = STATIC / "examples/bike-hires.csv"
 STRANGE = "<script>alert(1)</script>"
 DROP = """(text) => {
   const carried = new DataTransfer();
@@ -30,14 +26,6 @@ def tells_of(page: Page, name: str, rows: int) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     expect(page.locator(".facts")).to_contain_text(f"rows{rows:,}")
     page.wait_for_load_state()  # its scripts, without which buttons do nothing
-
-
-@pytest.mark.stack
-def test_the_example_is_what_its_script_makes() -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "examples.bike_hires"], capture_output=True, text=True, check=True
-    )
-    assert made.stdout == EXAMPLE.read_text()
 
 
 def test_the_browser_knows_the_suffixes_that_the_command_line_knows() -> None:
@@ -69,43 +57,6 @@ def test_a_file_comes_by_click_and_by_drop(service: Service, visit: Visit, tmp_p
     page.get_by_role("button", name="Delete").click()
     expect(page).to_have_url(f"{service.url}/ui/datasets")
     expect(page.get_by_role("link", name="chosen.csv", exact=True)).to_have_count(0)
-
-
-@pytest.mark.pages
-def test_a_bad_file_shows_what_is_wrong_with_it(
-    service: Service, visit: Visit, tmp_path: Path
-) -> None:
-    page = visit.go(f"{service.url}/ui/datasets")
-    file = tmp_path / "bad.csv"
-    file.write_text("a,b\n1,2\n3\n")
-    page.get_by_label("Drop a file here, or click to choose one").set_input_files(file)
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("Line 3")
-    expect(alert).to_be_focused()
-    visit.complaints.clear()  # of the 422
-
-
-@pytest.mark.pages
-def test_a_source_is_read_and_refreshed_by_a_form(
-    make_service: MakeService, visit: Visit, tmp_path: Path
-) -> None:
-    lake = tmp_path / "lake"
-    lake.mkdir()
-    (lake / "a.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
-    service = make_service(sources=f"file://{lake}/")
-    page = visit.go(f"{service.url}/ui/datasets")
-    page.get_by_text("Read from a folder, bucket or database").click()
-    page.get_by_label("Name of the data set").fill("lake")
-    page.get_by_label("Files or table").fill("file:///etc/passwd")
-    page.get_by_role("button", name="Read it").click()
-    expect(page.locator("#source")).to_contain_text("CREDENCE_SOURCES")
-    page.get_by_label("Files or table").fill(f"file://{lake}/*.csv")
-    page.get_by_role("button", name="Read it").click()
-    tells_of(page, "lake", 3)
-    (lake / "b.csv").write_text("a,b\n7,8\n")
-    page.get_by_role("button", name="Refresh").click()
-    tells_of(page, "lake", 4)
-    visit.complaints.clear()  # of the refusal
 
 
 @pytest.mark.pages

@@ -1,33 +1,9 @@
 """Findings and readings: their order, what their buttons send, which fixes are applied at once."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
-from app.ui.column_readings import UNUSED, column_rows
-from app.ui.findings import finding_groups, mend_all, mending, reasons, shown
-from app.ui.reading import LABELS, reading_fields, upload_fields
-from core.datasets.dataset import Dataset
-from core.datasets.files.ingest import Given
-from core.datasets.files.options import Reading, ReadingOptions
+from app.ui.findings import finding_groups, mend_all, shown
 from core.datasets.findings.finding import Code, Finding, Severity, fix_column, fix_options
-from core.datasets.understanding.fixes import ColumnFix
-from models.features.columns import ColumnProfile, ColumnReading
-
-DATASET = Dataset(
-    id="ds_1",
-    owner="",
-    name="prices.csv",
-    format="csv",
-    rows=10,
-    columns=(ColumnProfile(name="id", type="category", use=False),),
-    bytes=1,
-    sha256="",
-    created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    readings=(ColumnReading(name="id", type="category", use=False),),
-)
 
 
 def finding(code: Code, severity: Severity, **fix: Any) -> Finding:
@@ -38,34 +14,12 @@ def of_column(code: Code, severity: Severity, name: str, **changes: Any) -> Find
     return finding(code, severity, **fix_column(name, **changes))
 
 
-@pytest.mark.parametrize(
-    ("fix", "label"),
-    [
-        (fix_column("day", type="datetime", format="%m/%d/%Y"), "written as MM/DD/YYYY"),
-        (fix_column("t", missing=["-999"]), "“-999” in “t” as missing"),
-        (fix_column("city", levels={"Muenich": "Munich"}), "“Muenich” as “Munich”"),
-        ({"columns": [], "options": {"header": False}}, "the first line as data"),
-        ({"options": {"delimiter": ";", "decimal": ","}}, "delimiter: semicolon"),
-    ],
-)
-def test_a_fix_says_what_it_does(fix: dict[str, Any], label: str) -> None:
-    button = mending(fix)
-    assert label in button.label
-    assert button.body == fix
-
-
 def test_the_worst_comes_first_and_many_are_folded() -> None:
     notes = [finding("constant", "info") for _ in range(5)]
     error, warning = finding("leak", "error"), finding("sentinel", "warning")
     groups = finding_groups([*notes, warning, error])
     assert [group.severity for group in groups] == ["error", "warning", "info"]
     assert [(len(group.first), len(group.more)) for group in groups] == [(1, 0), (1, 0), (3, 2)]
-
-
-def test_equal_fixes_have_one_button() -> None:
-    found = [of_column(code, "info", "x", type="category") for code in ("unit", "thousands")]
-    (group,) = finding_groups(found)
-    assert [one.mending is None for one in group.first] == [False, True]
 
 
 def test_a_button_that_undoes_a_reading_is_no_fix() -> None:
@@ -121,26 +75,3 @@ def test_what_undoes_or_contradicts_is_not_applied_at_once() -> None:
         {"name": "zip", "type": "category"},
     ]
     assert mend_all(fixes[1:]) is None, "a single one has its own button"
-
-
-def test_a_column_that_is_not_used_says_why() -> None:
-    identifier = Finding(code="identifier", severity="info", message="it counts", column="id")
-    noted = replace(DATASET, findings=(identifier,))
-    assert reasons(noted) == {"id": "it counts"}
-    (row,) = column_rows(noted)
-    assert (row.chosen, row.reason) == (UNUSED, "it counts")
-    left_out = replace(noted, given=Given(fixes=(ColumnFix(name="id", use=False),)))
-    assert reasons(left_out) == {"id": "you left it out"}
-
-
-def test_the_fields_are_those_of_the_file() -> None:
-    def names(reading: Reading) -> list[str]:
-        return [field.name for field in reading_fields(reading)]
-
-    assert [field.name for field in upload_fields()] == list(LABELS)
-    assert set(LABELS) == set(ReadingOptions.__dataclass_fields__)
-    assert names(Reading()) == []
-    assert names(Reading(sheet="Daten", header=True)) == ["sheet", "header", "skip", "index"]
-    assert "sheet" not in names(Reading(delimiter=","))
-    (delimiter, *_) = reading_fields(Reading(delimiter="~"))
-    assert (delimiter.value, delimiter.choices[-1]) == ('"~"', ('"~"', "~"))

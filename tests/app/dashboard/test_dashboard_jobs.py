@@ -81,3 +81,25 @@ def test_a_failed_job_says_what_to_do_and_the_start_page_tells(
     expect(attention).to_contain_text("Training wild failed")
     attention.get_by_role("link").click()
     expect(page).to_have_url(re.compile(job))
+
+
+def test_a_schedule_is_run_and_says_why_the_alias_moved(worked: Service, visit: Visit) -> None:
+    training = {
+        "model": "nightly",
+        "data": {"columns": regression_columns(400)},
+        "target": "price",
+        "training": {"epochs": 5},
+        "pruning": [],
+    }
+    gate = {"max_loss": 100.0, "min_coverage": 0.0}
+    body = {"name": "nightly", "train": training, "cron": "0 3 * * *", "gate": gate}
+    assert worked.post("/schedules", body).status_code == 201
+    page = visit.go(f"{worked.url}/ui/schedules/nightly")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#list .badge")).to_have_text("passed", timeout=SOON)
+    link = page.get_by_role("link", name="version 1")
+    assert link.get_attribute("href") == "/ui/models/nightly/versions/1"
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/ui/schedules")
+    assert worked.http.get("/schedules/nightly").status_code == 404

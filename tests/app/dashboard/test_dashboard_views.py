@@ -2,7 +2,6 @@
 
 import csv
 import math
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ pytestmark = pytest.mark.pages
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
-HEADER = "size,wood,wet,day"
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +48,6 @@ def facts(page: Page, place: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def slide(page: Page, name: str, value: int) -> None:
-    """Move a slider as its user does, but at once."""
-    slider = page.get_by_role("slider", name=name)
-    slider.evaluate(
-        "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})) }", value
-    )
-
-
 def ask(service: Service, **body: Any) -> Any:
     answer = service.post("/predict", body)
     assert answer.status_code == 200, answer.text
@@ -77,10 +67,14 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")
     page.get_by_label("size").fill("1.5")
     page.get_by_label("Threshold").fill("20")
+    page.get_by_text("Cost of errors").click()
+    page.get_by_label("Cost of one unit too many").fill("1")
+    page.get_by_label("Cost of one unit too few").fill("4")
     page.get_by_role("button", name="Predict").click()
     expect(page.get_by_role("heading", name="Prediction")).to_be_focused()
     row = {"size": 1.5, "wood": "oak", "wet": False, "day": page.get_by_label("day").input_value()}
-    asked = {"exceeds": [20.0], "density": {"points": 128}}
+    costs = {"over": 1, "under": 4}
+    asked = {"exceeds": [20.0], "density": {"points": 128}, "costs": costs}
     answer = ask(own, model="price", version=1, inputs=[row], **asked)
     told = facts(page, "#facts")
     assert told["mean"] == format_value(answer["mean"][0])
@@ -89,26 +83,11 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     ends = [format_value(answer["intervals"][0][end][0]) for end in ("lower", "upper")]
     assert told["90 % interval"] == " to ".join(ends)
     assert told["above 20"] == format_value(answer["exceeds"][0]["probability"][0])
+    assert told["action"] == format_value(answer["decisions"]["action"][0])
     (line,) = plotted(page, "#density")
     assert line["x"] == pytest.approx(answer["density"]["values"][0], rel=1e-4)
     assert line["y"] == pytest.approx(answer["density"]["density"][0], rel=1e-4, abs=1e-9)
     expect(page.locator("#caution")).to_be_hidden()
-
-
-def test_a_row_is_explained_by_bars(own: Service, visit: Visit) -> None:
-    page = visit.go(f"{own.url}/ui/predict?model=price")
-    expect(page.locator("#why")).to_be_hidden()
-    page.get_by_label("Explain the row").check()
-    expect(page.locator("#why")).to_be_visible()
-    row = {name: page.locator(f"#f{i}").input_value() for i, name in enumerate(HEADER.split(","))}
-    asked = {**row, "size": float(row["size"]), "wet": row["wet"] == "true"}
-    found = ask(own, model="price", inputs=[asked], explain=True)["contributions"]
-    for part in ("mean", "aleatoric", "epistemic"):
-        (bars,) = plotted(page, f"#why-{part}")
-        expected = sorted(found[part][0], key=lambda value: -abs(value))
-        assert bars["x"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
-    page.get_by_label("Explain the row").uncheck()
-    expect(page.locator("#why")).to_be_hidden()
 
 
 def test_names_are_text(own: Service, visit: Visit) -> None:
@@ -159,25 +138,6 @@ def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Vi
     assert [line["wood"] for line in lines] == ["oak", "ash", "oak"]
 
 
-def test_a_wrong_cell_is_shown_in_its_row(own: Service, visit: Visit) -> None:
-    page = visit.go(f"{own.url}/ui/predict?model=price")
-    page.get_by_role("radio", name="Paste or drop many rows").check()
-    good = "1,oak,true,2026-01-05"
-    file = "\n".join([HEADER, *[good] * 8, "big,oak,true,2026-01-05"])
-    page.locator("#file").set_input_files(
-        {"name": "rows.csv", "mimeType": "text/csv", "buffer": file.encode()}
-    )
-    cell = page.locator('[data-path="/inputs/8/size"]')
-    expect(cell).to_be_focused()
-    row = page.locator("#preview tbody tr", has=cell)
-    assert row.locator("th").inner_text() == "9"
-    assert not page.locator("#answer").is_visible()
-    page.get_by_label("Or paste").fill(f"{HEADER}\n{good}\n1,oak,true")
-    page.get_by_role("button", name="Predict").click()
-    expect(page.locator("#many")).to_contain_text("Row 2 has 3 cells")
-    visit.complaints.clear()  # a browser complains of each 422
-
-
 def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price/versions/1?tab=explain")
     card = own.http.get("/models/price/versions/1/card").json()
@@ -197,17 +157,6 @@ def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> No
     np.testing.assert_allclose(mean["y"], means, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(total["y"], means + deviation, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(lower["y"], means - deviation, rtol=1e-4, atol=1e-4)
-
-
-def test_the_pruning_slider_tells_each_variants_own_scores(own: Service, visit: Visit) -> None:
-    page = visit.go(f"{own.url}/ui/models/price/versions/1?tab=variants")
-    variants = own.http.get("/models/price/versions/1").json()["variants"]
-    expect(page.locator("#variant-facts")).to_contain_text("RMSE")
-    for position, variant in enumerate(variants):
-        slide(page, "Pruned", position)
-        told = facts(page, "#variant-facts")
-        assert told["RMSE"] == format_value(variant["metrics"]["rmse"])
-        assert told["weights"] == format_value(variant["num_weights"])
 
 
 def test_one_click_promotes(own: Service, visit: Visit) -> None:
@@ -265,39 +214,3 @@ def test_a_forecast_tells_of_its_total(cards: Service, visit: Visit) -> None:
     assert found["total above 650"] == format_value(total["exceeds"][0]["probability"][-1])
     ever = answer["exceeds"][0]["any_above"][-1]
     assert found["above 170 at some step"] == format_value(ever)
-
-
-def test_series_are_chosen_and_added_up(cards: Service, visit: Visit) -> None:
-    page = visit.go(f"{cards.url}/ui/predict?model=shops")
-    history = page.get_by_label("History")
-    *_, mean = plotted(page, "#fan")
-    assert max(mean["y"]) < 50
-    north = history.input_value()
-    assert {line.split(",")[0] for line in north.splitlines()[1:]} == {"north"}
-    page.get_by_label("shop", exact=True).select_option("<b>south")
-    expect(history).to_have_value(re.compile("<b>south"))
-    page.wait_for_function("() => document.querySelector('#fan').data.at(-1).y[0] > 50")
-    assert "north" not in history.input_value()
-    history.fill("\n".join([*north.splitlines(), *history.input_value().splitlines()[1:]]))
-    page.get_by_label("Add up series").select_option("all")
-    expect(page.locator("#facts")).to_contain_text("all series: total of 3 steps")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download CSV").click()
-    file = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
-    assert [row["group"] for row in file] == [""] * 6 + ["all series"] * 3
-    for name in ("mean", "total_mean"):
-        values = [float(row[name]) for row in file]
-        assert values[6:] == pytest.approx([values[i] + values[i + 3] for i in range(3)])
-
-
-def test_texts_are_answered_with_tokens(cards: Service, visit: Visit) -> None:
-    page = visit.go(f"{cards.url}/ui/predict?model=lines")
-    page.get_by_label("Texts").fill("a b\n<b>")
-    page.get_by_role("button", name="Predict").click()
-    expect(page.locator("#results tbody tr")).to_have_count(2)
-    answer = ask(cards, model="lines", inputs=["a b", "<b>"])
-    first = page.locator("#results tbody tr").first.locator("code")
-    assert first.all_inner_texts() == [t["token"] for t in answer["next_tokens"][0]]
-    assert (
-        format_value(answer["perplexity"][1]) in page.locator("#results tbody tr").last.inner_text()
-    )

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from tests.app.conftest import MakeService
-from tests.app.running import Service
 
 DOCS = "https://docs.example.org/credence"
 TEMPLATES = Path("app/ui/templates")
@@ -27,13 +26,6 @@ def test_links_lead_to_pages_and_headings_that_exist() -> None:
         page, _, anchor = link.partition("#")
         found = headings(page)
         assert not anchor or anchor in found, link
-
-
-def test_by_default_there_are_none(service: Service) -> None:
-    for path in PAGES:
-        shown = service.http.get(path, headers={"Accept": "text/html"}).text
-        assert "Learn more" not in shown
-        assert 'href="/ui/help"' in shown
 
 
 def test_with_an_address_they_lead_there_and_help_too(make_service: MakeService) -> None:

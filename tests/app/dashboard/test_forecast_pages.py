@@ -89,25 +89,3 @@ def test_steps_follow_the_last_time_and_repeat_the_last_season() -> None:
     assert [row["t"] for row in future_rows(begun, about)] == [50.0, 60.0]
     assert future_rows(history, about | {"features": [{"name": "t"}]}) == []
     assert future_rows(history[:1], about) == []
-
-
-@pytest.mark.pages
-def test_true_values_of_a_forecast_are_sent_on_its_page(market: Service, visit: Visit) -> None:
-    """The newest rows of both stalls are forecast from those before: as with the same request."""
-    page = visit.go(f"{market.url}/ui/models/stalls/versions/1")
-    columns = stalls()
-    names = list(columns)
-    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
-    form = page.locator("#step-labels")
-    form.get_by_label("Rows: ").fill("\n".join([",".join(names), *rows]))
-    form.get_by_label("Newest rows to compare").fill("2")
-    form.get_by_role("button", name="Send true values").click()
-    expect(page.locator("#labels-answer")).to_contain_text("4 rows compared")
-    ends = [MONTHS - 2, MONTHS - 1, 2 * MONTHS - 2, 2 * MONTHS - 1]
-    truth = [columns["sold"][i] for i in ends]
-    known = [None if i in ends else value for i, value in enumerate(columns["sold"])]
-    asked = {"model": "stalls", "inputs": columns | {"sold": known}, "horizon": 2}
-    wanted = market.post("/feedback", asked | {"truth": truth}).json()["metrics"]
-    rolling = market.http.get("/models/stalls/feedback").json()["metrics"]
-    assert rolling["rows"] == 8
-    assert rolling["rmse"] == pytest.approx(wanted["rmse"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import FilePayload, expect
 
-from app.ui.monitoring import feedback_verdict, how_often, sentence
+from app.ui.monitoring import sentence
 from tests.app.browser import Visit
 from tests.app.conftest import MakeService
 from tests.app.running import Service
@@ -48,31 +48,3 @@ def test_a_file_of_true_values_raises_the_alarm_and_can_be_withdrawn(
     page.get_by_role("button", name="Withdraw them").click()
     expect(still).to_contain_text("Not known yet")
     expect(page.locator("#alarm")).to_be_empty()
-
-
-def test_too_few_labels_and_none_are_no_verdict() -> None:
-    assert feedback_verdict({}, 1000) is None
-    few = feedback_verdict({"check": {"labels": 40, "rows": 0, "alarm_p_value": 1e-4}}, 1000)
-    assert few is not None
-    assert few.kind == "equal"
-    assert "40 of 100" in few.text
-    right = {"rows": 100, "correct": 60, "expected_correct": 84.6, "p_value": 1e-9}
-    check = {"labels": 100, "rows": 100, "alarm_p_value": 1e-4, "calibration": right}
-    found = feedback_verdict({"check": check}, 1000)
-    assert found is not None
-    assert found.kind == "worse"
-    assert "60 %" in found.text
-    assert "85 %" in found.text
-
-
-@pytest.mark.parametrize(
-    ("probability", "said"),
-    [
-        (0.56, "56 in 100 times"),
-        (1e-4, "once in 10,000 times"),
-        (2.839e-7, "once in 3.5 million times"),
-        (0.0, "less than once in a billion times"),
-    ],
-)
-def test_probabilities_are_counts_of_times(probability: float, said: str) -> None:
-    assert how_often(probability) == said

@@ -31,17 +31,6 @@ def test_a_page_can_be_read_by_all_and_on_a_phone(cards: Service, visit: Visit, 
     assert all(url.startswith((cards.url, "data:")) for url in visit.requests)
 
 
-def test_a_theme_that_was_chosen_stays(service: Service, visit: Visit) -> None:
-    page = visit.go(service.url)
-    colour = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(colour)
-    page.get_by_role("button", name="Light or dark").click()
-    dark = page.evaluate(colour)
-    assert dark != light
-    page.reload()
-    assert page.evaluate(colour) == dark
-
-
 def test_without_a_key_a_page_asks_for_one_and_goes_on(locked: Service, visit: Visit) -> None:
     page = visit.go(f"{locked.url}/")
     assert page.url == f"{locked.url}/ui/sign-in?next=/"
@@ -109,13 +98,6 @@ def test_enter_waits_for_the_list_of_what_was_typed(service: Service, visit: Vis
     assert page.url.endswith("/ui/system")
     held.pop().continue_()
     page.wait_for_url("**/ui/models/tree")
-
-
-def test_a_slash_in_a_field_is_a_slash(service: Service, visit: Visit) -> None:
-    field = visit.go(f"{service.url}/ui/predict?model=price").get_by_label("wood")
-    field.fill("")
-    field.press("/")
-    assert field.input_value() == "/"
 
 
 def test_under_a_prefix_a_browser_asks_for_nothing_outside(cards: Service, visit: Visit) -> None:

@@ -74,21 +74,3 @@ def test_a_workbook_is_read_by_the_service(service: Service, visit: Visit) -> No
     chances = answer["exceeds"][0]["probability"]
     assert [float(line["exceeds_20"]) for line in lines] == pytest.approx(chances)
     assert page.locator("#results tr.flagged th").all_inner_texts() == ["3"]
-
-
-def test_settings_and_sheets_can_be_changed(service: Service, visit: Visit) -> None:
-    page = page_of(visit, service)
-    file = workbook(May=[HEADER, *ROWS], June=[HEADER, *ROWS[:2]], Notes=[("a", "b"), (1, 2)])
-    page.locator("#file").set_input_files(file)
-    expect(page.locator("#results tbody tr")).to_have_count(3)
-    page.get_by_label("Sheet", exact=True).fill("June")
-    expect(page.locator("#results tbody tr")).to_have_count(2)
-    expect(page.locator("#chosen-reading")).to_contain_text("sheet June")
-    page.get_by_label("Sheet", exact=True).fill("Notes")
-    expect(page.locator("#chosen .error")).to_contain_text("size")
-    expect(page.locator("#answer")).to_be_hidden()
-    page.get_by_role("button", name="Remove the file").click()
-    expect(page.get_by_label("Or paste from a spreadsheet")).to_be_focused()
-    page.get_by_label("Or paste").fill("1,oak,true,2026-01-05")
-    expect(page.locator("#summary")).to_contain_text("±")
-    visit.complaints.clear()  # of the 422

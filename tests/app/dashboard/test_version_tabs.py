@@ -1,14 +1,16 @@
 """The tabs of a version: readable at every width, without scripts, and what each of them says."""
 
 import math
+import re
 
 import pytest
 from playwright.sync_api import Page
 
-from app.ui.card.beside import scores_beside, verdicts, weak_spots
+from app.ui.card.beside import verdicts
 from models.config import Json
 from tests.app.browser import Visit
-from tests.app.running import Service
+from tests.app.conftest import MakeService
+from tests.app.running import Service, regression_columns
 
 
 def address(service: Service, model: str, tab: str) -> str:
@@ -32,47 +34,12 @@ def test_an_unknown_tab_is_named(cards: Service) -> None:
     assert answer.status_code == 422
 
 
-def test_the_overview_says_how_good_beside_what(cards: Service) -> None:
-    found = card(cards, "price")
-    table = scores_beside(found, only_first=True)
-    assert table.headers == ("score", "this model", "constant", "linear model", "boosted trees")
-    for row in table.rows:
-        assert all(" ± " in str(cell) for cell in row[1:] if cell is not None), row
-    said = {one.text: one.kind for one in verdicts(found)}
-    by_kind = {one["kind"]: one for one in found["baselines"]}
-    constant = by_kind["constant"]
-    (text,) = [text for text in said if " a constant" in text]
-    is_clear = constant["advantage"] > 2 * constant["advantage_error"]
-    assert said[text] == ("better" if is_clear else "equal")
-    page = cards.http.get("/ui/models/price/versions/1").text
-    assert f"{text}." in page
-
-
 def test_what_chance_explains_is_no_verdict() -> None:
     one = {"kind": "linear", "advantage": 0.01, "advantage_error": 0.02}
     for advantage, kind in ((0.01, "equal"), (0.03, "equal"), (0.05, "better"), (-0.05, "worse")):
         made = {"task": "regression", "baselines": [one | {"advantage": advantage}]}
         (verdict,) = verdicts(made)
         assert verdict.kind == kind
-
-
-def test_weak_classes_and_groups_are_named() -> None:
-    classes = [
-        {"class": "fraud", "recall": 0.3, "rows": 100},
-        {"class": "usual", "recall": 0.99, "rows": 900},
-    ]
-    parts = [
-        {"name": "north", "rows": 50, "coverage": 0.6, "covered": False},
-        {"name": "south", "rows": 50, "coverage": 0.88, "covered": True},
-    ]
-    metrics = {
-        "accuracy": 0.92,
-        "by_class": classes,
-        "coverage_by_group": {"column": "region", "level": 0.9, "parts": parts},
-    }
-    region, fraud = weak_spots({"variants": [{"metrics": metrics}]})
-    assert "north: 60 %" in region
-    assert "30.0 ± 4.6 %" in fraud
 
 
 @pytest.mark.pages
@@ -98,9 +65,31 @@ def test_predicted_stands_against_actual_with_intervals(cards: Service, visit: V
     assert rmse == pytest.approx(metrics["rmse"], rel=1e-4)
 
 
-def test_the_overview_of_a_forecast_has_classical_methods_beside_it(cards: Service) -> None:
-    found = card(cards, "shops")
-    naive = found["variants"][0]["metrics"]["baselines"]["seasonal_naive"]
-    (said,) = [one for one in verdicts(found) if "seasonal naive" in one.text]
-    is_clear = abs(naive["advantage"]) > 2 * naive["advantage_error"]
-    assert (said.kind != "equal") == is_clear
+PAGE = "/ui/models/price/versions/1/expected"
+
+
+def test_the_page_of_a_version_leads_to_the_scores_of_a_data_set(make_service: MakeService) -> None:
+    service = make_service()
+    columns = regression_columns(60)
+    columns.pop("price")
+    dataset, _ = service.context.datasets.add_columns("next month", columns)
+    assert f'href="{PAGE}"' in service.http.get("/ui/models/price/versions/1").text
+    choice = service.http.get(PAGE)
+    assert choice.status_code == 200
+    assert f'href="{PAGE}?dataset={dataset.id}">next month</a>' in choice.text
+    shown = service.http.get(PAGE, params={"dataset": dataset.id})
+    assert shown.status_code == 200
+    answer = service.http.get(
+        "/models/price/expected", params={"dataset": dataset.id, "version": 1}
+    ).json()
+    rows = re.findall(r'<th scope="row">', shown.text)
+    assert len(rows) == len(answer["scores"])
+    assert f"{answer['scores']['rmse']['expected']:.4g}" in shown.text
+    assert "actual" not in shown.text
+
+
+def test_a_data_set_without_the_columns_is_refused_on_the_page(service: Service) -> None:
+    dataset, _ = service.context.datasets.add_columns("other", {"z": [1.0, 2.0]})
+    shown = service.http.get(PAGE, params={"dataset": dataset.id}, headers={"Accept": "text/html"})
+    assert shown.status_code == 422
+    assert "other cannot be used:" in shown.text

@@ -1,10 +1,8 @@
 """Adaptive intervals over HTTP: conformal ones at the level that labels say."""
 
-import json
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from app.serving import adaptation
@@ -16,14 +14,8 @@ from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.wires import (
     close,
-    done,
-    outputs_of,
-    result_of,
-    send_arrow,
-    table_of,
-    tensors,
 )
-from tests.app.test_feedback import PRICE, TREES, stored, tell
+from tests.app.test_feedback import PRICE, stored, tell
 
 ADAPTIVE = {"interval_kinds": ["adaptive"], "intervals": [0.5, 0.9]}
 OFF = 0.8  # how far the labels are from the means
@@ -96,62 +88,6 @@ def test_feedback_tells_coverage_with_and_without(labelled: Service) -> None:
     level = told["adapted_level"]["0.9"]
     gauge = f'credence_feedback_adapted_level{{level="0.9",model="price",version="2"}} {level}'
     assert gauge in labelled.http.get("/metrics").text
-
-
-def test_tables_have_their_columns_and_levels(labelled: Service) -> None:
-    answer = ask(labelled, **ADAPTIVE)["intervals"]
-    levels = {str(one["level"]): one["adapted_level"] for one in answer}
-
-    query = {"interval_kinds": "adaptive", "intervals": "0.5,0.9", "model": "price"}
-    columns = {name: [row[name] for row in PRICE] for name in PRICE[0]}
-    table = table_of(send_arrow(labelled.http, columns, **query))
-    assert json.loads(table.schema.metadata[b"adapted_levels"]) == levels
-    for one in answer:
-        assert table[f"adaptive_lower_{one['level']}"].to_pylist() == close(one["lower"])
-
-
-def test_a_job_keeps_the_levels_of_its_start(labelled: Service) -> None:
-    dataset = labelled.context.registry.get("price").dataset
-    body = {"model": "price", "dataset": dataset, "chunk_rows": 50} | ADAPTIVE
-    job = labelled.post("/predict/batch", body)
-    levels = {str(one.level): one.adapted for one in expected(labelled)}
-    rows = {"model": "price", "inputs": PRICE}
-    tell(labelled, **rows, truth=[100.0] * 3)  # comes too late for the job
-    table = result_of(labelled, done(labelled, job))
-    assert json.loads(table.schema.metadata[b"adapted_levels"]) == levels
-    lower, upper = (table[f"adaptive_{end}_0.9"].to_numpy() for end in ("lower", "upper"))
-    deviation = np.sqrt(table["total_variance"].to_numpy())
-    np.testing.assert_allclose(upper - lower, 2 * expected_score(table) * deviation, rtol=1e-4)
-
-
-def expected_score(table: pa.Table) -> float:
-    """Half the width of the first row's interval, in deviations: the same in all chunks."""
-    half = (table["adaptive_upper_0.9"][0].as_py() - table["mean"][0].as_py()) or 0.0
-    return float(half / np.sqrt(table["total_variance"][0].as_py()))
-
-
-def test_the_open_inference_protocol_has_an_output_of_them(labelled: Service) -> None:
-    row = {"size": 0.5, "wood": "oak", "wet": True, "day": "2026-01-01T00:00:00Z"}
-    body = {
-        "inputs": tensors({name: [value] for name, value in row.items()}),
-        "outputs": [{"name": "adaptive_quantiles"}],
-        "parameters": {"intervals": "0.5,0.9"},
-    }
-    answer = labelled.post("/v2/models/price/infer", body)
-    online = ask(labelled, inputs=[row], **ADAPTIVE)["intervals"]
-    output = outputs_of(answer)["adaptive_quantiles"]
-    assert output["data"] == close([one[end][0] for one in online for end in ("lower", "upper")])
-    assert output["shape"] == [1, 2, 2]
-    levels = ",".join(str(one["adapted_level"]) for one in online)
-    assert answer.json()["parameters"]["adapted_levels"] == levels
-
-
-def test_a_classifier_has_none(own: Service) -> None:
-    body = {"model": "tree", "inputs": TREES, "interval_kinds": ["adaptive"]}
-    answer = own.post("/predict", body)
-    assert answer.status_code == 422
-    (error,) = answer.json()["errors"]
-    assert error["path"] == "/interval_kinds"
 
 
 @pytest.mark.anyio

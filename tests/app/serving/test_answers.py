@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from app.serving.arrow_format import MEDIA_TYPE
-from models.artifact.files import read_model
 from models.prediction.options import Density
 from tests.app.conftest import MakeService
 from tests.app.running import CLASSES, Service
@@ -20,9 +19,7 @@ from tests.app.serving.test_predict import FEATURES, ask, directly
 from tests.app.serving.test_predict import ROWS as RECORDS
 from tests.app.serving.wires import (
     close,
-    done,
     outputs_of,
-    result_of,
     send_arrow,
     table_of,
     tensors,
@@ -32,8 +29,6 @@ DAY = "2026-01-05T00:00:00Z"
 ROWS = [[size, "oak", True, DAY] for size in (-1.0, 0.5, 80.0)]
 COLUMNS = {name: [row[i] for row in ROWS] for i, name in enumerate(FEATURES)}
 TREES = [[0.0, 0.0, [[0.0, 0.0], [0.0, 0.0]]], [0.5, -0.5, [[0.5, 0.0], [0.0, -0.5]]]]
-QUARTERS = [f"{2005 + i // 4}-{3 * (i % 4) + 1:02d}" for i in range(24)]
-SALES = {"quarter": QUARTERS, "sales": (50 + 5 * np.cos(np.arange(24) * np.pi / 2)).tolist()}
 STOCK = {"over": 1.0, "under": 4.0, "abstain": 0.5}
 MATRIX = {"matrix": [[0, 2, 9], [3, 0, 1], [8, 1, 0]]}
 PROBABILITIES: dict[str, Any] = {
@@ -92,15 +87,6 @@ def test_json_has_the_models_own_numbers_in_the_order_of_the_request(
     assert np.shape(errors["density"]) == (len(RECORDS), 16)
     for name in ("exceeds_20.0", "exceeds_3.0", "quantile_0.9", "quantile_0.25"):
         assert min(errors[name]) > 0
-
-
-def test_the_sampler_without_samples_answers_too(http: httpx.Client) -> None:
-    answer = ask(http, **PROBABILITIES, sampler="moments", return_mc_errors=True)
-    assert answer["samples"] == 0
-    assert "mc_errors" not in answer
-    sampled = ask(http, **PROBABILITIES, samples=4000)
-    for one, other in zip(answer["exceeds"], sampled["exceeds"], strict=True):
-        np.testing.assert_allclose(one["probability"], other["probability"], atol=0.05)
 
 
 def test_probabilities_are_columns_and_tensors(http: httpx.Client) -> None:
@@ -163,6 +149,7 @@ def test_what_is_wrong_is_named(http: httpx.Client, option: str, value: Any, pat
     [
         *((name, value, f"/{name}") for name, value in PROBABILITIES.items()),
         ("explain", True, "/explain"),  # it reads a tensor
+        ("interval_kinds", ["adaptive"], "/interval_kinds"),
         ("costs", STOCK, "/costs"),
         ("costs", {"matrix": [[0, 1], [1, 0]]}, "/costs/matrix"),
         ("costs", {"matrix": [[0, 1, 2], [1]]}, "/costs"),
@@ -222,33 +209,6 @@ def test_classes_abstain_above_their_entropy_and_keep_their_labels(http: httpx.C
     assert answer["labels"] == plain["labels"]
 
 
-def test_the_flags_are_those_of_the_variants_own_threshold(
-    service: Service, http: httpx.Client
-) -> None:
-    model = read_model(service.context.registry.path(service.context.registry.get("price", None)))
-    variants = http.get("/models/price/versions/2").json()["variants"]
-    assert len(variants) > 1
-    for variant in variants:
-        prune, detector = variant["prune"], variant["out_of_distribution"]
-        answer = ask(http, inputs=ROWS, prune=prune)
-        above = [score > detector["threshold"] for score in answer["ood_score"]]
-        assert (np.array(answer["out_of_distribution"]) >= above).all()  # a column flags rows, too
-        assert detector["score"] == model.detector(prune).score
-    metrics = variants[0]["metrics"]
-    assert metrics["risk_coverage"][-1]["coverage"] == 1.0
-    assert metrics["risk_coverage"][-1]["risk"] == pytest.approx(metrics["rmse"])
-    assert metrics["aurc"] > 0
-
-
-@pytest.mark.parametrize("rate", [0, 0.6, "often"])
-def test_a_false_alarm_rate_out_of_range_is_refused(service: Service, rate: Any) -> None:
-    dataset = service.context.registry.get("price", None).dataset
-    body = {"model": "price", "dataset": dataset, "target": "price"}
-    answer = service.post("/train", body | {"out_of_distribution": {"false_alarm_rate": rate}})
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["path"] == "/out_of_distribution/false_alarm_rate"
-
-
 # ---- reasons
 
 STRANGE = [
@@ -293,15 +253,6 @@ def test_reasons_are_structs_words_and_json(http: httpx.Client) -> None:
     assert "reasons" not in outputs_of(infer(http))
 
 
-def test_flagged_rows_are_counted_by_their_first_reason(
-    http: httpx.Client, service: Service
-) -> None:
-    counted = {"name": "credence_predict_reasons_total", "code": "unseen_level", "model": "price"}
-    before = service.metric(**counted)
-    ask(http, inputs=[STRANGE[2]] * 3)
-    assert service.metric(**counted) == before + 3
-
-
 # ---- contributions
 
 
@@ -325,15 +276,6 @@ def test_contributions_add_up_to_the_answer(http: httpx.Client) -> None:
             assert table[f"standard_error_{name}"].to_pylist() == close(errors)
     outputs = outputs_of(infer(http, ["contributions"], explain=True))
     assert outputs["contributions"]["shape"] == [3, 4]
-
-
-def test_a_data_set_is_explained_offline(make_service: MakeService) -> None:
-    service = make_service()
-    dataset = service.context.registry.get("price", None).dataset
-    body = {"model": "price", "dataset": dataset, "explain": True, "samples": 10}
-    table = result_of(service, done(service, service.post("/predict/batch", body)))
-    assert table.num_rows == 120
-    assert "epistemic_contribution_size" in table.column_names
 
 
 # ---- decisions
@@ -368,17 +310,6 @@ def test_classes_get_the_cheapest_action_by_their_probabilities(cards: Service) 
     assert found["expected_cost"] == close(costs.min(1).tolist())
     assert found["value_of_information"] == close(costs.min(1).tolist())
     assert "abstain" not in found
-
-
-def test_forecasts_decide_at_every_step(cards: Service) -> None:
-    answer = decide(cards, "sales", SALES, STOCK, intervals=[0.6], return_draws=True)
-    found = answer["decisions"]
-    assert found["action"] == close(answer["intervals"][0]["upper"])
-    draws, action = np.array(answer["draws"]), np.array(found["action"])
-    costs = np.maximum(draws - action, 0) * 4 + np.maximum(action - draws, 0)
-    error = costs.std(0) / np.sqrt(len(costs))
-    # Paths are drawn from the components whose cost is exact.
-    assert (np.abs(costs.mean(0) - found["expected_cost"]) < 5 * error).all()
 
 
 def test_decisions_are_columns_and_tensors(cards: Service) -> None:

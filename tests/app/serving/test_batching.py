@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from app.serving.batching import (
     BATCH_SECONDS,
     Entry,
     affordable_samples,
-    requeue,
     speed_key,
     take,
 )
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import SpeedKey, Throughput
-from models.prediction.options import KINDS, PredictOptions, ResolvedOptions, Totals
+from models.prediction.options import KINDS, PredictOptions, ResolvedOptions
 from models.prediction.outputs import LEVEL
 from models.prediction.prediction import RowPrediction
 
@@ -112,69 +109,6 @@ def assert_equal(answer: RowPrediction, expected: RowPrediction) -> None:
         np.testing.assert_array_equal(mine.lower, theirs.lower)
 
 
-REQUESTS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "rows": st.integers(1, 5),
-            "artifact": st.sampled_from("ab"),
-            "samples": st.sampled_from([10, 100]),
-            "seed": st.sampled_from([1, 2]),
-            "prune": st.sampled_from([0.0, 0.5]),
-            "intervals": st.sampled_from([(0.9,), (0.5, 0.9), (0.9, 0.1), ()]),
-            "interval_kinds": st.sampled_from([KINDS, KINDS[:1], KINDS[1:]]),
-            "return_draws": st.booleans(),
-            "target_mc_error": st.sampled_from([None, None, 0.1]),
-            "abstain_above": st.sampled_from([None, 3.0]),
-        }
-    ),
-    min_size=1,
-    max_size=25,
-)
-
-
-@settings(deadline=None, max_examples=100)
-@given(requests=REQUESTS, data=st.data(), seconds_per_work=st.sampled_from([0.0, 1e-4, 1e-2]))
-def test_everyone_is_answered_once_in_order_as_if_alone(
-    loop: asyncio.AbstractEventLoop, requests: list[Any], data: Any, seconds_per_work: float
-) -> None:
-    """Whoever comes and goes between two batches."""
-    throughput = at(seconds_per_work)
-    arriving = [entry(loop, **request) for request in requests]
-    whole = {e: e.x for e in arriving}
-    waiting: list[Entry] = []
-    answered: list[Entry] = []
-    gone: set[Entry] = set()
-    while arriving or waiting:
-        coming = data.draw(st.integers(int(not waiting), len(arriving)))
-        waiting += [arriving.pop(0) for _ in range(coming)]
-        for leaving in waiting:
-            if data.draw(st.integers(0, 9)) == 9:
-                leaving.future.cancel()
-                gone.add(leaving)
-        taken = take(waiting, 0.0, throughput)
-        waiting = [e for e in waiting if not e.future.done()]
-        assert not taken.late
-        assert (taken.batch is None) == (not waiting)
-        if taken.batch is None:
-            continue
-        assert taken.batch.entries[0] is waiting[0], "who waits longest leads"
-        if taken.batch.slice_rows is not None:
-            sliced, (part,) = waiting.pop(0), taken.batch.compute()
-            assert isinstance(part, RowPrediction)
-            sliced.keep(part, taken.batch.samples)
-            waiting = list(requeue(waiting, sliced))
-            continue
-        for e, prediction in zip(taken.batch.entries, taken.batch.compute(), strict=True):
-            x, answer = whole[e], e.complete(prediction)
-            assert isinstance(x, Tensor)
-            assert isinstance(answer, RowPrediction)
-            assert_equal(answer, truth(x, e.options))
-            answered.append(e)
-            waiting.remove(e)
-    assert len(answered) == len(set(answered)) == len(requests) - len(gone)
-    assert not gone & set(answered)
-
-
 def test_only_equal_questions_share_a_batch(loop: asyncio.AbstractEventLoop) -> None:
     model = Model()
     first = entry(loop, samples=10, model=model, intervals=(0.9,))
@@ -206,18 +140,6 @@ def test_a_batch_is_bounded_by_its_time_and_the_oldest_runs_whatever_it_takes(
     large = take([entry(loop, 1000, samples=1), *many], 0.0, at(1e-3))
     assert large.batch is not None
     assert [e.rows for e in large.batch.entries] == [1000]
-
-
-@pytest.mark.parametrize(("worth", "expected"), [(1, 2), (16, 16), (64, 40)])
-def test_a_slow_batch_grows_while_its_rows_become_cheaper(
-    loop: asyncio.AbstractEventLoop, worth: int, expected: int
-) -> None:
-    """Two rows are within the time of a batch; as measured on load, more are worth waiting for."""
-    throughput = at(1.001 * BATCH_SECONDS / 3)
-    throughput.keep_growth(SPEED, worth)
-    taken = take([entry(loop, samples=1) for _ in range(40)], 0.0, throughput)
-    assert taken.batch is not None
-    assert len(taken.batch.entries) == expected
 
 
 @pytest.mark.parametrize(
@@ -272,21 +194,6 @@ def test_the_throughput_is_the_least_of_what_is_known() -> None:
     assert throughput.seconds("other", 1, 100) == 0.0
 
 
-def test_the_first_explanation_is_of_one_row_alone_since_its_time_is_not_known(
-    loop: asyncio.AbstractEventLoop,
-) -> None:
-    throughput = Throughput()
-    throughput.observe(SPEED, 64, 100, 0.001)
-    first, second = (entry(loop, 5, explain=True) for _ in range(2))
-    batch = take([first, second], 0.0, throughput).batch
-    assert batch is not None
-    assert (list(batch.entries), batch.slice_rows) == ([first], 1)
-    throughput.observe(first.speed_key, 1, 100, 0.03)
-    batch = take([first, second], 0.0, throughput).batch
-    assert batch is not None
-    assert (list(batch.entries), batch.slice_rows) == ([first], 2)  # two rows take 0.06 s
-
-
 def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted() -> None:
     throughput = Throughput()
     for seconds in [1.0] * 5 + [0.1] * 30:
@@ -311,14 +218,3 @@ def test_an_estimate_by_work_wears_off_until_it_is_measured() -> None:
     assert throughput.seconds(usual, 1, 10) == 0.1, "only the refused kind"
     throughput.observe(explained, 1, 10, 0.2)
     assert throughput.seconds(explained, 1, 10) == 0.2
-
-
-def test_sums_over_series_need_all_rows_at_once(loop: asyncio.AbstractEventLoop) -> None:
-    """Sums over the steps of one series do not."""
-    for totals, is_divisible in (
-        (None, True),
-        (Totals(), True),
-        (Totals(series=True), False),
-        (Totals(groups=("region",)), False),
-    ):
-        assert entry(loop, 8, totals=totals).is_divisible is is_divisible

@@ -77,16 +77,6 @@ def test_what_pandas_writes_is_read_and_errors_point_into_it(orient: Any) -> Non
         assert f"/inputs{ORIENTS[orient][kind]}" in dict(caught.value.errors)
 
 
-def test_the_named_index_of_a_table_may_be_there() -> None:
-    named = FRAME.rename_axis("key").to_json(orient="table")
-    assert read_rows(json.loads(named)).decode(FERRY)["deck"].tolist() == ["A", "B"]
-
-
-def test_columns_that_are_named_like_a_shape_are_columns() -> None:
-    rows = read_rows({"columns": ["A", "B"], "data": [1.0, 2.0]})
-    assert rows.decode(features(columns="category", data="number"))["data"].tolist() == [1.0, 2.0]
-
-
 def _read(inputs: Any) -> None:
     rows = read_rows(inputs)
     num_rows(rows.values)
@@ -129,13 +119,6 @@ def test_numbers_keep_their_values_and_places() -> None:
     assert (read == rows).all()
     listed[2000][7] = True  # type: ignore[call-overload]
     assert error(listed, features(**{f"x{j}": "number" for j in range(50)})) == "/inputs/2000/7"
-
-
-def test_tensors_keep_their_values_in_float32() -> None:
-    images = np.random.default_rng(0).normal(size=(200, 20, 20))
-    read = decode([[image] for image in images.tolist()], features(image="tensor"))["image"]
-    assert read.dtype == np.float32
-    assert (read == images.astype(np.float32)).all()
 
 
 @pytest.mark.parametrize("sign", [1, -1])

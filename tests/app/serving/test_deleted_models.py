@@ -41,22 +41,6 @@ def test_estimates_and_cards_of_a_deleted_version_are_forgotten(make_service: Ma
     assert gone not in throughput._answer_shares
 
 
-def test_what_an_unloaded_model_left_is_forgotten_too(make_service: MakeService) -> None:
-    """A card needs no loaded model, and another model may have taken its place in memory."""
-    service = make_service()
-    predictor, cards = service.services.predictor, service.services.cards
-    body = {"model": "price", "inputs": [ROW], "interval_kinds": ["adaptive"]}
-    assert service.post("/predict", body).status_code == 200
-    assert service.http.get("/models/price/versions/1/card").status_code == 200
-    loaded = [*predictor.cache.artifacts()]
-    assert {*predictor.adaptation.artifacts()} == {*loaded}
-    predictor.cache.forget(loaded)
-    holders = predictor.adaptation, predictor.versions, cards, predictor.engine._throughput
-    assert all(holder.artifacts() for holder in holders)
-    assert service.http.delete("/models/price").status_code == 204
-    wait_until(lambda: not any([*holder.artifacts()] for holder in holders))
-
-
 def test_every_replica_forgets_a_model_that_another_one_deleted(make_service: MakeService) -> None:
     """Counters and models of those that were deleted stayed in each process for its lifetime."""
     first = make_service()

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
-import torch
 
 from app.http.direct_path import Service as Application
 from app.schemas.predictions import PredictParameters
-from app.serving.batching import Unencoded
 from core.exceptions import Invalid
 from core.validation import validate_again
 from tests.app.conftest import MakeService
@@ -119,20 +116,3 @@ def test_options_are_checked_once_and_never_confused() -> None:
     for wrong in (True, 1.5, "1"):  # Python calls True and 1 equal
         with pytest.raises(Invalid):
             validate_again(PredictParameters, {"model": "m", "samples": wrong})
-
-
-def test_rows_are_encoded_alike_alone_and_in_a_batch(service: Service) -> None:
-    service.post("/predict", PREDICT)
-    model = next(one.model for one in service.services.predictor.cache.loaded())
-    columns = {
-        "size": np.array([1.0, np.nan, 40.0]),
-        "wood": np.array(["oak", None, "yew"], object),
-        "wet": np.array([1.0, 0.0, np.nan]),
-        "day": np.array(["2026-01-02", "NaT", "1999-01-01"], "datetime64[us]"),
-    }
-    together = Unencoded(model, columns, 3)
-    alone = [together[i : i + 1] for i in range(3)]
-    assert [len(one) for one in alone] == [1, 1, 1]
-    expected = torch.cat([one.encoded() for one in alone])
-    assert torch.equal(Unencoded.joined(alone).encoded(), expected)
-    assert torch.equal(together.encoded(), expected)

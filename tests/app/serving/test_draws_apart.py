@@ -1,7 +1,6 @@
 """Requests with draws: their rows are sliced as others' are, and the draws come last."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,12 +31,9 @@ class Drawing(Model):
     def __init__(self) -> None:
         super().__init__()
         self.drawn: list[int] = []
-        self.may_answer = threading.Event()
-        self.may_answer.set()
 
     def predict_rows(self, x: Tensor, options: PredictOptions) -> RowPrediction:
         assert not options.return_draws
-        assert self.may_answer.wait(120)
         return super().predict_rows(x, options)
 
     def draws_of(self, x: Tensor, options: PredictOptions) -> np.ndarray:
@@ -76,21 +72,3 @@ def test_rows_are_sliced_and_draws_are_of_all_rows(engine: Engine) -> None:
     assert sum(sizes) == ROWS
     assert len(sizes) > 1
     assert model.drawn == [ROWS, ROWS]  # once by the engine, once here
-
-
-def test_another_callers_request_comes_between(engine: Engine) -> None:
-    model, order = Drawing(), list[str]()
-
-    async def ask(name: str, **options: Any) -> None:
-        await engine.compute(asked(model, caller=name, **options))
-        order.append(name)
-
-    async def both() -> None:
-        model.may_answer.clear()
-        asking = asyncio.gather(ask("anna", return_draws=True), ask("ben", rows=1))
-        await asyncio.sleep(0)  # both wait, or a slice of the first is computed
-        model.may_answer.set()
-        await asking
-
-    asyncio.run(both())
-    assert order == ["ben", "anna"]

@@ -88,53 +88,6 @@ def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str,
     assert ask(service, samples=30, intervals=[0.5, 0.9])["mean"] == close(answer["mean"])
 
 
-def test_steps_have_probabilities_quantiles_and_densities(
-    service: Service, version: dict[str, Any]
-) -> None:
-    """They agree with whole paths, of which 20,000 draws know a probability to 0.4 points."""
-    asked = {"exceeds": [150.0], "quantiles": [0.25, 0.75], "density": {"points": 32}}
-    answer = ask(service, samples=2000, **asked, return_draws=True, return_mc_errors=True)
-    draws = np.array(answer["draws"])
-    above = answer["exceeds"][0]["probability"]
-    np.testing.assert_allclose(above, (draws > 150).mean(0), atol=0.03)
-    assert 0 < min(above) < max(above)
-    for one in answer["quantiles"]:
-        np.testing.assert_allclose((draws < one["values"]).mean(0), one["p"], atol=0.03)
-    density = answer["density"]
-    area = np.trapezoid(density["density"], density["values"], axis=1)
-    np.testing.assert_allclose(area, 1, atol=0.02)
-    assert np.shape(answer["mc_errors"]["density"]) == (HORIZON, 32)
-    assert len(answer["mc_errors"]["exceeds_150.0"]) == HORIZON
-
-
-def test_totals_are_sums_up_to_each_step(service: Service, version: dict[str, Any]) -> None:
-    """They are those of the returned paths, and the chance that a stock of 300 runs out rises."""
-    asked = {
-        "totals": {"exceeds": [300.0, 1e9], "series": True},
-        "quantiles": [0.25],
-        "intervals": [0.8],
-    }
-    answer = ask(service, samples=200, **asked, return_draws=True, return_mc_errors=True)
-    found, sums = answer["totals"], np.array(answer["draws"]).cumsum(1)
-    np.testing.assert_allclose(found["mean"], np.cumsum(answer["mean"]), rtol=1e-4)
-    assert len(found["mc_error"]) == HORIZON
-    bounds = {(one["kind"], one["level"]): one for one in found["intervals"]}[("credible", 0.8)]
-    known = [bounds["lower"], found["quantiles"][0]["values"], found["median"], bounds["upper"]]
-    levels = [0.1, 0.25, 0.5, 0.9]
-    expected = np.quantile(sums, levels, axis=0, method="weibull")
-    np.testing.assert_allclose(known, expected, rtol=1e-4)
-    runs_out, never = (one["probability"] for one in found["exceeds"])
-    np.testing.assert_allclose(runs_out, (sums > 300).mean(0))
-    assert runs_out == sorted(runs_out)
-    assert never == [0.0] * HORIZON
-    of_all = found["series"]  # of one series: its own
-    for name in ("mean", "median", "exceeds"):
-        assert of_all["sums"][name] == close(found[name])
-    np.testing.assert_allclose(of_all["steps"]["mean"], answer["mean"], rtol=1e-4)
-    names = ("mean", "median", "lower_0.8", "quantile_0.25", "exceeds_300.0")
-    assert {f"total_{name}" for name in names} <= answer["mc_errors"].keys()
-
-
 def test_the_same_in_arrow(service: Service, version: dict[str, Any]) -> None:
     options = {"samples": 30, "totals": '{"exceeds": [300]}'}
     table = table_of(send_arrow(service.http, history(), model="sales", **options))
@@ -241,49 +194,6 @@ def test_holidays_of_a_country_are_read_without_being_given(service: Service) ->
     answer = service.post("/predict", {"model": "holidays", "inputs": later})
     assert answer.status_code == 422
     assert "2054-12-31" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("given", "unread"),
-    [
-        ({}, "price, visitors"),
-        ({"forecast": {"past": ["visitors"]}}, "price"),
-        ({"features": ["price"]}, None),
-    ],
-)
-def test_columns_that_are_not_read_are_named(
-    service: Service, given: dict[str, Any], unread: str | None
-) -> None:
-    """Only the caller can tell whether a column is known ahead, so he should hear of it."""
-    columns = days()
-    columns |= {name: [float(i % 5) for i in range(60)] for name in ("price", "visitors")}
-    request = {"model": "u", "data": {"columns": columns}, "target": "sales", "task": "forecasting"}
-    job = service.post("/train", request | given).json()
-    service.post(f"/jobs/{job['id']}/cancel")
-    notes = [note for note in job["notes"] if note.startswith("not read")]
-    assert [note.partition(". ")[0] for note in notes] == (
-        [f"not read: {unread}"] if unread else []
-    )
-
-
-def test_several_seasons_are_learned_and_told(service: Service) -> None:
-    request = {
-        "model": "seasons",
-        "data": {"columns": days()},
-        "target": "sales",
-        "task": "forecasting",
-        "forecast": {"horizon": 2, "context": 4, "season": [2, 7]},
-        "training": {"epochs": 1},
-    }
-    job = service.post("/train", request)
-    done(service, job)
-    version = service.http.get("/models/seasons/versions/1").json()
-    assert version["forecast"]["season"] == [2, 7]
-    answer = service.post("/predict", {"model": "seasons", "inputs": days(11)})
-    assert answer.status_code == 200, answer.text
-    short = service.post("/predict", {"model": "seasons", "inputs": days(10)})
-    assert short.status_code == 422
-    assert "11" in short.text  # context and the longest season
 
 
 @pytest.mark.parametrize(

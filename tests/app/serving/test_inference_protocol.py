@@ -14,7 +14,6 @@ from tritonclient import http as triton
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from tests.app.running import Service
-from tests.app.serving.test_predict import TREES
 from tests.app.serving.wires import close
 from tests.app.test_bodies import problem
 
@@ -203,25 +202,6 @@ def test_classes_come_with_names_and_entropies(
         assert result.as_numpy("samples").shape == (8, 2, 3)
 
 
-def test_sets_are_flags_of_the_classes(
-    client: triton.InferenceServerClient, http: httpx.Client
-) -> None:
-    expected = predicted(http, model="tree", inputs=TREE_ROWS, samples=8, set_level=0.9)
-    asked = {"samples": 8, "set_level": 0.9}
-    both = [triton.InferRequestedOutput(name) for name in ("set", "conformal_set")]
-    result = client.infer("tree", tensors(MATRIX), outputs=both, parameters=asked)
-    plain = client.infer("tree", tensors(MATRIX), parameters=asked)
-    assert plain.as_numpy("set").tolist() == result.as_numpy("set").tolist()
-    assert plain.as_numpy("conformal_set") is None  # as the bounds of conformal intervals
-    for name, one in zip(("set", "conformal_set"), expected["sets"], strict=True):
-        members = result.as_numpy(name)
-        assert members.dtype == bool
-        named = [{str(expected["classes"][k]) for k in np.flatnonzero(row)} for row in members]
-        assert named == [set(row) for row in one["classes"]]
-    with pytest.raises(InferenceServerException, match="set_level"):
-        client.infer("tree", tensors(MATRIX), outputs=both)
-
-
 @pytest.mark.parametrize(
     ("dtype", "binary"), [("f2", True), ("f4", False), ("i1", True), ("i8", False), ("u4", True)]
 )
@@ -287,18 +267,6 @@ def test_each_output_is_binary_or_not_as_it_says(http: httpx.Client) -> None:
     numbers = np.frombuffer(answer.content[length:], "<f8")
     expected = predicted(http, inputs=[s | {"size": s["size"] or 0} for s in SAME])
     assert numbers.tolist() == close([*expected["mc_error"], *expected["variance"]["total"]])
-
-
-def test_nested_data_are_the_same_as_flat(http: httpx.Client) -> None:
-    row = TREES[0]
-    inputs = [
-        {"name": "inputs", "shape": [1, 2], "datatype": "FP64", "data": [[row["x"], row["y"]]]},
-        {"name": "image", "shape": [1, 2, 2], "datatype": "FP32", "data": [row["image"]]},
-    ]
-    flat = [i | {"data": np.ravel(i["data"]).tolist()} for i in inputs]
-    nested, plain = infer(http, inputs, "tree"), infer(http, flat, "tree")
-    assert nested.status_code == 200, nested.text
-    assert nested.json() == close(plain.json())
 
 
 def test_paths_answer_with_and_without_a_slash(http: httpx.Client) -> None:

@@ -21,7 +21,6 @@ from tests.app.serving.wires import (
     close,
     done,
     outputs_of,
-    result_of,
     send_arrow,
     table_of,
     tensors,
@@ -165,25 +164,6 @@ def test_arrow_and_csv_have_columns_of_each_target(bakery: Service) -> None:
     assert float(rows[1]["joint.flour.lower_0.9"]) < float(rows[1]["mean"])
 
 
-def test_batch_jobs_have_the_same_columns(bakery: Service) -> None:
-    dataset = bakery.http.get("/datasets").json()["data"][0]["id"]
-    body = {"model": "bakery", "dataset": dataset, "chunk_rows": 150}
-    table = result_of(bakery, done(bakery, bakery.post("/predict/batch", body)))
-    assert table.num_rows == 400
-    truth = columns()
-    inside = [
-        lower <= y <= upper
-        for target in ("flour", "butter")
-        for lower, y, upper in zip(
-            table.column(f"joint.{target}.lower_0.9").to_pylist(),
-            [5.0 if y is None else y for y in truth[target]],
-            table.column(f"joint.{target}.upper_0.9").to_pylist(),
-            strict=True,
-        )
-    ]
-    assert np.mean(inside) > 0.9
-
-
 def test_evaluations_have_the_metrics_of_each_target(bakery: Service) -> None:
     dataset = bakery.http.get("/datasets").json()["data"][0]["id"]
     job = done(bakery, bakery.post("/models/bakery/evaluate", {"dataset": dataset}))
@@ -208,32 +188,6 @@ def test_the_open_inference_protocol_answers_the_first_target(bakery: Service) -
     answer = bakery.post("/v2/models/bakery/infer", {"inputs": tensors(rows)})
     flour = ask(bakery).json()["targets"]["flour"]["mean"]
     assert outputs_of(answer)["mean"]["data"] == close(flour[:2])
-
-
-def test_no_page_or_route_breaks(bakery: Service) -> None:
-    job = bakery.http.get("/jobs").json()["data"][-1]["id"]
-    dataset = bakery.http.get("/datasets").json()["data"][0]["id"]
-    values = {"name": "bakery", "version": "1", "job_id": job, "dataset_id": dataset}
-    values |= {"model": "bakery", "model_name": "bakery", "model_version": "1", "id": job}
-    values |= {"webhook_id": "wh_none", "delivery_id": "msg_none", "feedback_id": "fb_none"}
-    document = bakery.http.get("/openapi.json").json()
-    routes = [path for path, methods in document["paths"].items() if "get" in methods]
-    wanted = json.dumps({"dataset": dataset, "target": ["flour", "butter"]})
-    pages = [
-        "/ui/models",
-        "/ui/models/bakery",
-        "/ui/models/bakery/versions/1",
-        "/ui/predict?model=bakery&version=1",
-        "/ui/compare?versions=bakery/1/0,bakery/1/0.5",
-        "/ui/jobs",
-        f"/ui/jobs/{job}",
-        f"/ui/train?request={wanted}",
-    ]
-    for route in [route for route in routes if not route.endswith("/events")] + pages:
-        response = bakery.http.get(route.format(**values) if route in routes else route)
-        assert response.status_code < 500, (route, response.text)
-        if route in pages:
-            assert response.status_code == 200, (route, response.text)
 
 
 def test_the_client_reads_them(bakery: Service, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Forecasts of local times over HTTP: files, JSON and data sets agree about the clock."""
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -103,27 +102,6 @@ def test_an_evaluation_reads_either_form(service: Service, model: str) -> None:
         job = done(service, service.post(f"/models/{model}/evaluate", {"dataset": dataset}))
         found.append(job["metrics"]["crps"])
     assert found[0] == close(found[1])
-
-
-def test_a_version_and_its_job_tell_the_zone(service: Service) -> None:
-    told = service.http.get("/models/local/versions/1").json()
-    assert told["forecast"] | ZONED | {"time": "time", "utc": False} == told["forecast"] | ZONED
-    job = service.http.get(f"/jobs/{told['job']}").json()
-    assert job["request"]["forecast"]["time"] == ZONED | {"utc": False}
-
-
-def test_pages_show_the_history_as_it_was_given(service: Service) -> None:
-    page = service.http.get("/ui/predict?model=local").text
-    assert "2024-11-03T20:00:00" in page
-    assert "2024-11-03T20:00:00Z" not in page
-
-
-def test_the_form_keeps_the_zone(service: Service) -> None:
-    version = service.http.get("/models/local/versions/1").json()
-    request = service.http.get(f"/jobs/{version['job']}").json()["request"]
-    page = service.http.get("/ui/train", params={"request": json.dumps(request)})
-    assert page.status_code == 200
-    assert "time (Europe/Berlin)" in page.text
 
 
 def test_two_rows_of_one_time_are_refused_with_their_lines(service: Service) -> None:

@@ -104,19 +104,6 @@ def test_an_answer_has_the_series_one_after_the_other(service: Service) -> None:
         assert alone["series"] == [shop] * HORIZON
 
 
-def test_the_probability_of_any_step_is_that_of_the_paths(service: Service) -> None:
-    """1,000 paths: a standard error of 1.6 points at most."""
-    threshold = float(np.median(ask(service)["median"][:HORIZON]))
-    answer = ask(service, exceeds=[threshold], return_draws=True)
-    draws = np.array(answer["draws"]).reshape(-1, 2, HORIZON)
-    above = np.array(answer["exceeds"][0]["any_above"]).reshape(2, HORIZON)
-    below = np.array(answer["exceeds"][0]["any_below"]).reshape(2, HORIZON)
-    for step in range(HORIZON):
-        upto = draws[..., : step + 1]
-        np.testing.assert_allclose(above[:, step], (upto > threshold).any(-1).mean(0), atol=0.06)
-        np.testing.assert_allclose(below[:, step], (upto < threshold).any(-1).mean(0), atol=0.06)
-
-
 def test_the_same_in_arrow_and_csv(service: Service) -> None:
     whole = ask(service, exceeds=[100.0])
     table = table_of(send_arrow(service.http, BOTH, model="shops", exceeds="100"))
@@ -180,20 +167,6 @@ def test_a_data_set_is_forecast_series_by_series(service: Service) -> None:
     assert rows["error"][young]
 
 
-def test_labels_are_in_the_order_of_the_answer(service: Service) -> None:
-    forecast = ask(service, store=True)
-    truth = [1.01 * value for value in forecast["mean"]]
-    told = service.post("/feedback", {"prediction": forecast["id"], "truth": truth})
-    assert told.status_code == 201, told.text
-    metrics = told.json()["metrics"]
-    assert metrics["rows"] == 2 * HORIZON
-    errors = 0.01 * np.array(forecast["mean"])
-    assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
-    short = service.post("/feedback", {"prediction": forecast["id"], "truth": truth[:HORIZON]})
-    assert short.status_code == 422
-    assert short.json()["errors"][0]["path"] == "/truth"
-
-
 def test_the_newest_values_are_scored_on_every_wire(service: Service) -> None:
     """The last value of the north is 60 % above what it was."""
     odd = together(BOTH)
@@ -250,21 +223,6 @@ def test_groups_are_sums_of_their_series(service: Service) -> None:
     by_key = ask(service, totals={"groups": ["shop"]})["totals"]["groups"]
     assert [one["group"] for one in by_key] == ["shop=north", "shop=south"]
     assert by_key[1]["sums"]["median"] == close(own["median"])
-
-
-def test_a_declared_sum_and_its_series_agree(service: Service) -> None:
-    whole = history("north")
-    whole |= {"shop": ["whole"] * 48}
-    whole["sales"] = (np.array(history("north")["sales"]) + history("south")["sales"]).tolist()
-    inputs = together(BOTH, whole, {**ahead("north"), "shop": ["whole"] * HORIZON})
-    totals = {"groups": {"whole": list(SHOPS)}, "reconcile": True}
-    found = ask(service, inputs, totals=totals)["totals"]
-    north, south, own = np.array(found["mean"]).reshape(3, HORIZON)
-    np.testing.assert_allclose(own, north + south)
-    np.testing.assert_allclose(found["groups"][0]["sums"]["median"], found["median"][2 * HORIZON :])
-    np.testing.assert_allclose(found["series"]["sums"]["mean"], own)
-    apart = np.array(ask(service, inputs, totals={})["totals"]["mean"]).reshape(3, HORIZON)
-    assert np.abs(apart[2] - apart[0] - apart[1]).min() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -327,29 +285,6 @@ def test_groups_on_every_wire(service: Service) -> None:
     assert outputs["total_mean"]["data"] == close(whole["mean"])
     for name, part in (("series_median", "steps"), ("series_total_median", "sums")):
         assert outputs[name]["data"] == close(whole["series"][part]["median"])
-
-
-def test_totals_and_anomalies_of_a_data_set(service: Service) -> None:
-    """As those of the same series by JSON, in one chunk where series are summed."""
-    totals = {"groups": GROUPS, "exceeds": [900.0]}
-    whole = ask(service, totals=totals, anomalies=3)
-    request = {"model": "shops", "dataset": add_dataset(service, BOTH), "totals": totals}
-    cut = service.post("/predict/batch", request | {"chunk_rows": 1})
-    assert cut.status_code == 422
-    assert cut.json()["errors"][0]["path"] == "/chunk_rows"
-    answer = service.post("/predict/batch", request | {"anomalies": 3})
-    table = result_of(service, done(service, answer))
-    check_groups(table, whole["totals"])
-    rows = table.slice(0, 2 * HORIZON).to_pydict()
-    assert rows["total_mean"] == close(whole["totals"]["mean"])
-    of_all = whole["totals"]["series"]["sums"]["mean"]
-    assert rows["series_total_mean"][:HORIZON] == close(of_all)
-    found = whole["anomalies"]
-    for name in ("value", "p_value", "surprise"):
-        both = rows[f"anomaly_{name}"]
-        assert [*both[0], *both[HORIZON]] == close(found[name])
-    joint = rows["anomaly_joint_p_value"]
-    assert [joint[0], joint[HORIZON]] == close(found["joint"]["p_value"])
 
 
 def test_a_sum_over_series_needs_every_series(service: Service) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -287,21 +286,3 @@ def test_a_level_that_the_model_knows_is_never_a_missing_value(own: Service) -> 
         )
         job = own.post("/predict/batch", {"model": "towns", "dataset": like.json()["id"]})
         assert result_of(own, done(own, job)).column("mean").to_pylist() == expected
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "right"),
-    [
-        ("capital", "maybe", "true or false"),
-        ("capital", 2, "true, false or null"),
-        ("size", "big", "1234.56"),
-    ],
-)
-def test_a_refusal_shows_the_value_and_what_would_be_right(
-    own: Service, column: str, value: Any, right: str
-) -> None:
-    rows = [KNOWN[0], KNOWN[1] | {column: value}]
-    (error,) = problem(own.post("/predict", {"model": "towns", "inputs": rows}), 422)["errors"]
-    assert error["path"] == f"/inputs/1/{column}"
-    assert right in error["message"]
-    assert error["message"].endswith("not " + json.dumps(value))

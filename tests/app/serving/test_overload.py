@@ -15,7 +15,7 @@ from app.serving import batching, turns
 from app.serving.admission import Admission
 from app.serving.batching import Entry
 from app.serving.engine import Engine
-from app.serving.throughput import SLICE_SECONDS, Throughput, rows_of_slice
+from app.serving.throughput import SLICE_SECONDS, Throughput
 from core.exceptions import Unavailable
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
@@ -108,23 +108,6 @@ async def test_the_rest_of_a_request_that_nobody_waits_for_is_not_computed() -> 
     assert model.asked == [(64, 100)]
 
 
-def test_a_slice_is_as_long_as_others_may_wait() -> None:
-    def learned(fixed: float, per_row: float) -> Throughput:
-        throughput = Throughput()
-        for rows in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-            throughput.observe("k", rows, 10, fixed + per_row * rows)
-        return throughput
-
-    def rows_at_once(fixed: float, per_row: float) -> int | None:
-        return rows_of_slice("k", 10_000, 10, learned(fixed, per_row))
-
-    assert rows_of_slice("k", 10_000, 10, Throughput()) is None, "nothing is known"
-    assert rows_of_slice("k", 90, 10, learned(0, 0.001)) is None, "short enough"
-    assert rows_at_once(0, 0.001) == 64
-    assert rows_at_once(0, 1.0) == 1
-    assert rows_at_once(1.0, 0.01) == 32, "what is done once a slice is not all that is done"
-
-
 def test_parts_are_joined_as_they_were_cut(service: Service) -> None:
     """Every field of an answer, numbers and classes, equal to one that was not cut."""
     questions: list[dict[str, Any]] = [
@@ -196,28 +179,6 @@ def test_of_ten_times_too_many_all_are_answered_or_refused(make_service: MakeSer
         assert predict(service, seed=seed).json()["mean"] == pytest.approx(seeds[seed], rel=1e-4)
 
 
-@pytest.mark.timing
-def test_a_flood_of_trainings_beside_predictions_loses_none(make_service: MakeService) -> None:
-    service = make_service()
-    data = {"columns": {"x": [1.0, 2.0, 3.0] * 9, "y": [1.0, 2.0, 4.0] * 9}}
-    body = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
-
-    def submit(i: int) -> httpx.Response:
-        if i % 10 == 0:
-            return predict(service)
-        return service.post("/train", body) if i % 10 < 8 else service.http.get("/jobs?limit=5")
-
-    with ThreadPoolExecutor(32) as pool:
-        answers = list(pool.map(submit, range(150)))
-    assert {answer.status_code for answer in answers} <= {200, 202, 503}
-    assert all("retry-after" in one.headers for one in answers if one.status_code == 503)
-    accepted = {one.json()["id"] for one in answers if one.status_code == 202}
-    page = service.http.get("/jobs?model=line&limit=1000").json()
-    assert {job["id"] for job in page["data"]} == accepted
-    assert len(accepted) > 50, "rows are cheap: what is refused waited for SQLite's one writer"
-    assert predict(service).status_code == 200
-
-
 def test_a_body_that_trickles_is_given_up(make_service: MakeService) -> None:
     """A byte now and then, on the routes that keep a body in memory and in a file."""
     service = make_service(body_seconds=0.5)
@@ -271,3 +232,25 @@ def test_a_body_that_comes_steadily_may_take_long(make_service: MakeService) -> 
     headers = {"Content-Type": "text/csv"}
     answer = service.http.post("/datasets?name=slow", content=steadily(), headers=headers)
     assert answer.status_code == 201, answer.text
+
+
+@pytest.mark.timing
+def test_a_flood_of_trainings_beside_predictions_loses_none(make_service: MakeService) -> None:
+    service = make_service()
+    data = {"columns": {"x": [1.0, 2.0, 3.0] * 9, "y": [1.0, 2.0, 4.0] * 9}}
+    body = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
+
+    def submit(i: int) -> httpx.Response:
+        if i % 10 == 0:
+            return predict(service)
+        return service.post("/train", body) if i % 10 < 8 else service.http.get("/jobs?limit=5")
+
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(submit, range(150)))
+    assert {answer.status_code for answer in answers} <= {200, 202, 503}
+    assert all("retry-after" in one.headers for one in answers if one.status_code == 503)
+    accepted = {one.json()["id"] for one in answers if one.status_code == 202}
+    page = service.http.get("/jobs?model=line&limit=1000").json()
+    assert {job["id"] for job in page["data"]} == accepted
+    assert len(accepted) > 50, "rows are cheap: what is refused waited for SQLite's one writer"
+    assert predict(service).status_code == 200

@@ -16,7 +16,7 @@ import pytest
 
 from app.main import create_app
 from core.settings import load_settings
-from credence.serving import concurrency_limit, connections
+from credence.serving import connections
 from credence.serving.api_thread import ApiThread
 from credence.serving.listener import address, listen
 from tests.app.running import Service
@@ -148,21 +148,6 @@ def test_when_all_are_busy_the_next_is_told_when_to_come(
         assert {one.result().status_code for one in waiting} == {200}
     assert answers[-1].startswith(b"HTTP/1.1 503")
     assert b"retry-after: 1" in answers[-1]
-
-
-def test_a_prediction_above_the_limit_in_flight_is_told_when_to_come(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(concurrency_limit, "MAX_REQUESTS", 2)
-    with api(data_dir) as service, ThreadPoolExecutor(2) as pool:
-        predict(service)
-        release = block(service)
-        waiting = [pool.submit(predict, service, seed=i) for i in range(2)]
-        wait_until(lambda: service.services.predictor.admission.queued_requests == 2)
-        refused = predict(service)
-        release.set()
-        assert [answer.result().status_code for answer in waiting] == [200, 200]
-    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
 
 @pytest.mark.stack

@@ -121,12 +121,6 @@ def test_records_lists_and_columns_say_the_same(http: httpx.Client) -> None:
         assert other == close(first)
 
 
-def test_times_with_an_offset_are_the_same_instant(http: httpx.Client) -> None:
-    times = ["2026-01-05", "2026-01-05T00:00:00", "2026-01-04T19:00:00-05:00"]
-    answer = ask(http, inputs=[ROWS[0] | {"day": time} for time in times])
-    assert answer["mean"] == close([answer["mean"][0]] * 3)
-
-
 def test_without_a_seed_equal_questions_get_equal_answers(http: httpx.Client) -> None:
     sampled = {"sampler": "monte_carlo"}
     first, second = ask(http, **sampled), ask(http, **sampled)
@@ -209,18 +203,13 @@ def test_a_wrong_field_is_named(http: httpx.Client, change: dict[str, Any], path
 
 
 @pytest.mark.parametrize(
-    "image", [[[0.1, 0.0], [0.2]], [[0.1, None], [0.0, 0.2]], [[True, 0], [0, 0]], 1.0]
+    "image", [[[0.1, 0.0], [0.2]], [[0.1, None], [0.0, 0.2]], [[True, 0], [0, 0]], [[1]], 1.0]
 )
 def test_a_tensor_of_another_shape_or_type_is_refused(http: httpx.Client, image: Any) -> None:
     rows = [*TREES, TREES[0] | {"image": image}]
     answer = http.post("/predict", json={"model": "tree", "inputs": rows})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["path"] == "/inputs/1/image"
-
-
-def test_a_tensor_that_is_consistent_but_not_the_models_is_refused(http: httpx.Client) -> None:
-    answer = http.post("/predict", json={"model": "tree", "inputs": [TREES[0] | {"image": [[1]]}]})
-    assert answer.status_code == 422
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])

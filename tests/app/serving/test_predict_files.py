@@ -1,21 +1,13 @@
 """Files at /predict: the rows of a table, read as the training data were."""
 
 import gzip
-import io
 import json
 from typing import Any
 
 import httpx
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from core.context import Context
-from core.datasets.files.ingest import Given
-from models.config import MLPConfig, ModelConfig, TrainingConfig
-from tests.app.conftest import MakeService
-from tests.app.running import publish_as
 from tests.app.serving.wires import close
 from tests.app.test_bodies import problem
 
@@ -77,17 +69,6 @@ def test_a_csv_file_gets_the_answer_of_its_rows_in_json(
     assert answer(inflated)["mean"] == close(expected["mean"])
 
 
-def test_a_parquet_file_gets_the_answer_of_its_rows_in_json(
-    http: httpx.Client, expected: dict[str, Any]
-) -> None:
-    table = pa.Table.from_pylist([{**row, "more": 1} for row in INPUTS])
-    file = io.BytesIO()
-    pq.write_table(table, file)
-    for type_ in ("application/vnd.apache.parquet", "application/octet-stream"):
-        found = answer(send(http, file.getvalue(), type_, samples=30))
-        assert found["mean"] == close(expected["mean"])
-
-
 def test_the_answer_is_json_arrow_or_csv(http: httpx.Client, expected: dict[str, Any]) -> None:
     arrow = send(http, csv_of(ROWS), accept=ARROW, samples=30)
     table = pa.ipc.open_stream(arrow.content).read_all()
@@ -99,22 +80,6 @@ def test_the_answer_is_json_arrow_or_csv(http: httpx.Client, expected: dict[str,
     assert header.split(",") == table.column_names
     at = header.split(",").index("mean")
     assert [float(line.split(",")[at]) for line in lines] == close(expected["mean"])
-
-
-def test_a_decimal_mark_that_is_given_goes_before_that_of_the_training(
-    make_service: MakeService,
-) -> None:
-    service = make_service()
-    pairs = [(x, 2 * x) for x in np.random.default_rng(0).normal(size=60).tolist()]
-    lines = "".join(f"{x:.3f};{y:.3f}\n".replace(".", ",") for x, y in pairs)
-    train_on(service.context, "line", f"x;y\n{lines}", "y")
-    comma = answer(send(service.http, "x\n125,1\n", model="line", samples=30))
-    clear = answer(send(service.http, "x\n125.1\n", model="line", samples=30))
-    assert clear["mean"] == close(comma["mean"])
-    problem(send(service.http, "x\n125.125\n", model="line"), 422)
-    point = answer(send(service.http, "x\n125.125\n", model="line", samples=30, decimal="."))
-    comma = answer(send(service.http, "x\n125,125\n", model="line", samples=30))
-    assert point["mean"] == close(comma["mean"])
 
 
 def test_what_is_wrong_is_named(http: httpx.Client) -> None:
@@ -160,17 +125,3 @@ def test_too_large_a_file_leads_to_the_batch(
 ) -> None:
     monkeypatch.setattr("app.row_files.MAX_TABLE_BYTES", 100)
     assert "/predict/batch" in problem(send(http, csv_of(ROWS * 20)), 413)["detail"]
-
-
-def train_on(context: Context, name: str, text: str, target: str) -> None:
-    """Publish a small model of a CSV file."""
-    path = context.settings.data_dir / f"{name}.csv"
-    path.write_text(text)
-    dataset, _ = context.datasets.add(name, CSV, path, given=Given())
-    config = ModelConfig(
-        target=target,
-        network=MLPConfig(hidden=(8,)),
-        training=TrainingConfig(epochs=3, fine_tune_epochs=1),
-        pruning=(),
-    )
-    publish_as(context, name, dataset, config)

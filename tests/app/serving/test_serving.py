@@ -15,14 +15,14 @@ import pytest
 import torch
 
 from app.serving import versions
-from app.serving.admission import Admission, Limits
+from app.serving.admission import Admission
 from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from app.serving.throughput import Throughput
 from app.serving.versions import Reference, VersionLookup
 from core.access.callers import View
-from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
+from core.exceptions import NotFound, Unavailable
 from core.registry.registry import Version
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
@@ -143,28 +143,6 @@ async def test_who_goes_away_while_waiting_is_never_computed(engine: Engine, mod
     assert model.asked == [1, 2]
 
 
-async def test_who_goes_away_while_being_computed_harms_nobody(
-    engine: Engine, model: Model
-) -> None:
-    tasks = await ask(engine, entry(model, 1.0), entry(model, 2.0))
-    tasks[0].cancel()
-    model.gate.set()
-    assert (await tasks[1]).prediction.mean == 21.0
-
-
-async def test_a_deadline_that_passes_in_the_queue_is_noticed_at_once(
-    engine: Engine, model: Model
-) -> None:
-    """Before the engine is free."""
-    running, waiting = await ask(engine, entry(model, 1.0), entry(model, 2.0, seconds=0.1))
-    with pytest.raises(TimeoutError):
-        await waiting
-    assert not running.done()
-    model.gate.set()
-    assert (await running).prediction.mean == 11.0
-    assert model.asked == [1]
-
-
 async def test_an_estimate_that_refuses_everybody_does_not_last(
     engine: Engine, model: Model, throughput: Throughput
 ) -> None:
@@ -181,19 +159,6 @@ async def test_an_estimate_that_refuses_everybody_does_not_last(
     pytest.fail("one slow computation in the past, and nobody is answered for ever")
 
 
-async def test_a_dead_engine_says_so_to_all_who_wait_and_come(engine: Engine, model: Model) -> None:
-    tasks = await ask(engine, entry(model, math.inf), entry(model, 2.0))
-    assert 0 < engine.stalled_seconds() < math.inf
-    model.gate.set()
-    for task in tasks:
-        with pytest.raises(Unavailable):
-            await task
-    with pytest.raises(Unavailable):
-        await engine.compute(entry(model, 3.0))
-    engine.close(PATIENCE)
-    assert engine.stalled_seconds() == math.inf
-
-
 async def test_an_engine_that_closes_finishes_its_queue_and_takes_no_more(
     engine: Engine, model: Model
 ) -> None:
@@ -205,37 +170,6 @@ async def test_an_engine_that_closes_finishes_its_queue_and_takes_no_more(
     model.gate.set()
     assert await closing
     assert [(await task).prediction.mean[0] for task in tasks] == [11.0, 21.0]
-
-
-async def test_an_idle_engine_is_not_stalled_however_long_it_was_idle(
-    engine: Engine, model: Model
-) -> None:
-    model.gate.set()
-    await engine.compute(entry(model, 1.0))
-    await asyncio.sleep(0.1)
-    assert engine.stalled_seconds() == 0.0
-    model.gate.clear()
-    model.begun.clear()
-    before = time.perf_counter()
-    (task,) = await ask(engine, entry(model, 2.0))
-    assert engine.stalled_seconds() <= time.perf_counter() - before
-    model.gate.set()
-    await task
-
-
-def test_limits_name_themselves() -> None:
-    limits = Limits(max_samples=100, max_work=1000)
-    assert limits.work(10, 100) == 1000
-    with pytest.raises(Invalid, match="CREDENCE_MAX_SAMPLES"):
-        limits.work(1, 101)
-    with pytest.raises(TooLarge, match="CREDENCE_MAX_WORK"):
-        limits.work(11, 100)
-    with pytest.raises(TooLarge):
-        limits.work(5, 100, per_sample=3)
-    limits = Limits(max_samples=100, max_work=1000, max_answer_bytes=2000)
-    limits.check_answer(10, 10)
-    with pytest.raises(TooLarge):
-        limits.check_answer(10, 11)
 
 
 def test_too_much_queued_work_is_turned_away_with_the_time_to_wait(

@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data_dir = tmp_path_factory.mktemp("reviews")
     context = open_context(load_settings(data_dir=data_dir))
     columns = reviews()
-    publish(context, "numbers", columns, target="y", features=["x"])
+
     publish(context, "reviews", columns, target="y", features=["x", "review"])
     context.close()
     return data_dir
@@ -52,22 +52,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(trained: Path) -> Iterator[Service]:
     with serving(trained) as running:
         yield running
-
-
-def metrics(service: Service, model: str) -> dict[str, Any]:
-    found: dict[str, Any] = service.http.get(f"/models/{model}/versions/1").json()
-    return found
-
-
-def test_words_are_learned(service: Service) -> None:
-    without, with_text = (
-        metrics(service, model)["metrics"]["accuracy"] for model in ("numbers", "reviews")
-    )
-    # three words, each right nine times in ten, tell 97 %; x alone tells 56 %
-    assert with_text > 0.8
-    assert with_text > without + 0.15
-    best = max(b["metrics"]["accuracy"] for b in metrics(service, "reviews")["baselines"])
-    assert best > 0.8  # simple methods read the words, too
 
 
 def test_text_is_left_out_unless_it_is_named(service: Service) -> None:

@@ -8,14 +8,10 @@ import pyarrow as pa
 import pytest
 
 from app.serving import arrow_format
-from app.serving.inference_protocol import inputs as tensors
-from app.serving.inference_protocol.tensors import Tensor
-from app.serving.labels import read_labels
 from core.exceptions import Invalid
 from core.inputs.records import decode
 from core.inputs.sentinels import with_sentinels, without_sentinels
-from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import names_unread, with_readings
+from models.features.columns import ColumnReading, InputColumn, names_unread, with_readings
 
 READINGS = (
     ColumnReading(name="amount", type="number", missing=("-",)),
@@ -72,28 +68,6 @@ def test_json_takes_what_the_training_file_had() -> None:
     check(decode([list(record.values()) for record in records], COLUMNS))
 
 
-def test_arrow_takes_what_the_training_file_had() -> None:
-    plain = pa.array(["1.5", "2", "n/a", "4"])
-    others = {name: pa.array(values) for name, values in TEXTS.items() if name != "plain"}
-    table = pa.table({**others, "plain": plain})
-    check(arrow_format.to_columns(table, COLUMNS))
-
-
-def test_the_inference_protocol_takes_what_the_training_file_had() -> None:
-    given = [
-        Tensor(name, "BYTES", np.array([*values, None], object)[:-1], f"/inputs/{name}")
-        for name, values in TEXTS.items()
-        if name != "plain"
-    ]
-    for numbers in (
-        Tensor("plain", "FP64", np.array([1.5, 2, 3, 4]), "/inputs/plain"),
-        Tensor("plain", "BYTES", np.array(["1.5", "2", "3", "4"], object), "/inputs/plain"),
-    ):
-        columns = tensors.to_columns([*given, numbers], COLUMNS)
-        assert columns["plain"].tolist() == [1.5, 2, 3, 4]
-        check({**columns, "plain": VALUES["plain"]})
-
-
 @pytest.mark.parametrize(
     ("name", "value", "hint"),
     [
@@ -121,14 +95,6 @@ def test_columns_that_the_training_left_out_may_be_there() -> None:
     check(decode(rows, COLUMNS, UNREAD))
     with pytest.raises(Invalid, match="not a feature"):
         decode({**rows, "nope": [1, 2, 3, 4]}, COLUMNS, UNREAD)
-
-
-def test_labels_are_read_as_the_target_was() -> None:
-    (price,) = (column for column in COLUMNS if column.name == "price")
-    labels = read_labels(["1.000,50 €", 3, None], None, price)
-    np.testing.assert_array_equal(labels, [1000.5, 3, np.nan])
-    (colour,) = (column for column in COLUMNS if column.name == "colour")
-    assert read_labels([" RED", None], ["Red", "blue"], colour).tolist() == ["Red", None]
 
 
 def test_numbers_that_stand_for_missing_values_are_missing() -> None:

@@ -69,24 +69,6 @@ def test_callers_whose_requests_wait_get_equal_seconds_to_within_a_slice_of_each
         assert max(used) - min(used) <= 2 * LONGEST + 1e-9
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(1, 8), st.integers(0, 30), SLICES)
-def test_whoever_comes_gets_its_part_less_two_slices_of_each_of_the_others(
-    others: int, before: int, slices: list[float]
-) -> None:
-    machine = Machine(Turns(), {})
-    for caller in range(others):
-        machine.arrive(f"greedy {caller}", [LONGEST] * 100)
-    for _ in range(before):
-        machine.step()
-    machine.arrive("polite", list(slices))
-    began = machine.seconds
-    while machine.left["polite"]:
-        machine.step()
-    needed = sum(slices)
-    assert machine.seconds - began <= needed + others * (needed + 2 * LONGEST) + 1e-9
-
-
 def test_the_time_that_a_caller_did_not_use_is_not_given_back() -> None:
     machine = Machine(Turns(), {})
     machine.arrive("late", [0.1])
@@ -123,18 +105,6 @@ def test_slices_are_short_while_others_come() -> None:
 
 
 PLAIN = SpeedKey("a", 0.0, is_closed=False, draws=False, explain=False, work=1)
-
-
-def test_answers_that_were_never_asked_for_are_estimated_by_their_work() -> None:
-    throughput, many = Throughput(), PLAIN._replace(work=3)  # four to seven times the work
-    assert throughput.seconds(many, 1, 100) == 0.0, "nothing is known of the model"
-    throughput.observe(PLAIN, 1, 100, 0.01)
-    assert throughput.seconds(many, 1, 100) == pytest.approx(0.06)
-    assert throughput.seconds(many, 10, 100) == pytest.approx(0.6)
-    throughput.keep_answer_share("a", 0.1)
-    assert throughput.seconds(many, 1, 100) == pytest.approx(0.015), "the pass takes most"
-    throughput.observe(many, 1, 100, 0.02)
-    assert throughput.seconds(many, 1, 100) == 0.02, "measured meanwhile"
 
 
 STAYING: list[object] = []

@@ -33,11 +33,6 @@ def on_servers(world: World) -> bool:
     return world.postgresql is not None
 
 
-def on_files(world: World) -> bool:
-    """Only where the broker is a folder."""
-    return world.postgresql is None
-
-
 def forked(world: World) -> bool:
     """Only where all processes are forks: the worker of `credence serve` is started anew."""
     return not world.serve

@@ -63,20 +63,6 @@ def test_a_child_finds_what_is_found_here(
         assert not there.file.exists(), "removed with its folder"
 
 
-def test_a_child_leaves_out_repeated_rows_and_merges_levels(
-    mixed: Path, memory: MemoryBudget, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = mixed.read_text().splitlines()
-    mixed.write_text("\n".join([*lines, *lines[3:10]]) + "\n")
-    merged = ColumnFix(name="word", levels={"x2": "x1"})
-    given = Given(DatasetOptions(unique_rows=True), (merged,))
-    monkeypatch.setattr(apart, "SMALL_BYTES", 0)
-    with understood(mixed, memory, given) as there:
-        assert (there.table.num_rows, there.reading.repeated_rows) == (500, 7)
-        assert set(there.table.column("word").to_pylist()) == {"x0", "x1"}
-        assert there.readings[3].levels == {"x2": "x1"}
-
-
 def test_a_small_file_that_unpacks_to_much_goes_to_a_child(
     tmp_path: Path, memory: MemoryBudget
 ) -> None:

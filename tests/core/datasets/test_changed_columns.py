@@ -1,14 +1,20 @@
 """A data set whose columns are read otherwise: a new one, made from the same stored bytes."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from core.datasets.columns import tensors
+from core.datasets.columns.place import Column
+from core.datasets.columns.repeats import repeated_rows
 from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from core.storage import ArtifactStore
 
 CSV = "x,city\n1.5,Oslo\n2.5,Rome\n"
@@ -82,10 +88,76 @@ def test_inline_rows_are_changed_from_their_columns(datasets: Datasets) -> None:
         datasets.change_columns(inline.id, [], options=DatasetOptions(header=False))
 
 
-def test_wrong_changes_are_refused(datasets: Datasets, added: Dataset) -> None:
-    with pytest.raises(Invalid, match="town"):
-        datasets.change_columns(added.id, [ColumnFix(name="town", use=False)])
-    with pytest.raises(Invalid, match="twice"):
-        datasets.change_columns(added.id, [LEFT_OUT, LEFT_OUT])
-    with pytest.raises(NotFound):
-        datasets.change_columns("ds_0", [LEFT_OUT])
+UNIQUE = DatasetOptions(unique_rows=True)
+ALL = DatasetOptions(unique_rows=False)
+
+
+def columns(table: pa.Table) -> list[Column]:
+    return [table.column(name) for name in table.column_names]
+
+
+def test_repeated_rows_are_those_of_a_search_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    rows = 300
+    days = [
+        datetime(2026, 1, 1 + day, tzinfo=UTC) if day else None for day in rng.integers(0, 3, rows)
+    ]
+    table = pa.table(
+        {
+            "number": pa.array([None if x == 0 else x / 2 for x in rng.integers(0, 3, rows)]),
+            "word": pa.array(
+                [[None, "", "a"][x] for x in rng.integers(0, 3, rows)], "large_string"
+            ),
+            "flag": pa.array([[None, True, False][x] for x in rng.integers(0, 3, rows)]),
+            "day": pa.array(days, pa.timestamp("us", "UTC")),
+            "pixels": tensors.from_numpy(rng.integers(0, 2, (rows, 2)).astype(np.float32)),
+        }
+    )
+    seen: set[str] = set()
+    expected = []
+    for row, values in enumerate(map(str, table.to_pylist())):
+        if values in seen:
+            expected.append(row)
+        seen.add(values)
+    assert 50 < len(expected) < 250
+    assert repeated_rows(columns(table)).tolist() == expected
+
+
+def test_whole_numbers_that_no_double_tells_apart_are_different_rows() -> None:
+    table = pa.table({"id": [2**53, 2**53 + 1, 2**53 + 1]})
+    assert float(2**53) == float(2**53 + 1)
+    assert repeated_rows(columns(table)).tolist() == [2]
+    assert repeated_rows(columns(pa.table({"id": [None, -(2**62)]}))).tolist() == []
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Lines 5 and 6 equal line 2 once “ A ” is A; line 4 differs in what is no feature."""
+    path = tmp_path / "rows.csv"
+    path.write_text("id,kind,x\n1,A,1.5\n2,B,2.5\n3,A,1.5\n1, A ,1.5\n1,A,1.50\n4,B,\n")
+    return path
+
+
+def test_copies_are_left_out_and_the_first_stays(datasets: Datasets, file: Path) -> None:
+    added, _ = datasets.add("rows", "text/csv", file)
+    assert (added.rows, added.reading.repeated_rows) == (6, None)
+    changed, created = datasets.change_columns(added.id, [], options=UNIQUE)
+    assert created
+    assert (changed.rows, changed.reading.repeated_rows) == (4, 2)
+    assert [row["id"] for row in datasets.rows(changed.id)] == [1, 2, 3, 4]
+    (said,) = [one for one in changed.findings if one.code == "duplicate_rows"]
+    assert "(lines 5, 6)" in said.message
+    assert said.fix == {"options": {"unique_rows": False}}
+    assert datasets.change_columns(changed.id, [], options=ALL) == (added, False)
+    assert datasets.get(changed.id) == changed
+    assert datasets.get(added.id).rows == 6, "the old one is kept"
+
+
+def test_rows_without_a_file_are_left_out_of_the_table(datasets: Datasets) -> None:
+    inline, _ = datasets.add_columns("inline", {"x": [1, 2, 1, 1]})
+    changed, _ = datasets.change_columns(inline.id, [], options=UNIQUE)
+    assert (changed.rows, changed.reading.repeated_rows) == (2, 2)
+    assert datasets.change_columns(changed.id, [], options=ALL) == (inline, False)
+    datasets.delete(inline.id)
+    with pytest.raises(Invalid, match="left out"):
+        datasets.change_columns(changed.id, [], options=ALL)

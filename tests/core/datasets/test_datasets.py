@@ -13,7 +13,6 @@ from core.database.database import Database, migrate
 from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.exceptions import (
-    Conflict,
     Invalid,
     NotFound,
     NotParseable,
@@ -21,7 +20,6 @@ from core.exceptions import (
     Unavailable,
     UnsupportedFormat,
 )
-from core.jobs.jobs import Job, Jobs
 from core.storage import ArtifactStore, DirectoryStore
 from core.storage.orphans import Orphans
 
@@ -207,32 +205,6 @@ def test_a_deleted_data_set_is_gone(
     assert again.id != added.id
 
 
-@pytest.mark.parametrize("dataset_id", ["ds_unknown", "\x00", "\ud800", "../../etc/passwd"])
-def test_an_unknown_data_set_is_not_found(datasets: Datasets, dataset_id: str) -> None:
-    for ask in (datasets.get, datasets.rows, datasets.columns, datasets.delete):
-        with pytest.raises(NotFound):
-            ask(dataset_id)
-
-
-def test_a_data_set_in_use_is_kept(datasets: Datasets, jobs: Jobs, job: Job) -> None:
-    with pytest.raises(Conflict, match=f"is used by job {job.id}"):
-        datasets.delete(job.dataset)
-    assert datasets.rows(job.dataset)
-    jobs.cancel(job.id)
-    datasets.delete(job.dataset)
-
-
-def test_pages_cover_the_list_once(datasets: Datasets) -> None:
-    ids = [datasets.add_columns(str(i), {"x": [i]})[0].id for i in range(5)]
-    first = datasets.list(limit=3)
-    second = datasets.list(limit=3, cursor=first.next_cursor)
-    assert [dataset.id for dataset in first.data + second.data] == ids[::-1]
-    assert second.next_cursor is None
-    with pytest.raises(Invalid) as refused:
-        datasets.list(cursor="nonsense")
-    assert refused.value.errors[0][0] == "cursor"
-
-
 def test_text_with_every_character_survives(datasets: Datasets) -> None:
     """A NUL and a quote in a level: in the profile's JSON they must pass through PostgreSQL."""
     words = ["a\x00b", 'c"d', "e\\u0000f", "🙂", "\u2028"]
@@ -257,8 +229,9 @@ def test_a_file_is_read_once_and_its_table_written_once(
     of_half, _ = _moved_by_adding(datasets, tmp_path / "half", media_type, half)
     of_all, written = _moved_by_adding(datasets, tmp_path / "all", media_type, content)
     database.dispose()
-    # A child reads the file, and the modules that it imports: these are the same for both.
-    assert of_all - of_half < 1.1 * (len(content) - len(half))
+    # A child reads the file, and the modules that it imports: these are nearly the same for both.
+    # A file that is read twice would make the difference twice as large.
+    assert of_all - of_half < 1.5 * (len(content) - len(half))
     assert written < 1.1 * sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
 
 

@@ -33,10 +33,6 @@ def understood(source: Source) -> pa.Table:
     return pa.table({one.reading.name: one.column for one in understand(source, {})})
 
 
-def codes(source: Source) -> list[str]:
-    return [finding.code for finding in source.findings]
-
-
 AB = {"a": ["1", "3"], "b": ["2", "4"]}
 
 
@@ -68,53 +64,6 @@ def test_the_dialect_is_found_out(
     assert not source.typed
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "columns"),
-    [
-        ("a\tb,c\n1\t2,3\n", {"delimiter": "tab"}, {"a": ["1"], "b,c": ["2,3"]}),
-        ("a,b\n\"1,2\n3,4\n", {"quote": "none"}, {"a": ['"1', "3"], "b": ["2", "4"]}),
-        ("a,b\n$1,2$,3\n", {"quote": "$"}, {"a": ["1,2"], "b": ["3"]}),
-        ("a,b\n3,4\n", {"header": False}, {"column_1": ["a", "3"], "column_2": ["b", "4"]}),
-        (",a\n0,5\n1,6\n", {"index": False}, {"row": ["0", "1"], "a": ["5", "6"]}),
-        ("id,a\nx,5\ny,6\n", {"index": True}, {"a": ["5", "6"]}),
-    ],
-)  # fmt: skip
-def test_what_the_caller_says_goes_before(
-    read: Read, content: str | bytes, options: dict[str, Any], columns: dict[str, Any]
-) -> None:
-    source = read(content, **options)
-    assert source.table.to_pydict() == columns
-
-
-@pytest.mark.parametrize(
-    ("encoding", "word", "found"),
-    [
-        ("utf-8", "größe", "utf-8"),
-        ("utf-16-le", "größe", "utf-16-le"),
-        ("utf-32", "größe", "utf-32-le"),
-        ("cp1251", "Казань", "cp1251"),
-        ("koi8-r", "Пётр", "koi8_r"),
-        ("cp866", "город", "cp866"),
-        ("cp1253", "Αθήνα", "cp1253"),
-        ("cp1250", "Wrocław", "cp1250"),
-        ("cp1255", "תל אביב", "cp1255"),
-        ("cp1256", "القاهرة", "cp1256"),
-        ("shift_jis", "東京", "shift_jis"),
-        ("gb18030", "北京和上海的价格", "gb18030"),
-        ("euc_kr", "김철수와 이영희", "euc_kr"),
-    ],
-)
-def test_the_encoding_is_found_out(read: Read, encoding: str, word: str, found: str) -> None:
-    source = read(f"name;{word}\n{word};1\n{word};2\n".encode(encoding))
-    assert source.table.to_pydict() == {"name": [word, word], word: ["1", "2"]}
-    assert source.reading.encoding == found
-    guessed = not encoding.startswith("utf")
-    assert codes(source) == (["encoding"] if guessed else [])
-    if guessed:
-        assert {example.value for example in source.findings[0].examples} == {word}
-        assert source.findings[0].examples[-1].line == 3
-
-
 def test_an_encoding_is_found_far_down(read: Read) -> None:
     source = read(b"a,b\n" + b"1,x\n" * 300_000 + b"2,caf\xe9\n")
     assert source.table.column("b")[300_000].as_py() == "café"
@@ -131,54 +80,6 @@ def test_damaged_utf_8_is_refused_by_line(read: Read) -> None:
         with pytest.raises(Invalid) as refused:
             read("a,b\n1,2\n", encoding=name)
         assert refused.value.errors[0][0] == "encoding"
-
-
-@pytest.mark.parametrize(
-    ("content", "columns", "skip", "said"),
-    [
-        ("Report;;;\n;;;\na;b;c;d\n1;2;3;4\n5;6;7;8\n",
-         {"a": ["1", "5"], "b": ["2", "6"], "c": ["3", "7"], "d": ["4", "8"]}, 2,
-         ["lines_left_out"]),
-        ("# by me, today\na,b\n1,2\n3,4\n", AB, 1, ["lines_left_out"]),
-        ("#a,b\n1,2\n3,4\n", AB, 0, []),
-        ("#,Name\n1,x\n2,y\n", {"#": ["1", "2"], "Name": ["x", "y"]}, 0, []),
-        ("a,b\n1,2\n# more, later, perhaps\n3,4\n", AB, 0, ["lines_left_out"]),
-        ("a,b\n1,2\n3,4\n\nTotal: 10\n", AB, 0, ["lines_left_out"]),
-        ("5.1,x\n4,x\n6,y\n", {"column_1": ["5.1", "4", "6"], "column_2": ["x", "x", "y"]}, 0,
-         ["header_missing"]),
-        ("city,color\nRome,red\nOslo,blue\nRome,red\n",
-         {"city": ["Rome", "Oslo", "Rome"], "color": ["red", "blue", "red"]}, 0, []),
-    ],
-)  # fmt: skip
-def test_the_table_is_found_among_other_lines(
-    read: Read, content: str, columns: dict[str, Any], skip: int, said: list[str]
-) -> None:
-    source = read(content)
-    assert source.table.to_pydict() == columns
-    assert source.reading.skip == skip
-    assert codes(source) == said
-    assert source.reading.header == ("header_missing" not in said)
-
-
-@pytest.mark.parametrize(
-    ("content", "columns", "index", "said"),
-    [
-        ('"a" "b"\n"1" 1 2\n"2" 3 4\n', AB, True, ["index"]),  # R's write.table
-        (",a,b\nx,1,2\ny,3,4\n", {"row": ["x", "y"], **AB}, False, ["index"]),
-        ("a,b,\n1,2,\n3,4,\n", AB, False, ["names"]),
-        ("a,b,\n1,2\n3,4\n", AB, False, []),
-        ("a,,a\n1,2,3\n3,4,5\n",
-         {"a": ["1", "3"], "column_2": ["2", "4"], "a_2": ["3", "5"]}, False, ["names", "names"]),
-        (" a ,\"b\nc\"\n1,2\n", {"a": ["1"], "b c": ["2"]}, False, ["names"]),
-    ],
-)  # fmt: skip
-def test_columns_get_usable_names_and_an_index_is_left_out(
-    read: Read, content: str, columns: dict[str, Any], index: bool, said: list[str]
-) -> None:
-    source = read(content)
-    assert source.table.to_pydict() == columns
-    assert source.reading.index is index
-    assert codes(source) == said
 
 
 @pytest.mark.parametrize(
@@ -238,41 +139,10 @@ def test_too_many_columns_are_refused_before_they_are_named(read: Read) -> None:
     assert read(f'a,b\n1,"he said ""{quoted}"""\n').table.num_columns == 2
 
 
-@pytest.mark.parametrize("missing", ["", '""', "NA", "NaN", "NULL"])
-def test_missing_values_of_every_type(read: Read, missing: str) -> None:
-    table = understood(
-        read(f"n,s,b,t\n{missing},{missing},{missing},{missing}\n1,x,true,2020-01-01\n")
-    )
-    assert [table.column(name).null_count for name in "nsbt"] == [1, 1, 1, 1]
-    types = [str(type_).partition("[")[0] for type_ in table.schema.types]
-    assert types == ["int64", "large_string", "bool", "timestamp"]
-
-
 def test_the_type_is_that_of_the_whole_column(read: Read) -> None:
     """The first block of the file looks like integers; a value far below is not."""
     table = understood(read("a,b\n" + "1,2\n" * 300_000 + "1.5,2\n"))
     assert table.schema.types == [pa.float64(), pa.int64()]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "the file is empty"),
-        ('a,b\n"x\ny",1\n1,2,3\n', "line 4 has 3 fields and the header 2"),
-        ("a,b\n" + "1,2\n" * 300_000 + "1,2,3\n", "line 300002 has 3 fields"),
-        ("a,b\n1," + "x" * (2**24 + 1) + "\n", "line 2 is not CSV"),
-    ],
-)
-def test_what_is_not_csv_is_refused_by_line(read: Read, content: str | bytes, message: str) -> None:
-    with pytest.raises(NotParseable, match=message) as refused:
-        read(content)
-    assert len(str(refused.value)) < 200
-
-
-def test_a_header_without_rows_is_refused(read: Read) -> None:
-    with pytest.raises(Invalid) as refused:
-        read("a,b\n")
-    assert [error[0] for error in refused.value.errors] == ["/columns"]
 
 
 def test_errors_do_not_repeat_the_data(read: Read) -> None:
@@ -293,13 +163,3 @@ def test_text_is_a_row_per_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes("\ufeffa b\r\n\n c\u2028d\x0be\n".encode())
     assert text.read(path, LIMIT).table.to_pydict() == {"text": ["a b", "", " c\u2028d\x0be"]}
-
-
-def test_text_without_lines_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"")
-    with pytest.raises(NotParseable):
-        text.read(path, LIMIT)
-    path.write_bytes("größe\n".encode() + b"\xff")
-    with pytest.raises(NotParseable, match=r"byte 0xff at position 8 \(line 2\) is not UTF-8"):
-        text.read(path, LIMIT)

@@ -7,8 +7,7 @@ import pytest
 
 from core.datasets.inputs import check_inputs, input_types, target_type, to_inputs
 from core.exceptions import Invalid
-from models.features.columns import ColumnProfile, InputColumn
-from models.features.readings import spellings
+from models.features.columns import ColumnProfile, InputColumn, spellings
 
 NEEDED = [
     InputColumn(name="x", type="number"),
@@ -82,11 +81,3 @@ def test_columns_that_look_otherwise_are_read_as_the_model_needs_them(
     made = to_inputs({"x": given, "target": np.array([3.0])}, {"x": stored}, needed)
     np.testing.assert_array_equal(made["x"], np.array(expected, made["x"].dtype))
     assert made["target"].tolist() == [3]
-
-
-def test_what_cannot_be_read_says_how_to_upload_it() -> None:
-    words = ColumnProfile(name="x", type="category", levels=("1", "many"))
-    with pytest.raises(Invalid, match="`like`"):
-        check_inputs(NEEDED[:1], [words])
-    with pytest.raises(Invalid, match=r"row 1 .* must be a number"):
-        to_inputs({"x": np.array(["1", "many"], object)}, {"x": "category"}, NEEDED[:1])

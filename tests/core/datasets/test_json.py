@@ -70,15 +70,6 @@ def test_cells_keep_their_values_and_those_of_several_kinds_are_texts(read: Read
     assert source.lines([0, 2]) == [1, 3]
 
 
-def test_nested_objects_become_names_with_dots(read: Read) -> None:
-    source = read('{"a": {"b": {"c": 1}, "d": "x"}}\n{"a": {"b": null}}\n{"a": null, "e": true}\n')
-    assert source.table.select(["a.b.c", "a.d", "e"]).to_pydict() == {
-        "a.b.c": [1, None, None],
-        "a.d": ["x", None, None],
-        "e": [None, None, True],
-    }
-
-
 def test_lists_of_one_shape_are_tensors_and_others_are_left_out(read: Read) -> None:
     rows = [
         {"image": [[i, 2], [3, 4.5]], "tags": ["a"] * i, "some": [1] if i else None, "x": i}

@@ -67,15 +67,6 @@ def test_wrong_levels_are_refused(
         datasets.change_columns(added.id, [merged(**levels)])
 
 
-def test_a_level_cannot_be_read_as_one_that_was_merged_before(
-    datasets: Datasets, added: Dataset
-) -> None:
-    once, _ = datasets.change_columns(added.id, [merged(Berln="Berlin")])
-    for level in ("Rome", "Berlin"):  # the second would be a cycle
-        with pytest.raises(Invalid, match="'Berln', which is itself read as 'Berlin'"):
-            datasets.change_columns(once.id, [merged(**{level: "Berln"})])
-
-
 def test_only_a_category_has_levels(datasets: Datasets, added: Dataset) -> None:
     with pytest.raises(Invalid, match="/columns/0/levels: column 'x' was read as number"):
         datasets.change_columns(added.id, [ColumnFix(name="x", levels={"1": "2"})])
@@ -96,14 +87,3 @@ def test_a_level_that_differs_from_one_that_stays_in_case_alone_is_refused(
         datasets.change_columns(many.id, [merged(a="c1x")])
     both, _ = datasets.change_columns(many.id, [merged(a="c1x", A="c1x")])
     assert not {"A", "a"} & set(datasets.distinct(both.id, "city"))
-
-
-def test_inline_levels_that_were_merged_do_not_come_back_unnoticed(datasets: Datasets) -> None:
-    inline, _ = datasets.add_columns("inline", {"city": ["Berlin", "Berln", "Rome"]})
-    changed, _ = datasets.change_columns(inline.id, [merged(Berln="Berlin")])
-    more, _ = datasets.change_columns(changed.id, [merged(Rome="Berlin")])
-    assert cities(datasets, more) == ["Berlin"] * 3
-    datasets.delete(inline.id)
-    for levels in ({}, {"Berln": "Rome"}):
-        with pytest.raises(Invalid, match="cannot come back"):
-            datasets.change_columns(changed.id, [merged(**levels)])

@@ -2,21 +2,18 @@
 
 import io
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather, orc, parquet
 
-from core.datasets.columns.conversion import to_numpy
 from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
-from core.exceptions import CredenceError, NotParseable, TooLarge
+from core.exceptions import NotParseable, TooLarge
 from tests.core.datasets import reading
 
 LIMIT = 2**26
@@ -54,98 +51,6 @@ def written(kind: str, table: pa.Table) -> bytes:
     buffer = io.BytesIO()
     WRITERS[kind](table, buffer)
     return buffer.getvalue()
-
-
-NESTED = pa.table(
-    {
-        "s": pa.array([{"a": 1, "b": {"c": "x"}}, None, {"a": 3, "b": None}]),
-        "v": pa.array([[1.5, 2.5], [3, 4], [5, 6]], pa.list_(pa.float64())),
-        "m": pa.array([[[1], [2]], [[3], [4]], [[5], [6]]], pa.list_(pa.list_(pa.int64()))),
-        "ragged": pa.array([[1], [], [2, 3]]),
-        "words": pa.array([["a"], ["b"], ["c"]]),
-        "gone": pa.array([[1], None, [2]]),
-        "x": [1, 2, 3],
-    }
-)
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_structs_are_flat_and_lists_of_one_shape_tensors(tmp_path: Path, kind: str) -> None:
-    source = read(tmp_path, written(kind, NESTED))
-    table = source.table
-    assert table.column_names == ["s.a", "s.b.c", "v", "m", "x"]
-    assert table.column("s.a").to_pylist() == [1, None, 3]
-    assert table.column("s.b.c").to_pylist() == ["x", None, None]
-    assert to_numpy(table.column("v"), "tensor").tolist() == [[1.5, 2.5], [3, 4], [5, 6]]
-    assert to_numpy(table.column("m"), "tensor").tolist() == NESTED.column("m").to_pylist()
-    said = {f.column for f in source.findings if f.code == "nested"}
-    assert said == {"ragged", "words", "gone"}
-
-
-@pytest.mark.parametrize("kind", ["parquet", "feather", "arrow"])
-def test_types_without_a_place_are_left_out_and_named(tmp_path: Path, kind: str) -> None:
-    table = pa.table(
-        {
-            "bytes": pa.array([b"\xff", b"b"]),
-            "map": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int64())),
-            "took": pa.array([timedelta(seconds=1.5), None]),
-            "level": pa.array([7, 8]).dictionary_encode(),
-            "x": [1, 2],
-        }
-    )
-    source = read(tmp_path, written(kind, table))
-    assert source.table.to_pydict() == {"took": [1.5, None], "level": [7, 8], "x": [1, 2]}
-    assert {(f.code, f.column) for f in source.findings} == {
-        ("nested", "bytes"),
-        ("nested", "map"),
-        ("unit", "took"),
-    }
-
-
-@pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
-@pytest.mark.parametrize("version", [1, 2])
-def test_both_versions_of_feather_are_read(tmp_path: Path, version: Any) -> None:
-    buffer = io.BytesIO()
-    table = pa.table({"a": [1.5, 2.5], "s": ["x", None]})
-    feather.write_feather(table, buffer, version=version)
-    assert read(tmp_path, buffer.getvalue()).table.to_pydict() == table.to_pydict()
-
-
-INDEXES = {
-    "numbers": (pd.Index([5, 7, 9]), True),
-    "names": (pd.Index(["a", "b", "c"]), True),
-    "times": (pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"]), False),
-    "repeated": (pd.Index(["a", "a", "b"]), False),
-}
-
-
-@pytest.mark.parametrize("kind", INDEXES)
-def test_an_index_that_only_names_the_rows_is_left_out(tmp_path: Path, kind: str) -> None:
-    index, goes = INDEXES[kind]
-    buffer = io.BytesIO()
-    pd.DataFrame({"x": [1, 2, 3]}, index=index).to_parquet(buffer)
-    content = buffer.getvalue()
-    source = read(tmp_path, content)
-    assert source.table.column_names == (["x"] if goes else ["x", "__index_level_0__"])
-    assert [f.code for f in source.findings] == ["index"] * goes
-    assert source.reading.index is (True if goes else None)
-    kept = read(tmp_path, content, index=False)
-    assert kept.table.column_names == ["x", "__index_level_0__"]
-
-
-@pytest.mark.stack
-@pytest.mark.parametrize("kind", ["parquet", "orc", "feather"])
-def test_damage_is_seen(tmp_path: Path, kind: str) -> None:
-    content = bytearray(written(kind, NESTED))
-    with pytest.raises(CredenceError):
-        read_in_a_child(tmp_path, bytes(content[: len(content) // 2]))
-    for place in range(8, len(content) - 8, max(1, len(content) // 6)):
-        damaged = bytearray(content)
-        damaged[place : place + 4] = b"\xff\xff\xff\x7f"
-        try:
-            read_in_a_child(tmp_path, bytes(damaged))
-        except CredenceError as error:
-            assert str(error)  # noqa: PT017 - it may also be read
 
 
 @pytest.mark.stack

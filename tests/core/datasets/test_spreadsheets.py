@@ -3,22 +3,18 @@
 import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 
-from core.datasets.columns.conversion import to_json
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats.spreadsheets import workbook
 from core.exceptions import Invalid, NotParseable
 
 LIMIT = 2**28
-MOMENT = datetime.fromisoformat("2020-01-02T03:04:05")
-MIDNIGHT = datetime.fromisoformat("2020-01-03T00:00:00")
 Read = Callable[..., Source]
 TABLE = [["a", "b"], [1, "x"], [2, "y"], [3, "z"]]
 
@@ -55,41 +51,6 @@ def codes(source: Source) -> list[str]:
     return [finding.code for finding in source.findings]
 
 
-def test_dates_times_durations_and_booleans(read: Read) -> None:
-    rows = [
-        ["day", "moment", "clock", "took", "yes", "mixed"],
-        [date(2020, 1, 2), MOMENT, time(3, 4), timedelta(hours=30), True, 1],
-        [date(2020, 1, 3), MIDNIGHT, time(5, 6), timedelta(hours=1.5), False, "one"],
-    ]
-    source = read(book(rows))
-    (first, second) = to_json(source.table)
-    assert first["day"] == date(2020, 1, 2)
-    assert first["moment"] == "2020-01-02T03:04:05Z"
-    assert (first["clock"], second["clock"]) == (time(3, 4), time(5, 6))
-    assert (first["took"], second["took"]) == (108000, 5400)
-    assert (first["yes"], second["yes"]) == (True, False)
-    assert (first["mixed"], second["mixed"]) == ("1", "one")
-    assert codes(source) == ["unit"]
-
-
-def test_titles_blank_rows_notes_and_totals_are_left_out(read: Read) -> None:
-    rows = [
-        ["Report of 2021"],
-        [],
-        ["name", "x", "y"],
-        ["a", 1, 10],
-        [],
-        ["b", 2, 20],
-        ["Total", 3, 30],
-        [],
-        ["Source: the office"],
-    ]
-    source = read(book(rows))
-    assert columns(source) == {"name": ["a", "b"], "x": [1, 2], "y": [10, 20]}
-    assert source.lines([0, 1]) == [4, 6]
-    assert codes(source) == ["lines_left_out"] * 2
-
-
 def test_merged_cells_are_names_in_two_rows_or_count_for_all_their_rows(read: Read) -> None:
     rows: list[list[Any]] = [["", "2020", "", "2021", ""], ["city", "low", "high", "low", "high"]]
     rows += [[f"c{i}", i, i + 1, i + 2, i + 3] for i in range(5)]
@@ -99,28 +60,6 @@ def test_merged_cells_are_names_in_two_rows_or_count_for_all_their_rows(read: Re
     source = read(book(rows, merge=["A2:A4"]))
     assert columns(source) == {"group": ["a", "a", "a", "b"], "x": [1, 2, 3, 4]}
     assert codes(source) == ["merged_cells"]
-
-
-def test_a_first_row_of_data_is_no_header_unless_said(read: Read) -> None:
-    content = book([[1.5, "x"], [2.5, "y"], [3.5, "x"]])
-    source = read(content)
-    assert columns(source) == {"column_1": [1.5, 2.5, 3.5], "column_2": ["x", "y", "x"]}
-    assert codes(source) == ["header_missing"]
-    assert source.findings[0].fix == {"options": {"header": True}}
-    assert read(content, header=True).table.column_names == ["1.5", "x"]
-
-
-def test_formulas_give_their_stored_values(read: Read) -> None:
-    content = book([["a", "b"], [1, "=A2*2"], [2, "=A3*2"]])
-    stored = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stored, "w") as new:
-        for member in old.infolist():
-            part = old.read(member)
-            if member.filename == "xl/worksheets/sheet1.xml":
-                part = part.replace(b"<v></v>", b"<v>7</v>").replace(b"<v />", b"<v>7</v>")
-                part = part.replace(b"<v/>", b"<v>7</v>")
-            new.writestr(member, part)
-    assert columns(read(stored.getvalue()))["b"] == [7, 7]
 
 
 @pytest.mark.parametrize(
@@ -146,12 +85,6 @@ def test_formulas_without_values_are_said_with_what_to_do(read: Read) -> None:
     assert "line 2" in finding.message
     assert "spreadsheet program" in finding.message
     assert columns(found)["total"] == [None] * 10
-
-
-def test_some_formulas_below_a_title_are_a_warning(read: Read) -> None:
-    rows = [["Budget"], [], FORMULAS[0], *FORMULAS[1:5], [9, 4.5, 40.5], [8, 4, 32]]
-    (finding,) = [one for one in read(book(rows)).findings if one.code == "formulas"]
-    assert (finding.severity, finding.rows) == ("warning", 4)
 
 
 def test_a_table_of_formulas_alone_is_refused_with_what_to_do(read: Read) -> None:

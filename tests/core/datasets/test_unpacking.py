@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import pickle
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -11,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from core.datasets.files.kinds import kind_of_text
 from core.datasets.files.opening import opened
-from core.datasets.files.options import ReadingOptions
 from core.datasets.files.unpacking import unpacked
-from core.exceptions import CredenceError, NotParseable, TooLarge
+from core.exceptions import CredenceError, NotParseable, TooLarge, UnsupportedFormat
 
 CSV = b"a,b\n" + b"".join(b"%d,x\n" % i for i in range(5000))
 LIMIT = 2**20
@@ -44,21 +45,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "zstd": zstd,
     "zip": lambda data: zipped(("t.csv", data)),
 }
-
-
-@pytest.mark.parametrize("packing", PACK)
-@pytest.mark.parametrize("media_type", ["text/csv", "application/gzip"])
-def test_what_was_packed_is_read(tmp_path: Path, packing: str, media_type: str) -> None:
-    path = put(tmp_path, PACK[packing](CSV))
-    with opened(path, media_type, LIMIT, tmp_path) as file:
-        source = file.read(LIMIT, ReadingOptions())
-    assert source.table.num_rows == 5000
-    assert source.table.column_names == ["a", "b"]
-    assert file.format.name == "csv"
-    assert source.reading.packing == packing
-    assert source.reading.member == ("t.csv" if packing == "zip" else None)
-    assert source.findings == ()
-    assert [p.name for p in tmp_path.iterdir()] == ["upload"], "nothing is left over"
 
 
 @pytest.mark.parametrize("packing", ["gzip", "bz2", "zstd"])
@@ -131,3 +117,52 @@ def test_a_member_that_understates_its_size_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path, bytes(content))
     with pytest.raises(CredenceError), unpacked(path, LIMIT):
         pass
+
+
+MOST = 2**24
+ANY = "application/octet-stream"
+
+
+@pytest.mark.parametrize("start", [b"ORC", b"PAR1", b"BZh"])
+def test_a_header_that_begins_like_another_kind_is_text(tmp_path: Path, start: bytes) -> None:
+    with opened(put(tmp_path, start + b",b\n1,2\n"), ANY, MOST) as file:
+        assert file.format.name == "csv"
+
+
+def test_text_stays_text_although_it_looks_like_a_table(tmp_path: Path) -> None:
+    with opened(put(tmp_path, b"a,b\n1,2\n"), "text/plain; charset=utf-8", MOST) as file:
+        assert file.format.name == "text"
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"%PDF-1.7\n%\xe2\xe3", "a PDF document"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "an image"),
+        (pickle.dumps({"a": [1]}), "a pickle"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+        (b"RDX3\nX\n\0\0\0\3", "a file of R"),
+        (b"SQLite format 3\0" + bytes(84), "an SQLite"),
+        (b"\n<!DOCTYPE html>\n<html><body><table>", "an HTML page"),
+        (b'<?xml version="1.0"?><rows><row a="1"/></rows>', "an XML document"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_never_read_says_how_to_go_on(tmp_path: Path, content: bytes, what: str) -> None:
+    path = put(tmp_path, content)
+    with (
+        pytest.raises(UnsupportedFormat, match=f"the file is {what}"),
+        opened(path, "text/csv", MOST),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"set x,begin\n1,2\n", b"a,b\n" + b"1,a\n" * 50 + b"2,a\0\n"])
+def test_words_of_sql_and_a_stray_nul_leave_a_table_a_table(tmp_path: Path, content: bytes) -> None:
+    assert kind_of_text(_written(tmp_path, content)) == "csv"
+
+
+def _written(folder: Path, content: bytes) -> Path:
+    path = folder / "file"
+    path.write_bytes(content)
+    return path

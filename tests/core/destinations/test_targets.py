@@ -1,6 +1,5 @@
 """Parquet folders and Delta tables have each part once, however often it is written."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from core.destinations.bucket import BucketFolder, Keys
 from core.destinations.delta import OWNER, DeltaTable
 from core.destinations.folder import LocalFolder
-from core.destinations.parquet import MANIFEST, SUCCESS, ParquetFolder
+from core.destinations.parquet import ParquetFolder
 from core.destinations.parts import part_name
 from core.destinations.target import Target
 from core.exceptions import Conflict
@@ -60,34 +59,6 @@ def test_parts_are_added_once(
     assert [path.name for path in found] == sorted(PARTS)
     keys_there = [10 * number + k for number in range(3) for k in range(4)]
     assert [key for path in found for key in pq.read_table(path)["key"].to_pylist()] == keys_there
-
-
-def test_a_folder_says_what_it_has(tmp_path: Path) -> None:
-    target = ParquetFolder(LocalFolder(tmp_path))
-    target.begin(ABOUT, SCHEMA)
-    assert json.loads((tmp_path / MANIFEST).read_text()) == ABOUT
-    for number in range(3):
-        add(target, number)
-    assert not (tmp_path / SUCCESS).exists()
-    assert target.end(PARTS)
-    success = json.loads((tmp_path / SUCCESS).read_text())
-    assert success == {"rows": 12, "parts": dict.fromkeys(PARTS, 4)}
-    with pytest.raises(Conflict, match="other files"):
-        target.begin(ABOUT | {"files": []}, SCHEMA)
-    with pytest.raises(Conflict, match="another run"):
-        target.check_free()
-
-
-@pytest.mark.parametrize("make", [ParquetFolder, DeltaTable])
-def test_other_files_are_left_alone(
-    make: Callable[[LocalFolder], ParquetFolder | DeltaTable], tmp_path: Path
-) -> None:
-    (tmp_path / "mine.txt").write_text("kept")
-    target = make(LocalFolder(tmp_path))
-    for check in (target.check_free, lambda: target.begin(ABOUT, SCHEMA)):
-        with pytest.raises(Conflict, match=r"mine\.txt"):
-            check()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_runs_append_to_a_table_of_the_same_columns_and_owner(tmp_path: Path) -> None:

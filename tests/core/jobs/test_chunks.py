@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from core.database.database import Database
-from core.datasets.datasets import Datasets
-from core.exceptions import Conflict, Invalid, LostClaim, NotFound
+from core.exceptions import Invalid, LostClaim
 from core.jobs.backlog import read_backlog
 from core.jobs.jobs import Claim, Job, Jobs, JobStatus, TrainSpec
 from core.jobs.specs import plan_chunk_rows, split
@@ -165,21 +164,3 @@ def test_cancelling_asks_the_workers_to_stop(jobs: Jobs, batch: Job) -> None:
     assert jobs.get(batch.id).status == "cancelling"
     jobs.reap(jobs.pulses(), max_attempts=3)  # the other worker was lost meanwhile
     assert states(jobs, batch) == ["queued", "running", "cancelling", "cancelled"]
-
-
-def test_a_chunk_alone_is_neither_cancelled_nor_resumed(jobs: Jobs, batch: Job) -> None:
-    chunk = chunk_ids(jobs, batch)[0]
-    for act in (jobs.cancel, jobs.resume):
-        with pytest.raises(Conflict, match=batch.id):
-            act(chunk)
-
-
-def test_the_data_set_is_needed_until_the_whole_has_ended(
-    jobs: Jobs, batch: Job, datasets: Datasets
-) -> None:
-    with pytest.raises(Conflict, match=batch.id):
-        datasets.delete(batch.dataset)
-    succeed(jobs, chunk_ids(jobs, batch))
-    datasets.delete(batch.dataset)
-    with pytest.raises(NotFound):
-        jobs.create_batch(predict_spec(batch.dataset), 35)

@@ -16,17 +16,6 @@ from tests.core.jobs.claiming import LEASE, claimed, states
 from tests.core.together import at_once
 
 
-def test_claim_runs_the_job_and_counts_the_attempt(jobs: Jobs, job: Job) -> None:
-    claim = claimed(jobs, job.id)
-    running = jobs.get(job.id)
-    assert claim == Claim(job.id, 1, "worker-1")
-    assert (running.status, running.attempt, running.queue_position) == ("running", 1, None)
-    assert running.started_at is not None
-    assert running.started_at >= job.created_at
-    assert jobs.claim(job.id, "worker-2", LEASE) is None
-    assert jobs.claim("job_unknown", "worker-2", LEASE) is None
-
-
 def test_of_many_workers_that_claim_at_once_one_wins(
     jobs: Jobs, spec: TrainSpec, database: Database
 ) -> None:
@@ -63,14 +52,6 @@ def test_a_stale_claim_writes_nothing(jobs: Jobs, job: Job) -> None:
     assert (jobs.get(job.id), jobs.events(job.id)) == before
 
 
-def test_a_claim_ends_with_the_job(jobs: Jobs, job: Job) -> None:
-    claim = claimed(jobs, job.id)
-    jobs.finish(claim, JobStatus.FAILED, error={"code": "diverged", "message": "…"})
-    for write in WRITES:
-        with pytest.raises(LostClaim):
-            write(jobs, claim)
-
-
 def test_report_replaces_progress_and_merges_metrics(jobs: Jobs, job: Job) -> None:
     claim = claimed(jobs, job.id)
     assert jobs.report(claim, {"epoch": 1, "epochs": 2}, {"nelbo": 3.0, "kl": 1.0}) == "running"
@@ -91,23 +72,6 @@ def test_numbers_that_are_not_finite_are_stored_as_null(jobs: Jobs, job: Job) ->
     jobs.report(claimed(jobs, job.id), {"eta_seconds": float("inf")}, {"nelbo": float("nan")})
     assert jobs.get(job.id).progress == {"eta_seconds": None}
     assert jobs.get(job.id).metrics == {"nelbo": None}
-
-
-def test_a_worker_learns_of_a_cancellation_and_stops(jobs: Jobs, job: Job) -> None:
-    claim = claimed(jobs, job.id)
-    assert jobs.cancel(job.id).status == "cancelling"
-    assert jobs.heartbeat(claim, LEASE) is JobStatus.CANCELLING
-    assert jobs.report(claim, {"epoch": 1}) is JobStatus.CANCELLING
-    jobs.release(claim)
-    assert jobs.get(job.id).status == "cancelled"
-
-
-def test_a_job_that_is_being_cancelled_does_not_succeed(jobs: Jobs, job: Job) -> None:
-    claim = claimed(jobs, job.id)
-    jobs.cancel(job.id)
-    jobs.finish(claim, JobStatus.SUCCEEDED, metrics={"rmse": 1.0}, version=1)
-    ended = jobs.get(job.id)
-    assert (ended.status, ended.version) == ("cancelled", None)
 
 
 def test_only_claims_that_are_not_renewed_are_reaped(jobs: Jobs, spec: TrainSpec) -> None:

@@ -10,10 +10,8 @@ from scipy.stats import sem
 
 from core.database.database import Database
 from core.datasets.datasets import Datasets
-from core.exceptions import Conflict, NotFound
 from core.jobs import comparison
 from core.jobs.backlog import read_backlog
-from core.jobs.checkpoints import Checkpoints
 from core.jobs.jobs import Claim, CompareSpec, Job, Jobs, JobStatus, MethodSpec, TrainSpec
 from core.jobs.row_scores import RowScoreFiles, RowScores
 from core.registry.registry import Registry
@@ -83,30 +81,6 @@ def test_a_comparison_is_one_job_and_its_trainings_are_found_by_it(
     assert jobs.claim(whole.id, "worker-1", 60) is None
 
 
-def test_it_is_as_far_as_its_trainings_are_on_average_and_ends_with_the_last(
-    jobs: Jobs, whole: Job, publish: Publish
-) -> None:
-    first, second, third = jobs.parts(whole.id)
-    publish(first)
-    claim = claimed(jobs, second.id)
-    for epoch in range(1, 21):
-        jobs.report(claim, progress={"epoch": epoch, "epochs": 40, "fraction": epoch / 40})
-    progress = jobs.get(whole.id).progress
-    assert progress is not None
-    assert progress["fraction"] == pytest.approx((1 + 0.5) / 3, abs=0.01)
-    assert (progress["method"], progress["methods"]) == (1, 3)
-    told = [event for event in jobs.events(whole.id) if event.type == "progress"]
-    assert len(told) == 1 + 10  # of twenty reports every second is worth one
-    jobs.finish(claim, JobStatus.SUCCEEDED, version=7)
-    assert jobs.get(whole.id).status is JobStatus.RUNNING
-    publish(third)
-    done = jobs.get(whole.id)
-    assert (done.status, done.error, done.attempt) == (JobStatus.SUCCEEDED, None, 1)
-    assert done.progress is not None
-    assert done.progress["fraction"] == 1
-    assert states(jobs, whole) == ["queued", "running", "succeeded"]
-
-
 def test_a_training_that_fails_stops_no_other_and_is_named(
     jobs: Jobs, whole: Job, publish: Publish
 ) -> None:
@@ -144,48 +118,6 @@ def test_reports_and_ends_at_once_leave_one_end(jobs: Jobs, whole: Job, database
     at_once(work, 3)
     assert jobs.get(whole.id).status is JobStatus.SUCCEEDED
     assert states(jobs, whole) == ["queued", "running", "succeeded"]
-
-
-def test_the_table_has_what_each_training_came_to(jobs: Jobs, whole: Job, publish: Publish) -> None:
-    with pytest.raises(Conflict, match="queued"):
-        comparison.table(jobs, whole.id)
-    trainings = jobs.parts(whole.id)
-    for training, rmse in zip(reversed(trainings), (1.0, 2.0, 3.0), strict=True):
-        publish(training, rmse=rmse, ood_auroc=0.75, bytes=100, num_weights=10)
-    rows = comparison.table(jobs, whole.id)
-    assert [row["name"] for row in rows] == ["bbb", "swag", "map"]
-    assert [row["version"] for row in rows] == [3, 2, 1]  # in the order in which they finished
-    assert [row["rmse"] for row in rows] == [3.0, 2.0, 1.0]
-    assert [row["job"] for row in rows] == [training.id for training in trainings]
-    first, ended = rows[0], jobs.get(trainings[0].id)
-    assert "accuracy" not in first
-    assert (first["coverage_0.9"], first["ood_auroc"], first["predict_ms"]) == (0.88, 0.75, 0.5)
-    assert (first["bytes"], first["num_weights"], first["method"]) == (100, 10, "bbb")
-    assert ended.started_at
-    assert ended.finished_at
-    assert first["train_seconds"] == (ended.finished_at - ended.started_at).total_seconds()
-    with pytest.raises(NotFound):
-        comparison.table(jobs, trainings[0].id)
-
-
-def test_both_data_sets_are_needed_until_it_has_ended(
-    jobs: Jobs, whole: Job, datasets: Datasets, store: ArtifactStore, artifact: Path
-) -> None:
-    strange, checkpoints = whole.spec["out_of_distribution"], Checkpoints(jobs, store)
-    for needed in (whole.dataset, strange):
-        with pytest.raises(Conflict, match=whole.id):
-            datasets.delete(needed)
-    first = jobs.parts(whole.id)[0]
-    claim = claimed(jobs, first.id)
-    (artifact / "fit.safetensors").touch()
-    checkpoints.save(claim, artifact)
-    jobs.cancel(whole.id)
-    jobs.release(claim)
-    assert checkpoints.exists(first.id)
-    datasets.delete(strange)
-    assert not checkpoints.exists(first.id)  # nobody can go on with it
-    with pytest.raises(Conflict):
-        jobs.resume(whole.id)
 
 
 def test_methods_are_named_by_what_sets_them_apart() -> None:

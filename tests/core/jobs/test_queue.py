@@ -77,13 +77,6 @@ def test_a_wake_up_waits_for_a_consumer_and_keeps_its_place(
     assert taken(settings, 12) == [(RUN_JOB, job_id) for job_id in sent]
 
 
-def test_each_wake_up_reaches_one_of_several_consumers(queue: Queue, settings: Settings) -> None:
-    sent = [f"job_{i}" for i in range(60)]
-    for job_id in sent:
-        queue.send(job_id)
-    assert sorted(job_id for _, job_id in taken(settings, 60, consumers=3)) == sorted(sent)
-
-
 def test_a_broker_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
     queue = Queue(load_settings(data_dir=tmp_path, broker_url="redis://:secret@127.0.0.1:1/0"))
     with pytest.raises(Unavailable) as refused:

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from core.datasets.datasets import Datasets
 from core.exceptions import Conflict, LostClaim, NotFound
 from core.jobs.jobs import ChunkSpec, Job, Jobs, JobStatus, TrainSpec
-from core.jobs.results import MAX_GROUP_ROWS, Results, join, parts_key
+from core.jobs.results import Results, join, parts_key
 from core.storage import ArtifactStore
 from tests.core.conftest import predict_spec
 from tests.core.jobs.claiming import claimed
@@ -54,17 +54,6 @@ def test_parts_are_joined_in_row_order_once_the_job_has_succeeded(
     for job_id in ("job_none", training.id, jobs.parts(batch.id)[0].id):
         with pytest.raises(NotFound):
             results.paths(job_id)
-
-
-def test_a_file_is_joined_row_group_by_row_group(tmp_path: Path) -> None:
-    """No piece that is sent holds more than the row groups of one batch."""
-    rows = 3 * MAX_GROUP_ROWS + 17
-    pieces = list(join([part(tmp_path, 0, rows, "a"), part(tmp_path, rows, rows + 5, "b")]))
-    file = parquet.ParquetFile(io.BytesIO(b"".join(pieces)))
-    groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-    assert groups == [MAX_GROUP_ROWS] * 3 + [17, 5]
-    assert max(map(len, pieces)) < 0.5 * sum(map(len, pieces))
-    assert file.read().column("row").to_pylist() == list(range(rows + 5))
 
 
 def test_neither_a_stale_claim_nor_a_killed_worker_leaves_a_file(

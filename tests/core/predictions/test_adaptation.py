@@ -9,7 +9,7 @@ import torch
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, ModelRow, PredictionRow
-from core.predictions.adaptation import describe, labels_of
+from core.predictions.adaptation import labels_of
 from core.predictions.feedback import Feedback
 from models.evaluation.adaptive import adapt
 from models.evaluation.conformal_rank import Reference
@@ -111,15 +111,3 @@ def test_a_row_is_covered_at_the_level_of_the_labels_known_then() -> None:
     together = [row(1, 0, 0, 1.0, 1.0), row(2, 0, 0, 1.0, None)]
     assert labels_of(together).known == (0, 0, 0, 0)
     assert labels_of(together).scores == (1.0, 1.0, 1.0, np.inf)
-
-
-def test_coverage_is_restored_with_labels_that_come_late() -> None:
-    """Noise that is twice as large as calibration says, labels twenty predictions late."""
-    random, size = np.random.default_rng(0), 800
-    calibration = Reference(np.sort(np.abs(random.standard_normal(300))), np.ones(300))
-    found = np.abs(2 * random.standard_normal(size))
-    rows = [row(i, i, i + 20.5, float(score)) for i, score in enumerate(found)]
-    told = describe(labels_of(rows), calibration)
-    assert np.mean(found < 1.645) < 0.65
-    assert told["adaptive_coverage"]["0.9"] == pytest.approx(0.9, abs=0.04)
-    assert told["adapted_level"]["0.9"] > 0.9

@@ -1,17 +1,14 @@
 """Windows of labelled rows, on both databases, against the metrics of the rows that they hold."""
 
-from datetime import timedelta
-
 import numpy as np
 import pytest
 import sqlalchemy as sa
 import torch
 
-from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, ModelRow
 from core.exceptions import NotFound
-from core.predictions.feedback import MAX_VERSIONS, Added, Feedback, describe
+from core.predictions.feedback import Feedback, describe
 from core.registry.registry import Registry
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from tests.core.predictions.conftest import NAMES, version_row
@@ -136,28 +133,6 @@ def test_what_is_said_of_a_version_goes_with_it(
     registry.delete_model("square")
     assert feedback.recent() == []
     assert kept(database) == 0
-
-
-def test_only_what_was_labelled_of_late_is_watched(feedback: Feedback, database: Database) -> None:
-    for version in range(1, 9):
-        feedback.add("square", version, scores(5, 0))
-    watched = [rolling.version for rolling in feedback.recent()]
-    assert watched == list(range(8, 8 - MAX_VERSIONS, -1))
-    with database.begin() as session:
-        old = sa.update(FeedbackWindowRow).where(FeedbackWindowRow.version != 6)
-        session.execute(old.values(updated_at=now() - timedelta(days=8)))
-    assert [rolling.version for rolling in feedback.recent()] == [6]
-
-
-def test_labels_are_counted_beyond_the_window(feedback: Feedback, database: Database) -> None:
-    def counted(added: Added) -> tuple[int, int]:
-        check = added.rolling.metrics["check"]
-        return check["labels"], check["rows"]
-
-    assert counted(feedback.add("square", 1, scores(60, 0))) == (60, 60)
-    assert counted(feedback.add("square", 1, scores(7, 1), "pred_1")) == (67, 60)
-    assert counted(feedback.add("square", 1, scores(7, 2), "pred_1")) == (67, 60)
-    assert counted(feedback.add("square", 1, scores(285, 3))) == (352, 90)
 
 
 def test_a_window_of_an_older_release_counts_the_rows_that_it_has(

@@ -21,7 +21,7 @@ from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
 from models.prediction.outputs import LEVEL, NUMBERS, Output
 from models.prediction.prediction import RowPrediction, summarise, to_prediction
-from models.prediction.predictive import GaussianMixture, Mixture
+from models.prediction.predictive import Mixture
 
 RANGE = Output("half_range", "target", NUMBERS)
 WIDTHS = Output("width", "target", NUMBERS, "width", along=LEVEL, records="widths")
@@ -42,7 +42,7 @@ def prediction(monkeypatch: pytest.MonkeyPatch) -> RowPrediction:
     monkeypatch.setattr(questions, "QUESTIONS", (*questions.QUESTIONS, made_up))
     options = PredictOptions(intervals=(0.5, 0.9), sampler="monte_carlo")
     means, noise = torch.tensor([[0.0, 1.0]]).double(), torch.tensor([[1.0, 4.0]]).double()
-    found = summarise(GaussianMixture(means, noise), options, "epistemic_variance")
+    found = summarise(NumberMixture.gaussian(means, noise), options, "epistemic_variance")
     whole = ResolvedOptions.of(options, seed=0, sampler="monte_carlo", top=1, horizon=1)
     detector = Detector("epistemic_variance", 1.0)
     return to_prediction(found, whole, detector, "regression", None)

@@ -51,41 +51,6 @@ def classes(*names: ClassName) -> RowPrediction:
     )
 
 
-def test_numbers_have_a_column_for_each_kind_and_bound() -> None:
-    assert to_table(NUMBERS).to_pydict() == {
-        "mean": [1.0, 2.0],
-        "aleatoric_variance": [0.1, 0.2],
-        "epistemic_variance": [0.3, 0.4],
-        "total_variance": [0.4, 0.6],
-        "mc_error": [0.01, None],
-        "lower_0.5": [0.5, 1.5],
-        "upper_0.5": [1.5, None],
-        "lower_0.9": [0.0, 1.0],
-        "upper_0.9": [2.0, 3.0],
-        "conformal_lower_0.5": [0.4, 1.4],
-        "conformal_upper_0.5": [1.6, 2.6],
-        "conformal_lower_0.9": [-1.0, None],
-        "conformal_upper_0.9": [3.0, None],
-        "out_of_distribution": [False, True],
-        "ood_score": [0.3, None],
-    }
-
-
-def test_classes_have_a_column_each() -> None:
-    assert to_table(classes("alder", "oak")).to_pydict() == {
-        "label": ["oak", "alder"],
-        "probability_alder": [0.25, 0.5],
-        "probability_oak": [0.75, 0.5],
-        "predictive_entropy": [0.5, 0.6],
-        "expected_entropy": [0.25, 0.3],
-        "mutual_information": pytest.approx([0.5 / 3, 0.2]),
-        "mc_error_alder": [0.0025, 0.005],
-        "mc_error_oak": [0.0075, 0.005],
-        "out_of_distribution": [False, True],
-        "ood_score": [0.3, None],
-    }
-
-
 @pytest.mark.parametrize(
     ("names", "columns", "type_"),
     [
@@ -130,11 +95,3 @@ def test_the_columns_do_not_depend_on_what_could_be_estimated() -> None:
         assert without.schema == to_table(prediction).schema
         name = next(name for name in without.column_names if name.startswith("mc_error"))
         assert without.column(name).null_count == 2
-
-
-def test_draws_are_lists_over_the_samples() -> None:
-    numbers = NUMBERS.with_draws(np.arange(6.0).reshape(3, 2))
-    assert to_table(numbers).column("draws").to_pylist() == [[0, 2, 4], [1, 3, 5]]
-    draws = np.arange(12.0).reshape(3, 2, 2)
-    table = to_table(classes("alder", "oak").with_draws(draws))
-    assert np.array_equal(np.array(table.column("draws").to_pylist()), draws.swapaxes(0, 1))

@@ -9,7 +9,7 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import ModelRow
 from core.datasets.columns.packing import pack, unpack
-from core.exceptions import NotFound, TooLarge
+from core.exceptions import NotFound
 from core.predictions.stored_predictions import PackedRows, StoredPredictions
 from core.registry.registry import Registry
 from models.features.columns import InputColumn
@@ -60,29 +60,6 @@ def test_packed_columns_come_back_bit_for_bit() -> None:
             assert back[name].tolist() == values.tolist()
         else:
             assert back[name].tobytes() == values.tobytes()
-
-
-def test_a_question_comes_back_as_it_was(stored: StoredPredictions) -> None:
-    packed = PackedRows(5, b"inputs\x00", b"future\xff")
-    prediction = stored.get(stored.add("square", 1, OPTIONS, packed))
-    assert prediction.id.startswith("pred_")
-    assert (prediction.model, prediction.version) == ("square", 1)
-    assert (prediction.options, prediction.packed) == (OPTIONS, packed)
-
-
-def test_what_was_never_stored_is_not_found(stored: StoredPredictions) -> None:
-    for name in ("pred_none", "", "\x00", "é"):
-        with pytest.raises(NotFound):
-            stored.get(name)
-
-
-def test_rows_that_take_too_much_are_refused_by_the_settings_name(
-    stored: StoredPredictions,
-) -> None:
-    fits = PackedRows(1, bytes(2**19), bytes(2**19))
-    assert stored.check_size(fits) == fits
-    with pytest.raises(TooLarge, match="CREDENCE_MAX_STORED_BYTES"):
-        stored.check_size(PackedRows(1, bytes(2**20 + 1)))
 
 
 def test_only_what_is_old_is_swept(stored: StoredPredictions) -> None:

@@ -4,15 +4,21 @@ import copy
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scipy import stats
 
+from core.access.callers import Quota
 from core.database.database import Database
-from core.exceptions import Conflict, Invalid, LostClaim, NotFound
+from core.exceptions import LostClaim, NotFound, QuotaExceeded
 from core.jobs.jobs import Claim, Jobs
 from core.jobs.specs import TrainSpec
-from core.registry.registry import Registry, Version
+from core.registry.limitations import wilson_interval
+from core.registry.registry import Registry, Version, import_prefix
 from core.storage import ArtifactStore
+from core.storage.orphans import Orphans
+from tests.core.conftest import owner
 from tests.core.jobs.claiming import claimed
 from tests.core.together import at_once
 
@@ -65,38 +71,6 @@ def test_publishing_stores_the_files_and_ends_the_job(
     job = jobs.get(mine.job_id)
     assert (job.status, job.version, job.metrics) == ("succeeded", 1, DESCRIPTION["metrics"])
     assert jobs.events(job.id)[-1].data == {"status": "succeeded", "version": 1}
-
-
-def test_a_version_is_found_by_number_alias_or_as_the_newest(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    first, second = publish(alias="champion"), publish()
-    assert registry.get("square", 1) == registry.get("square", "1") == first
-    assert registry.get("square", "champion") == first
-    assert registry.get("square") == second
-
-
-@pytest.mark.parametrize(
-    ("model", "version"),
-    [
-        ("cube", None),
-        ("square", 2),
-        ("square", -1),
-        ("square", 10**30),
-        ("square", "challenger"),
-        ("square", "²"),
-        ("square", "\x00"),
-        ("square", "\ud800"),
-        ("\x00", None),
-        ("../square", None),
-    ],
-)
-def test_what_does_not_exist_is_not_found(
-    registry: Registry, publish: Callable[..., Version], model: str, version: int | str | None
-) -> None:
-    publish()
-    with pytest.raises(NotFound):
-        registry.get(model, version)
 
 
 def test_a_stale_claim_publishes_nothing(
@@ -202,52 +176,45 @@ def test_versions_published_at_once_get_different_numbers(
     assert registry.get("square", "new").version == 6
 
 
-def test_an_alias_moves(registry: Registry, publish: Callable[..., Version]) -> None:
-    publish(alias="champion")
-    publish()
-    assert registry.set_alias("square", "champion", 2).aliases == ("champion",)
-    assert registry.get("square", "champion").version == 2
-    assert registry.get("square", 1).aliases == ()
-    publish(alias="champion")
-    assert registry.get("square", "champion").version == 3
+SIZE = 2**40  # more than 32 bits
 
 
-def test_an_alias_could_not_be_misread_and_points_at_a_version_that_exists(
-    registry: Registry, publish: Callable[..., Version]
+def description(**origin: Any) -> dict[str, Any]:
+    return {"imported": {"origin": origin or None, "bytes": SIZE}}
+
+
+def registry_of(database: Database, store: ArtifactStore, name: str, times: int = 9) -> Registry:
+    return Registry(database, store, owner(name, quota=Quota(times * SIZE)))
+
+
+def test_its_bytes_count_until_it_is_deleted(
+    database: Database, store: ArtifactStore, artifact: Path
 ) -> None:
-    publish()
-    for alias in ("3", "007", "", "Champion", "a b", "a" * 64, "-a", "a\n", "é"):
-        with pytest.raises(Invalid) as refused:
-            registry.set_alias("square", alias, 1)
-        assert refused.value.errors[0][0] == "alias"
-    with pytest.raises(NotFound):
-        registry.set_alias("square", "champion", 2)
-    with pytest.raises(NotFound):
-        registry.delete_alias("square", "champion")
+    ours = registry_of(database, store, "we", times=2)
+    for name in ("a", "b"):
+        ours.add(name, artifact, description())
+    with pytest.raises(QuotaExceeded, match="imported"):
+        ours.add("a", artifact, description())
+    assert len(store.children("models/a")) == 1, "nothing stays of what was refused"
+    ours.delete_model("b")
+    assert ours.add("a", artifact, description()).version == 2
 
 
-def test_a_version_with_an_alias_is_kept(
-    registry: Registry, publish: Callable[..., Version]
+def test_what_a_crash_leaves_is_found_by_this_database_alone(
+    database: Database, store: ArtifactStore, artifact: Path
 ) -> None:
-    """Somebody predicts by that name: they would get an error out of the blue."""
-    version = publish(alias="champion")
-    with pytest.raises(Conflict, match="'champion'"):
-        registry.delete_version("square", 1)
-    assert registry.path(version).is_dir()
-    registry.delete_alias("square", "champion")
-    registry.delete_version("square", 1)
-    with pytest.raises(NotFound):
-        registry.path(version)
+    registry_of(database, store, "we").add("square", artifact, description())
+    with database.begin() as session:
+        mine = f"models/square/{import_prefix(session)}0123"
+    store.put_directory(mine, artifact)
+    store.put_directory("models/square/import-000000000000-0123", artifact)
+    orphans = Orphans(database, store)
+    assert orphans.find_rowless() == [mine]
+    assert list(orphans.find()) == [], "it may be on its way"
 
 
-def test_models_are_listed_by_their_newest_version(
-    registry: Registry, publish: Callable[..., Version]
-) -> None:
-    for model in ("c", "a", "b", "a"):
-        publish(model)
-    page = registry.list(limit=2)
-    assert [(v.model, v.version) for v in page.data] == [("a", 2), ("b", 1)]
-    page = registry.list(limit=2, cursor=page.next_cursor)
-    assert [(v.model, v.version) for v in page.data] == [("c", 1)]
-    assert page.next_cursor is None
-    assert [v.version for v in registry.versions("a")] == [2, 1]
+def test_a_share_is_as_uncertain_as_scipy_says() -> None:
+    """1.96 and the quantile 1.959964 differ by less than 1e-5 of an interval."""
+    for right, rows in ((15, 15), (0, 15), (14, 15), (1, 1), (940, 1000)):
+        wanted = stats.binomtest(right, rows).proportion_ci(method="wilson")
+        assert wilson_interval(right / rows, rows) == pytest.approx(wanted, abs=1e-5)

@@ -1,6 +1,8 @@
 """Runs are started once, by whichever worker comes first, and missed ones are caught up once."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -8,12 +10,14 @@ from core.access.audit import Audit
 from core.access.keys import Keys, Limits, Scope
 from core.database.database import Database
 from core.datasets.datasets import Datasets
-from core.exceptions import Conflict
-from core.jobs.jobs import Jobs, JobStatus
+from core.exceptions import Conflict, Invalid, LostClaim
+from core.jobs.jobs import Claim, Jobs, JobStatus
 from core.jobs.specs import TrainSpec
-from core.schedules.schedules import Schedules, When
+from core.registry.registry import Registry, Version
+from core.schedules.cron import check, count_due, next_due
+from core.schedules.runs import Decision, Runs, settling
+from core.schedules.schedules import Schedule, Schedules, When
 from core.schedules.starts import Starts
-from tests.core.conftest import owner
 from tests.core.schedules.conftest import NOON, Clock, scheduled_spec
 from tests.core.together import at_once
 
@@ -66,21 +70,6 @@ def test_missed_runs_are_caught_up_once(
     assert starts.start_due() == []
 
 
-def test_a_run_that_has_not_ended_delays_the_next(
-    hourly: Schedules, starts: Starts, clock: Clock, jobs: Jobs
-) -> None:
-    clock.move(hours=1)
-    [first] = starts.start_due()
-    clock.move(hours=5)
-    assert starts.start_due() == []
-    with pytest.raises(Conflict):
-        hourly.run("nightly")
-    end(jobs, first)
-    [second] = starts.start_due()
-    newest, oldest = hourly.get("nightly").runs
-    assert (newest.job, newest.missed, oldest.status) == (second, 4, "failed")
-
-
 def test_workers_that_race_start_a_run_once(
     hourly: Schedules, database: Database, clock: Clock, jobs: Jobs
 ) -> None:
@@ -89,12 +78,6 @@ def test_workers_that_race_start_a_run_once(
     [job] = [job for jobs in started for job in jobs]
     assert [job.id for job in jobs.list().data] == [job]
     assert [run.job for run in hourly.get("nightly").runs] == [job]
-
-
-def test_a_caller_runs_it_at_once(hourly: Schedules, clock: Clock) -> None:
-    run = hourly.run("nightly")
-    assert (run.reason, run.due_at, run.status) == ("manual", NOON, "queued")
-    assert hourly.get("nightly").next_due == NOON + timedelta(hours=1)
 
 
 def test_without_its_data_set_a_run_fails_and_the_next_is_tried(
@@ -136,9 +119,141 @@ def test_a_run_waits_for_the_quota_of_its_key_and_ends_with_it(
     assert {schedules.get(name).runs[0].status for name in ("one", "two")} == {"failed"}
 
 
-def test_names_are_given_once_and_seen_by_all_if_they_are_everybodys(
-    hourly: Schedules, scheduled: TrainSpec, database: Database
+PASSES = Decision(passed=True, reason="it is better", champion=None, measured={"rows": 50})
+
+
+@dataclass
+class Nightly:
+    """A schedule, and a worker that takes its runs."""
+
+    schedules: Schedules
+    registry: Registry
+    jobs: Jobs
+    starts: Starts
+    clock: Clock
+    artifact: Path
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.schedules.get("nightly")
+
+    def start(self) -> tuple[Claim, TrainSpec]:
+        self.clock.move(hours=1)
+        [job] = self.starts.start_due()
+        claim = self.jobs.claim(str(job), "worker-1", 60)
+        assert claim is not None
+        return claim, TrainSpec.model_validate(self.jobs.get(str(job)).spec)
+
+    def publish(self, claim: Claim, spec: TrainSpec, decision: Decision = PASSES) -> Version:
+        gate = settling(claim, spec, decision)
+        return self.registry.publish(claim, spec.model, self.artifact, {}, spec.dataset, None, gate)
+
+
+@pytest.fixture
+def nightly(request: pytest.FixtureRequest, schedules: Schedules, scheduled: TrainSpec) -> Nightly:
+    schedules.create("nightly", scheduled, When("0 * * * *"), {})
+    parts = ("registry", "jobs", "starts", "clock", "artifact")
+    return Nightly(schedules, *(request.getfixturevalue(part) for part in parts))
+
+
+def test_version_alias_and_outcome_come_together(nightly: Nightly, database: Database) -> None:
+    claim, spec = nightly.start()
+    assert nightly.publish(claim, spec).aliases == ("champion",)
+    [run] = nightly.schedule.runs
+    assert (run.status, run.version) == ("passed", 1)
+    assert Runs(database).decision(claim.job_id) == "passed"
+    kinds = [event.type for event in nightly.jobs.events(claim.job_id)]
+    assert kinds.index("gate") < len(kinds) - 1, "before the end of the job, which ends streams"
+    claim, spec = nightly.start()
+    refusal = Decision(passed=False, reason="it is worse", champion=1, measured={})
+    assert nightly.publish(claim, spec, refusal).aliases == ()
+    assert nightly.registry.get("square", "champion").version == 1
+    assert nightly.schedule.runs[0].outcome["reason"] == "it is worse"  # type: ignore[index]
+    lines = [line.action for line in Audit(database).list(object="square/champion").data]
+    assert lines == ["gate.refused", "gate.passed", "alias.set"]
+
+
+def test_a_worker_that_lost_its_job_moves_nothing(nightly: Nightly, database: Database) -> None:
+    claim, spec = nightly.start()
+    nightly.jobs.reap(nightly.jobs.pulses(), 3)
+    again = nightly.jobs.claim(claim.job_id, "worker-2", 60)
+    assert again is not None
+    with pytest.raises(LostClaim):
+        nightly.publish(claim, spec)
+    assert Audit(database).list(object="square/champion").data == []
+    assert nightly.schedule.runs[0].status == "running"
+    assert nightly.publish(again, spec).aliases == ("champion",)
+
+
+def test_a_run_keeps_its_rows_for_the_next_attempt(
+    nightly: Nightly, datasets: Datasets, database: Database
 ) -> None:
-    with pytest.raises(Conflict, match="nightly"):
-        hourly.create("nightly", scheduled, HOURLY, {})
-    assert [one.name for one in Schedules(database, owner("ben")).list().data] == ["nightly"]
+    claim, spec = nightly.start()
+    newer, _ = datasets.add_columns("newer", {"x": [1.0, 2.0], "y": [3.0, 4.0]})
+    assert spec.scheduled is not None
+    prepared = spec.scheduled.model_copy(update={"is_prepared": True})
+    spec = spec.model_copy(update={"dataset": newer.id, "scheduled": prepared})
+    Runs(database).prepare(claim, spec)
+    nightly.jobs.release(claim)
+    job = nightly.jobs.get(claim.job_id)
+    assert (job.dataset, nightly.schedule.dataset) == (newer.id, newer.id)
+    assert TrainSpec.model_validate(job.spec) == spec
+
+
+def test_a_run_with_nothing_new_ends_with_the_version_that_knows_the_rows(
+    nightly: Nightly, database: Database
+) -> None:
+    runs = Runs(database)
+    claim, spec = nightly.start()
+    assert runs.learned(claim, spec.dataset) is None
+    nightly.publish(claim, spec)
+    claim, spec = nightly.start()
+    assert (runs.learned(claim, spec.dataset), runs.learned(claim, "ds_other")) == (1, None)
+    runs.end_unchanged(claim, spec, 1)
+    job = nightly.jobs.get(claim.job_id)
+    assert (job.status, job.version) == ("succeeded", 1)
+    assert nightly.schedule.runs[0].status == "unchanged"
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "after", "due"),
+    [
+        ("0 3 * * *", "Europe/Paris", "2026-07-01T00:00", "2026-07-01T01:00"),
+        ("0 3 * * *", "Europe/Paris", "2026-12-01T00:00", "2026-12-01T02:00"),
+        # 2026-03-29: 2:00 becomes 3:00. The time that is skipped is due right after the gap.
+        ("30 2 * * *", "Europe/Paris", "2026-03-28T12:00", "2026-03-29T01:00"),
+        # 2026-10-25: 3:00 becomes 2:00. The time that comes twice is due once.
+        ("30 2 * * *", "Europe/Paris", "2026-10-24T12:00", "2026-10-25T00:30"),
+        ("30 2 * * *", "Europe/Paris", "2026-10-25T00:30", "2026-10-26T01:30"),
+        ("0 0 29 2 *", "UTC", "2026-01-01T00:00", "2028-02-29T00:00"),
+    ],
+)
+def test_the_clock_of_a_place(expression: str, zone: str, after: str, due: str) -> None:
+    assert next_due(expression, zone, at(after)) == at(due)
+
+
+def test_missed_times_are_counted_without_the_first() -> None:
+    first = at("2026-10-24T01:00")  # 3:00 in Paris; two days later it is 2:00 in UTC
+    assert count_due("0 3 * * *", "Europe/Paris", first, at("2026-10-26T01:59")) == 1
+    assert count_due("0 3 * * *", "Europe/Paris", first, at("2026-10-26T02:00")) == 2
+    assert count_due("* * * * *", "UTC", first, at("2027-10-26T02:00")) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "path"),
+    [
+        ("0 0 3 * * *", "UTC", "/cron"),
+        ("60 3 * * *", "UTC", "/cron"),
+        ("0 0 30 2 *", "UTC", "/cron"),
+        ("0 3 * * *", "Mars/Base", "/time_zone"),
+        ("0 3 * * *", "../../etc/passwd", "/time_zone"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(expression: str, zone: str, path: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check(expression, zone)
+    assert [place for place, _ in refused.value.errors] == [path]

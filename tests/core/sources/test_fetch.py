@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.exceptions import Invalid
 from core.sources.budget import Budget
 from core.sources.files import Fetched, fetch
 from core.sources.rules import read_rules
@@ -73,29 +72,10 @@ def test_a_lake_in_a_bucket(read: Any) -> None:
     assert all(len(file["tag"]) == 32 for file in found.snapshot["files"])  # an MD5
 
 
-def test_the_owner_of_a_secret_may_use_it(read: Any) -> None:
-    assert read("s3://lake/sales/year=2023/part.parquet", "ann", "ann").path.stat().st_size > 0
-
-
 def test_a_delta_table_in_a_bucket(read: Any) -> None:
     found = read("s3://lake/table", "narrow", format="delta")
     assert sorted(pq.read_table(found.path)["x"].to_pylist()) == [1.0, 2.0, 3.0]
     assert found.snapshot["version"] == 0
-
-
-@pytest.mark.parametrize(
-    ("uri", "secret", "owner", "reason"),
-    [
-        ("s3://lake/sales/", "narrow", "", "is not for s3://lake/sales/"),
-        ("s3://lake/sales/", "ann", "bob", "no secret 'ann'"),
-        ("s3://lake/climbing/*", "lake", "", "no file matches"),
-        ("s3://other/a.csv", "lake", "", "CREDENCE_SOURCES"),
-    ],
-)
-def test_what_is_refused(read: Any, uri: str, secret: str, owner: str, reason: str) -> None:
-    with pytest.raises(Invalid, match=r"/source/") as refused:
-        read(uri, secret, owner)
-    assert reason in str(refused.value)
 
 
 @pytest.mark.parametrize(

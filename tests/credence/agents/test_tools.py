@@ -10,7 +10,6 @@ import pytest
 
 from credence.agents.server import LOCAL_TOOLS, TOOLS
 from credence.client import Client
-from credence.feedback_verdict import sentence
 from credence.types import Version
 from tests.credence.agents.sessions import Refused, Session, over_http, over_stdio
 from tests.credence.conftest import TINY
@@ -153,35 +152,6 @@ def test_a_training_starts_only_when_it_is_confirmed(
     )
     assert [one["name"] for one in card["features"]] == ["x0", "x1", "kind"]
     assert set(card["simple_methods"]) == {"constant", "linear", "boosted_trees"}
-
-
-def test_rows_to_label_and_feedback_are_those_of_the_routes(
-    service: Service, client: Client, version: Version
-) -> None:
-    pool = [{"x0": float(i), "x1": 1.0, "kind": "odd"} for i in range(12)]
-
-    async def label(session: Session) -> Any:
-        stored = await session("profile_data", rows=pool, name="pool")
-        chosen = await session(
-            "rows_to_label", model="small", dataset=stored["dataset"], k=3, wait_seconds=50
-        )
-        while "rows" not in chosen:  # a busy machine: the job goes on
-            state = await session("job", job=chosen["job"], wait_seconds=50)
-            chosen = {"rows": state["result"]} if state["status"] == "succeeded" else state
-        sent = await session("send_feedback", model="small", rows=pool[:2], truth=[-1.0, 1.0])
-        return stored["dataset"], chosen["rows"], sent
-
-    dataset, rows, sent = use("http", service.url, label)
-    truth = client.model("small", 1).acquire(dataset, 3)
-    if isinstance(rows, list):
-        assert [one["row"] for one in rows] == truth["rows"]
-        assert [one["values"]["x0"] for one in rows] == [float(row) for row in truth["rows"]]
-    else:
-        assert rows["rows"] == truth["rows"]
-    assert sent["scores"]["rows"] == 2
-    assert sent["verdict"] == sentence(client.rolling_feedback("small", 1))
-    assert ("alarm" in sent) == ("lower than chance allows" in sent["verdict"])
-    client.withdraw_feedback(sent["feedback"])
 
 
 def test_without_a_service_the_agent_is_told() -> None:

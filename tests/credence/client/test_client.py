@@ -3,9 +3,12 @@
 import gc
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pyarrow import parquet
 
 from credence.client import Client
+from credence.commands.following import follow
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.types import Version
 from tests.credence.invoking import NOBODY
@@ -40,12 +43,6 @@ def test_who_forgets_to_close_leaves_no_connection_open(
     assert not [one.message for one in recwarn if issubclass(one.category, ResourceWarning)]
 
 
-def test_the_same_file_twice_is_one_data_set(client: Client, table: Path) -> None:
-    first, second = client.upload(table), client.upload(table, name="again")
-    assert first["id"] == second["id"]
-    assert first["rows"] == 60
-
-
 def test_lists_go_over_all_pages(client: Client, version: Version) -> None:
     ids = [job["id"] for job in client.jobs(model="small")]
     assert version["job"] in ids
@@ -66,16 +63,18 @@ def test_what_is_said_about_a_file_and_its_columns_is_kept(client: Client, tmp_p
     assert (said["rows"], headless["rows"]) == (30, 31)
 
 
-def test_costs_give_decisions(client: Client, version: Version) -> None:
-    rows = {"kind": ["odd", "even"], "x0": [0.5, 1.0], "x1": [1.0, 2.0]}
-    model = client.model("small")
-    found = model.predict(rows, costs={"over": 1, "under": 4}, intervals=[0.6])
-    decisions = found.decisions
-    assert decisions.action.tolist() == pytest.approx(found.interval(0.6).upper.tolist())
-    assert (decisions.expected_cost > 0).all()
-    assert decisions.ask is None
-    asked = model.predict(rows, costs={"over": 1, "under": 4, "abstain": 0.0}).decisions.ask
-    assert asked is not None
-    assert asked.all()
-    with pytest.raises(ValueError, match="costs="):
-        _ = model.predict(rows).decisions
+def test_a_data_set_is_predicted_to_a_file(
+    client: Client, version: Version, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = {"model": "small", "dataset": version["dataset"], "seed": 7, "chunk_rows": 25}
+    job = follow(client, client.submit_batch(request)["id"])
+    progress = {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
+    assert job["progress"].items() >= progress.items()
+    assert "chunk 3/3" in capsys.readouterr().err
+    client.download_result(job["id"], tmp_path / "result.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["result.parquet"]
+    rows = client.dataset_rows(version["dataset"], 60)
+    inputs = [{name: row[name] for name in ("x0", "x1", "kind")} for row in rows]
+    online = client.submit_predict({"model": "small", "inputs": inputs, "seed": 7})
+    mean = parquet.read_table(tmp_path / "result.parquet").column("mean").to_numpy()
+    assert np.allclose(mean, online["mean"], rtol=1e-5, atol=1e-5)

@@ -1,6 +1,5 @@
 """Columns in every form, and back in the same form."""
 
-import io
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 
 from credence.client.arrow import Table, from_stream, to_stream
 from credence.client.frames import read_frame, select
-from credence.scoring.tables import select_inputs
-from models.features.columns import InputColumn
 
 COLUMNS = {"x": [1.5, None, 3.0], "kind": ["a", "b", None]}
 TOKYO = datetime(2023, 12, 31, 15, tzinfo=UTC)  # midnight there, as it is sent
@@ -103,39 +100,6 @@ def test_names_are_texts_that_differ(given: Any, names: list[str]) -> None:
     assert columns_of(frame) == wanted
     features: Any = [{"name": name, "type": "number"} for name in names]
     assert list(select(read_frame(frame).columns, features)) == names
-
-
-def test_records_and_dicts_may_have_numbers_as_names() -> None:
-    assert columns_of({0: [1.0]}) == columns_of([{0: 1.0}]) == {"0": [1.0]}
-    assert columns_of(pa.table([[1.0], [2.0]], names=["x", "x"])) == {"x": [1.0], "x_2": [2.0]}
-    structured = np.array([(1, 2.0)], dtype=[("a", int), ("b", float)])
-    assert columns_of(structured) == {"a": [1], "b": [2.0]}
-
-
-def test_repeated_names_are_found_as_pandas_and_as_files_write_them() -> None:
-    read_by_pandas = pd.read_csv(io.StringIO("x,x,x,y\n1,2,3,4\n"))
-    names = {"x": [1], "x_2": [2], "x_3": [3]}
-    features: Any = [{"name": name, "type": "number"} for name in names]
-    picked = select(read_frame(read_by_pandas).columns, features)
-    assert {name: column.values for name, column in picked.items()} == names
-    backwards: Any = [{"name": "x.1", "type": "number"}]
-    assert select(read_frame(names).columns, backwards)["x.1"].values == [2]
-    with pytest.raises(ValueError, match=r"'z_2'"):
-        select(read_frame({"z.1": [1]}).columns, [{"name": "z_2", "type": "number"}])
-
-
-def test_codes_that_lack_some_are_categories() -> None:
-    frame = pd.DataFrame({"code": [1, None, 2]})  # which pandas holds as floats
-    picked = select(read_frame(frame).columns, [{"name": "code", "type": "category"}])
-    assert picked["code"].values == ["1", None, "2"]
-
-
-def test_a_loaded_model_finds_repeated_names() -> None:
-    table = pa.table([[1.0], [2.0]], names=["x", "x"])
-    inputs = [InputColumn(name=name, type="number") for name in ("x", "x_2")]
-    assert select_inputs(table, inputs).to_pydict() == {"x": [1.0], "x_2": [2.0]}
-    as_pandas = table.rename_columns(["x", "x.1"])
-    assert select_inputs(as_pandas, inputs).to_pydict() == {"x": [1.0], "x_2": [2.0]}
 
 
 HOURS = pd.to_timedelta(["1h", None])
@@ -228,18 +192,4 @@ def test_a_column_that_cannot_be_sent_is_named(values: Any, says: str) -> None:
 )
 def test_data_without_a_list_for_each_column_are_refused(data: Any, says: str) -> None:
     with pytest.raises(TypeError, match=says):
-        read_frame(data)
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
-    [
-        ({"x": [1, 2], "y": [1]}, ValueError, "differ in length"),
-        ({"x": [1, "a"]}, ValueError, "column 'x'"),
-        (np.zeros(3), ValueError, r"shape \[3\]"),
-        (3, TypeError, "int has no columns"),
-    ],
-)
-def test_what_is_no_table_is_named(data: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
         read_frame(data)

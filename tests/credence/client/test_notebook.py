@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from credence import AsyncClient, Client, CredenceAPIError, JobFailed
-from credence.types import Json, Version
+from credence import AsyncClient, Client, CredenceAPIError
+from credence.types import Json
 from tests.credence.conftest import TINY
 from tests.credence.running import Service
 
@@ -65,20 +65,6 @@ def test_a_notebook_shows_the_uncertainty(client: Client) -> None:
     ElementTree.fromstring(f"<html>{page}</html>")  # well-formed
 
 
-def test_probabilities_quantiles_and_densities_are_arrays(client: Client) -> None:
-    asked: Json = {"exceeds": [0.5, -1], "quantiles": [0.1, 0.9], "density": {"points": 16}}
-    prediction = client.predict("small", ROWS, seed=3, return_mc_errors=True, **asked)
-    truth = client.submit_predict({"model": "small", "inputs": INPUTS, "seed": 3, **asked})
-    for one in truth["exceeds"]:
-        found = prediction.exceeds(one["threshold"])
-        np.testing.assert_allclose(found, one["probability"], rtol=1e-5)
-    for one in truth["quantiles"]:
-        np.testing.assert_allclose(prediction.quantile(one["p"]), one["values"], rtol=1e-5)
-    density = prediction.density()
-    assert (density.kind, density.density.shape, density.atoms) == ("density", (2, 16), {})
-    np.testing.assert_allclose(density.values, truth["density"]["values"], rtol=1e-4)
-
-
 def test_many_rows_are_more_than_one_request_may_have(client: Client) -> None:
     """The service takes 1000 rows of 100 samples at once, and the client does not know it."""
     many = pd.concat([ROWS] * 1000, ignore_index=True)
@@ -123,40 +109,3 @@ def test_the_same_methods_are_awaited(service: Service, truth: Json) -> None:
             assert (await model.card())["model"] == "small"
 
     asyncio.run(ask())
-
-
-def test_a_model_is_told_what_came_true(client: Client, version: Version) -> None:
-    model = client.model("small")
-    rows = client.dataset_rows(version["dataset"], 60)
-    scores = model.evaluate(version["dataset"])
-    told = model.feedback(pd.DataFrame(rows), truth="y")
-    assert told["rows"] == 60
-    assert told["metrics"]["rmse"] == pytest.approx(scores["rmse"], rel=1e-4)
-    assert model.feedback(rows[:3], [rows[0]["y"], None, np.nan])["rows"] == 1
-    with pytest.raises(ValueError, match="2 values for 3 rows"):
-        model.feedback(rows[:3], [1.0, 2.0])
-
-
-def test_a_model_says_which_rows_to_label_and_which_scores_to_expect(
-    client: Client, version: Version
-) -> None:
-    model = client.model("small")
-    labelled = pd.DataFrame(client.dataset_rows(version["dataset"], 60))
-    rows = labelled.drop(columns="y")
-    far = rows.iloc[[7]].assign(**{rows.columns[0]: 1e3})
-    chosen = model.acquire(pd.concat([rows, far]), 3)
-    assert chosen["rows"][0] == 60
-    assert (chosen["candidates"], len(chosen["information"])) == (61, 3)
-    found = model.expected(rows, level=0.8)
-    assert (found["rows"], found["level"], found["labelled_rows"]) == (60, 0.8, 0)
-    rmse = found["scores"]["rmse"]
-    assert rmse["promised"] == pytest.approx(version["metrics"]["rmse"], rel=1e-6)
-    assert "actual" not in rmse
-    assert model.expected(labelled, level=0.8)["scores"]["rmse"]["actual"] > 0
-
-
-def test_a_training_that_fails_says_why(client: Client, version: Version) -> None:
-    wild = {"learning_rate": 100.0, "optimizer": "sgd", "gradient_clip": 1e6, "epochs": 200}
-    with pytest.raises(JobFailed, match="diverged") as caught:
-        client.train(version["dataset"], target="y", model="diverging", training=wild)
-    assert caught.value.job["status"] == "failed"

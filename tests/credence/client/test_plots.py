@@ -59,24 +59,6 @@ def test_calibration_is_the_coverage_of_the_pit(model: TrainedModel, version: Ve
     assert list(expected.marks[1].y) in line_values(model.plot_calibration(version["dataset"]))
 
 
-def test_importance_is_sorted_with_its_errors(model: TrainedModel) -> None:
-    (strips,) = scores.importance(model.description, "mean").marks
-    found = {one["name"]: one for one in model.description["importance"]["features"]}
-    assert set(strips.names) == {"x0", "x1", "kind"}
-    assert list(strips.middle) == sorted((one["mean"] for one in found.values()), reverse=True)
-    for name, middle, high in zip(strips.names, strips.middle, strips.high, strict=True):
-        assert high - middle == pytest.approx(found[name]["mean_error"])
-    ax = model.plot_importance("aleatoric")
-    assert len(ax.get_yticks()) == 3
-    assert "(squared units of y)" in ax.get_xlabel()
-    own = plt.figure().subplots()
-    assert model.plot_importance(ax=own) is own
-    with pytest.raises(ValueError, match="mean, aleatoric, epistemic"):
-        model.plot_importance("noise")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="plotly"):
-        model.plot_importance(ax=own, backend="plotly")
-
-
 def test_strips_are_the_intervals_and_strange_rows_are_marked(model: TrainedModel) -> None:
     predicted = model.predict(ROWS, intervals=[0.5], seed=1)
     (strips,) = predictions.intervals(predicted, 0.5).marks
@@ -91,32 +73,6 @@ def test_strips_are_the_intervals_and_strange_rows_are_marked(model: TrainedMode
     ax = model.plot_intervals(ROWS, most=2, level=0.995)
     assert len(ax.get_yticks()) == 2
     assert "99.5%" in ax.get_xlabel()
-
-
-def test_a_band_goes_along_one_feature_and_holds_the_others(
-    model: TrainedModel, tmp_path: Path
-) -> None:
-    rows = [*ROWS[:2], {"x0": 1.5, "x1": 3.0, "kind": "odd"}]
-    ax = model.plot_band(rows, "x1", seed=1)
-    line = next(one for one in ax.lines if len(one.get_xdata()) > 2)
-    x = np.asarray(line.get_xdata(), dtype=float)
-    assert (x.min(), x.max()) == (1.0, 3.0)
-    held = [{"x0": 1.0, "x1": value, "kind": "odd"} for value in x]  # a median, the most frequent
-    expected = model.predict(held, seed=1)
-    np.testing.assert_allclose(np.asarray(line.get_ydata(), float), expected.mean, rtol=1e-4)
-    with pytest.raises(ValueError, match="x0, x1"):
-        model.plot_band(rows, "kind")
-
-
-def test_rows_may_be_a_file_that_the_service_reads(model: TrainedModel, tmp_path: Path) -> None:
-    """With the semicolons and decimal commas of a German file, as `predict` reads it."""
-    path, rows = tmp_path / "neu.csv", pd.DataFrame(ROWS[:2] * 15)
-    rows["x1"] = np.linspace(1.0, 3.0, 30)
-    rows.to_csv(path, sep=";", decimal=",", index=False)
-    expected = line_values(model.plot_band(rows, "x1", seed=1))
-    found = line_values(model.plot_band(str(path), "x1", seed=1))
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
 def history() -> pd.DataFrame:

@@ -1,7 +1,6 @@
 """What notebooks show of models and jobs."""
 
-import json
-from html.parser import HTMLParser
+from html import unescape
 from typing import Any
 
 import pytest
@@ -15,43 +14,12 @@ EVIL = "<script>alert('x')</script>"
 pytestmark = pytest.mark.stack
 
 
-class Read(HTMLParser):
-    """The texts, tags and links of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.links: list[str | None] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.links += [value for name, value in attributes if name == "href"]
-
-    def handle_data(self, data: str) -> None:
-        self.text += f"{data}\n"
-
-
-def test_models_and_jobs_show_what_they_are_and_link_to_their_page(
-    client: Client, version: Version
-) -> None:
-    page = Read(client.model("small", 1)._repr_html_())
-    assert page.links == [f"{client.url}/ui/models/small/versions/1"]
-    assert f"{version['metrics']['rmse']:.4g} ± " in page.text
-    job: Any = client.job(version["job"])
-    page = Read(job._repr_html_())
-    assert page.links == [f"{client.url}/ui/jobs/{version['job']}"]
-    assert "succeeded" in page.text
-    assert json.loads(json.dumps(job)) == job  # it stays the document
-
-
 def test_no_text_becomes_markup(client: Client, version: Version) -> None:
     hostile: Any = {**version, "target": EVIL, "aliases": [EVIL], "notes": [EVIL], "task": EVIL}
     hostile["baselines"] = [{"kind": EVIL, "metrics": {}, "seconds": 0.0, "rows": 1}]
-    assert "script" not in Read(model_html(hostile, 'http://x"><script>')).tags
+    assert "<script" not in model_html(hostile, 'http://x"><script>')
     job: Any = {**client.job(version["job"]), "status": "failed", "model": EVIL, "kind": EVIL}
     job["error"] = {"code": EVIL, "message": EVIL}
-    page = Read(job_html(job, "http://x"))
-    assert "script" not in page.tags
-    assert EVIL in page.text
+    page = job_html(job, "http://x")
+    assert "<script" not in page
+    assert EVIL in unescape(page)

@@ -88,29 +88,3 @@ def test_at_a_terminal_it_asks_and_trains_or_does_not(
     unasked = asked(service, doubtful, "", "--yes")
     assert unasked.returncode == 0, unasked.text
     assert "Train?" not in unasked.text
-
-
-def test_fixes_are_applied_one_by_one_and_shown_again(
-    service: Service, client: Client, doubtful: Path
-) -> None:
-    screen = asked(service, doubtful, "f\ny\n\n")
-    assert screen.returncode == 0, screen.text
-    assert screen.text.count("Apply?") == 1
-    assert "if that is wrong: credence datasets fix" in screen.text  # undoes a reading: no fix
-    assert screen.text.count("read as csv") == 2
-    assert "Train? [Y/n]: " in screen.text  # the second time there is nothing to fix
-    temperature, kind, _ = trained_on(client, screen.stdout)
-    assert temperature["missing"] == 5
-    assert sorted(kind["levels"]) == ["Altbau", "Neubau"]
-
-
-def test_a_data_set_is_fixed_by_the_command_that_is_printed(
-    service: Service, uploaded: dict[str, Any]
-) -> None:
-    shown = printed("datasets", "show", uploaded["id"], url=service.url)
-    lines = [line for line in shown.splitlines() if "--missing" in line]
-    fix = lines[0].partition("credence ")[2].split()
-    codes = [finding["code"] for finding in uploaded["findings"]]
-    number = str(codes.index("sentinel") + 1)
-    for way in (fix, [*fix[:3], "--finding", number]):
-        assert "missing: '-999'" in printed(*way, url=service.url)

@@ -1,12 +1,16 @@
 """The command line as a whole, and the commands that show and change what a service has."""
 
+import csv
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
+from credence.client import Client
 from credence.types import Version
 from tests.credence.invoking import NOBODY, command, printed
 from tests.credence.running import CREDENCE, Service, credence, environment
@@ -109,3 +113,76 @@ def test_nothing_is_deleted_without_consent(service: Service, tmp_path: Path) ->
     gone = command("datasets", "show", dataset, url=service.url)
     assert gone.exit_code == 1
     assert dataset in gone.stderr
+
+
+def address(service: Service, *what: str) -> str:
+    return printed("open", *what, "--print", url=service.url).strip()
+
+
+@pytest.mark.parametrize("what", ["model", "job", "dataset"])
+def test_the_address_is_that_of_a_page(service: Service, version: Version, what: str) -> None:
+    found = address(service, version[what])  # type: ignore[literal-required]
+    assert httpx.get(found, timeout=100).status_code == 200
+    assert found.startswith(f"{service.url}/ui/{what}s/{version[what]}")  # type: ignore[literal-required]
+
+
+def test_without_a_name_it_is_what_the_newest_job_has_made(
+    service: Service, client: Client, version: Version
+) -> None:
+    client.set_alias("small", "trusted", 1)
+    assert address(service, "small", "--version", "trusted").endswith("/small/versions/1")
+    request = {"model": "newest", "dataset": version["dataset"], "target": "y"}
+    request |= {"network": {"hidden": [4]}, "training": {"epochs": 1}, "pruning": []}
+    job = client.wait(client.submit_train(request)["id"], poll_seconds=0.1)
+    assert address(service).endswith(f"/ui/models/newest/versions/{job['version']}")
+    evaluation = client.submit_evaluate("small", {"version": 1, "dataset": version["dataset"]})
+    assert address(service).endswith(f"/ui/jobs/{evaluation['id']}")
+
+
+def test_a_browser_gets_the_address(service: Service, version: Version) -> None:
+    done = credence("open", "small", url=service.url, BROWSER="echo browser %s")
+    assert done.stdout == f"browser {service.url}/ui/models/small/versions/1\n"
+    none = credence("open", "small", url=service.url, BROWSER="nosuchbrowser")
+    assert none.stdout == f"{service.url}/ui/models/small/versions/1\n"
+    assert command("open", "nosuch", "--print", url=service.url).exit_code == 1
+
+
+TINY = ["--hidden", "4", "--epochs", "3"]
+
+
+def test_a_file_becomes_a_table_and_a_picture(
+    service: Service, table: Path, tmp_path: Path
+) -> None:
+    far, picture = tmp_path / "far.csv", tmp_path / "methods.html"
+    with far.open("w", newline="") as file:
+        rows = [[50 + i, -50 - i, "odd"] for i in range(20)]
+        csv.writer(file).writerows([["x0", "x1", "kind"], *rows])
+    options = ["--target", "y", "--name", "several", "--methods", "map,bbb", *TINY]
+    options += ["--out-of-distribution", str(far), "--picture", str(picture)]
+    header, *lines = printed("compare", str(table), *options, url=service.url).splitlines()
+    assert header.split()[:3] == ["method", "version", "log_likelihood"]
+    assert {"ood_auroc", "train_seconds", "predict_ms", "bytes"} < set(header.split())
+    assert [line.split()[0] for line in lines[:2]] == ["map", "bbb"]
+    assert sum("best" in line.split() for line in lines[3:5]) == 1
+    assert "<h1>several</h1>" in picture.read_text()
+
+
+def test_an_empty_database_gets_its_tables_and_a_newer_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    for _ in range(2):  # the second time there is nothing to do
+        done = credence("migrate", CREDENCE_DATABASE_URL=f"sqlite:///{path}")
+        assert done.returncode == 0, done.stderr
+    with sqlite3.connect(path) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master")
+        assert {"jobs", "datasets", "versions"} <= {name for (name,) in tables}
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE schema_compatibility SET compatible_from = '9999'")
+    done = credence("migrate", CREDENCE_DATABASE_URL=f"sqlite:///{path}")
+    assert done.returncode == 2
+    assert "9999" in done.stderr
+
+
+def test_a_wrong_url_is_told_at_once() -> None:
+    done = credence("migrate", CREDENCE_DATABASE_URL="mysql://host/name")
+    assert done.returncode == 2
+    assert "CREDENCE_DATABASE_URL" in done.stderr

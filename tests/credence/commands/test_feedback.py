@@ -1,26 +1,15 @@
 """`credence feedback` and the client's methods, against a real service."""
 
 import json
-from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from credence.client import Client
-from credence.rendering import flatten
 from credence.types import Version
 from tests.credence.invoking import command, printed
 from tests.credence.running import Service
 
 ROWS = "kind,x0,x1,y\nodd,0.5,1.0,0.1\neven,,2.0,\nnew,1.5,-1.0,4.2\n"
-GERMAN = """\
-Messwerte vom 1. März
-
-kind;x0;x1;Ort;gemessen
-odd;0,5;1,0;Köln;0,1
-even;-;2,0;Köln;-
-new;1,5;-1,0;Trier;4,2
-"""
 
 pytestmark = pytest.mark.usefixtures("version")
 
@@ -36,37 +25,6 @@ def test_a_file_of_what_came_true(service: Service, client: Client, version: Ver
     told = json.loads(printed(*options, "--prune", "0.5", "--json", url=service.url, stdin=ROWS))
     assert told["rows"] == 2
     assert told["rolling"] == client.rolling_feedback("small", 1)
-
-
-def test_a_file_is_read_as_that_of_a_prediction(
-    service: Service, client: Client, tmp_path: Path
-) -> None:
-    """The scores of a German file are those of the same rows in JSON."""
-    (tmp_path / "werte.csv").write_text(GERMAN, "cp1252")
-    table = pd.DataFrame({"kind": ["odd", "new"], "x0": [0.5, 1.5], "x1": [1.0, -1.0]})
-    table.assign(gemessen=[0.1, 4.2]).to_excel(tmp_path / "werte.xlsx", index=False)
-    rows = {"inputs": [[0.5, 1.0, "odd"], [1.5, -1.0, "new"]], "truth": [0.1, 4.2]}
-    expected = client.submit_feedback({"model": "small", "version": 1, **rows})["metrics"]
-    for name in ("werte.csv", "werte.xlsx"):
-        options = ["small", str(tmp_path / name), "--truth", "gemessen", "--json"]
-        found = json.loads(printed("feedback", *options, url=service.url))
-        assert flatten(found["metrics"]) == pytest.approx(flatten(expected), rel=1e-5)
-    of_model = client.model("small").feedback(tmp_path / "werte.csv", "gemessen", decimal=",")
-    assert of_model["metrics"]["rmse"] == pytest.approx(expected["rmse"], rel=1e-5)
-    with pytest.raises(TypeError, match="decimal"):
-        client.model("small").feedback(table, [0.1, 4.2], decimal=",")
-
-
-def test_a_long_file_goes_in_pieces(service: Service, client: Client, tmp_path: Path) -> None:
-    """Of at most 10,000 lines; the second has no true values, and no header."""
-    line = "odd;0,5;1,0;{}\n"
-    known, unknown = line.format("0,1"), line.format("")
-    rows = [known] * 9_998 + [unknown] * 10_000 + [known] * 5  # after two lines of the header
-    (tmp_path / "long.csv").write_text("Titel\nkind;x0;x1;y\n" + "".join(rows))
-    told = client.model("small").feedback(tmp_path / "long.csv", "y")
-    assert told["rows"] == 5
-    assert told["rolling"]["metrics"]["rows"] == 1000
-    assert told["rolling"]["metrics"]["rmse"] == pytest.approx(told["metrics"]["rmse"], rel=1e-6)
 
 
 @pytest.mark.parametrize("off", [0.0, 1000.0])

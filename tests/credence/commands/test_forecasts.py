@@ -12,12 +12,11 @@ import pandas as pd
 import pytest
 
 from credence import Client
-from tests.credence.invoking import command, printed
+from tests.credence.invoking import printed
 from tests.credence.running import Service
 
 LENGTHS = {"north": 60, "south": 57}
 SERIES = ["north"] * 3 + ["south"] * 3
-GROUPS = {"both": ["north", "south"], "cold": ["north"]}
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +29,6 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i in range(length)
     ]
     path.write_text("\n".join(["day,shop,sold", *rows]))
-    return path
-
-
-@pytest.fixture(scope="module")
-def ending_together(shops: Path) -> Path:
-    path = shops.with_name("together.csv")
-    header, *lines = shops.read_text().splitlines()
-    last = f"{date(2025, 1, 1) + timedelta(LENGTHS['south'] - 1)}"
-    path.write_text("\n".join([header, *(line for line in lines if line[:10] <= last)]))
     return path
 
 
@@ -94,54 +84,3 @@ def test_a_prediction_says_which_series_when_and_what_is_unusual(
         _ = plain.anomalies
     with pytest.raises(ValueError, match=r"exceeds=\[50"):
         plain.any_above(50)
-
-
-def test_groups_and_declared_sums_on_the_command_line(
-    service: Service, model: str, ending_together: Path
-) -> None:
-    """As the JSON of the service; in a table they are named like series."""
-    predict = ["predict", model, str(ending_together), "--seed", "1"]
-    asked = [*predict, "--total-groups", json.dumps(GROUPS), "--total-exceeds", "300"]
-    told = json.loads(printed(*asked, "--json", url=service.url))["totals"]
-    rows = list(csv.DictReader(io.StringIO(printed(*asked, url=service.url))))
-    assert [row["group"] for row in rows] == [""] * 6 + ["both"] * 3 + ["cold"] * 3
-    for i, group in enumerate(told["groups"]):
-        for row, step in zip(rows[6 + 3 * i :], range(3), strict=False):
-            assert float(row["mean"]) == pytest.approx(group["steps"]["mean"][step])
-            for name in ("mean", "median", "deviation"):
-                assert float(row[f"total_{name}"]) == pytest.approx(group["sums"][name][step])
-            above = group["sums"]["exceeds"][0]["probability"][step]
-            assert float(row["total_exceeds_300.0"]) == pytest.approx(above)
-    shown = printed(*asked, "--format", "table", url=service.url)
-    assert [shown.count(name) for name in ("both", "cold")] == [3, 3]
-    by_key = printed(*predict, "--total-by", "shop", url=service.url)
-    assert by_key.splitlines()[-1].startswith(",shop=south,3,")
-    declared = ["--total-groups", '{"south": ["north"]}', "--reconcile", "--json"]
-    mean = json.loads(printed(*predict, *declared, url=service.url))["totals"]["mean"]
-    assert mean[3:] == pytest.approx(mean[:3])
-    both = command(*asked, "--total-by", "shop", url=service.url)
-    assert both.exit_code == 2
-
-
-def test_groups_in_python(client: Client, model: str, ending_together: Path) -> None:
-    rows = pd.read_csv(ending_together)
-    asked: Any = {"totals": {"groups": GROUPS, "exceeds": [300.0]}, "seed": 1, "quantiles": [0.3]}
-    found = client.model(model).predict(rows, **asked)
-    body = {name: rows[name].tolist() for name in rows}
-    told: Any = client.submit_predict({"model": model, "inputs": body, **asked})["totals"]
-    assert len(found) == 6
-    assert found.totals.deviation.tolist() == pytest.approx(told["deviation"])
-    assert list(found.totals.groups) == list(GROUPS)
-    for one in told["groups"]:
-        group, sums = found.totals.groups[one["group"]], one["sums"]
-        assert group.mean.tolist() == pytest.approx(one["steps"]["mean"])
-        assert group.std.tolist() == pytest.approx(one["steps"]["deviation"])
-        assert group.times.tolist() == found.times[:3].tolist()
-        totals = group.totals
-        assert totals.mean.tolist() == pytest.approx(sums["mean"])
-        assert totals.quantile(0.3).tolist() == pytest.approx(sums["quantiles"][0]["values"])
-        assert totals.exceeds(300).tolist() == pytest.approx(sums["exceeds"][0]["probability"])
-        lower = sums["intervals"][0]["lower"]
-        assert totals.interval(0.9).lower.tolist() == pytest.approx(lower)
-    with pytest.raises(ValueError, match="no groups"):
-        _ = client.model(model).predict(rows, totals={}).totals.groups

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import os
 import pty
 import re
@@ -11,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,7 +21,6 @@ from tests.credence.invoking import command, printed, words
 from tests.credence.running import CREDENCE, Service, environment
 
 ROWS = "kind,x0,x1,y\nodd,0.5,1.0,9\neven,,2.0,9\nnew,1.5,-1.0,9\n"
-TINY: dict[str, Any] = {"training": {"epochs": 2}, "pruning": []}
 
 pytestmark = pytest.mark.usefixtures("version")
 
@@ -63,50 +60,6 @@ def test_columns_of_the_rows_are_kept_to_join_on(service: Service) -> None:
     assert "did you mean 'number'?" in wrong.stderr
 
 
-def test_rows_are_marked_that_are_strange_or_too_uncertain(service: Service) -> None:
-    found = predicted(service, "--abstain-above", "1e6", rows=ROWS + "odd,900.0,-900.0,9\n")
-    for row in found:
-        assert row["abstained"] == str(float(row["total_variance"]) ** 0.5 > 1e6).lower()
-    assert [row["out_of_distribution"] for row in found][::3] == ["false", "true"]
-
-
-def test_json_is_the_answer_of_the_service(service: Service) -> None:
-    options = ["--samples", "7", "--seed", "3", "--prune", "0.5", "--version", "1", "--json"]
-    answer = json.loads(printed("predict", "small", *options, url=service.url, stdin=ROWS))
-    asked = {key: answer[key] for key in ("model", "version", "samples", "seed", "prune")}
-    assert asked == {"model": "small", "version": 1, "samples": 7, "seed": 3, "prune": 0.5}
-    assert len(answer["mean"]) == 3
-
-
-def test_probabilities_quantiles_and_densities_are_columns(service: Service) -> None:
-    options = ["--exceeds", "0.5", "--exceeds", "-1", "--quantile", "0.1", "--density", "4"]
-    for row in predicted(service, *options):
-        assert 0 <= float(row["exceeds_0.5"]) <= float(row["exceeds_-1.0"]) <= 1
-        assert float(row["quantile_0.1"]) < float(row["mean"])
-        assert json.loads(row["density_values"]) == sorted(json.loads(row["density_values"]))
-        assert len(json.loads(row["density"])) == 4
-
-
-def test_an_explained_file_has_a_column_per_feature_and_part(service: Service) -> None:
-    rows = predicted(service, "--explain")
-    parts = [sum(float(row[f"contribution_{f}"]) for f in ("kind", "x0", "x1")) for row in rows]
-    bases = [mean - part for mean, part in zip(means(rows), parts, strict=True)]
-    assert bases == pytest.approx([bases[0]] * 3, rel=1e-6, abs=1e-6)
-    assert all(float(row["standard_error_epistemic_contribution_x0"]) > 0 for row in rows)
-
-
-def test_costs_as_json_or_in_a_file_give_actions(service: Service, tmp_path: Path) -> None:
-    costs = json.dumps({"over": 1, "under": 4, "abstain": 0})
-    path = tmp_path / "costs.json"
-    path.write_text(costs)
-    found = predicted(service, "--costs", costs)
-    assert found == predicted(service, "--costs", str(path))
-    for row in found:
-        assert row["ask"] == "true"
-        assert float(row["action"]) > float(row["median"])  # too little costs four times as much
-        assert float(row["expected_cost"]) == float(row["value_of_information"])
-
-
 def test_rows_of_any_format_get_the_same_answer(service: Service, tmp_path: Path) -> None:
     rows = [
         {"kind": "odd", "x0": 0.5, "x1": 1.0, "y": 9},
@@ -123,19 +76,6 @@ def test_rows_of_any_format_get_the_same_answer(service: Service, tmp_path: Path
         shown = printed("predict", "small", str(path), "--format", "jsonl", url=service.url)
         found = [json.loads(line)["mean"] for line in shown.splitlines()]
         assert found == pytest.approx(expected), path.name
-
-
-def test_results_are_files_that_other_programs_read(service: Service) -> None:
-    expected = means(predicted(service))
-    readers = {
-        "parquet": parquet.read_table,
-        "arrow": lambda file: pa.ipc.open_stream(file).read_all(),
-    }
-    for form, read in readers.items():
-        done = command("predict", "small", "--format", form, url=service.url, stdin=ROWS)
-        table = read(io.BytesIO(done.stdout_bytes))
-        assert table["mean"].to_pylist() == pytest.approx(expected)
-        assert table.schema.field("out_of_distribution").type == pa.bool_()
 
 
 @pytest.mark.parametrize(
@@ -192,42 +132,6 @@ def _read(terminal: int) -> Iterator[bytes]:
     with suppress(OSError):
         while part := os.read(terminal, 10_000):
             yield part
-
-
-def test_texts_are_predicted_a_line_each(service: Service, client: Client, tmp_path: Path) -> None:
-    lines = tmp_path / "lines.txt"
-    lines.write_text("the cat sat on the mat\nthe dog ran in the park\n" * 30)
-    client.train(lines, target="text", network={"kind": "lstm", "hidden": [4]}, **TINY)
-    texts = ["the cat", "a dog, a park"]
-    answer = client.predict_texts("lines", texts, top=3)
-    assert [len(tokens) for tokens in answer["next_tokens"]] == [3, 3]
-    shown = printed("predict", "lines", url=service.url, stdin="\n".join(texts))
-    for line, perplexity in zip(shown.splitlines()[1:], answer["perplexity"], strict=True):
-        assert float(line.split(",")[1]) == pytest.approx(perplexity)
-
-
-def test_a_forecast_is_told_what_will_be(service: Service, client: Client, tmp_path: Path) -> None:
-    history, future = tmp_path / "trips.csv", tmp_path / "future.csv"
-    columns: dict[str, list[Any]] = {
-        "month": [f"{1990 + i // 12}-{i % 12 + 1:02d}-01" for i in range(60)],
-        "promo": [float(i % 2) for i in range(60)],
-        "trips": [round(100 + i + 10 * math.sin(i / 2), 2) for i in range(60)],
-    }
-    with history.open("w", newline="") as file:
-        csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
-    future.write_text("promo\n0\n1\n0\n")
-    model = client.train(
-        history, target="trips", task="forecasting", features=["promo"],
-        network={"kind": "gru", "hidden": [4]}, **TINY,
-    )  # fmt: skip
-    asked = ["predict", "trips", str(history), "--horizon", "3"]
-    shown = printed(*asked, "--future", str(future), "--format", "jsonl", url=service.url)
-    told = [json.loads(line) for line in shown.splitlines()]
-    assert [row["time"][:7] for row in told] == ["1995-01", "1995-02", "1995-03"]
-    prediction = model.predict(columns, future={"promo": [0.0, 1.0, 0.0]}, horizon=3)
-    assert prediction.mean.tolist() == pytest.approx([row["mean"] for row in told])
-    assert str(prediction.times[0]).startswith("1995-01")
-    assert "needs promo of the" in words(command(*asked, url=service.url).stderr)
 
 
 def test_a_version_is_carried_over_to_another_name(

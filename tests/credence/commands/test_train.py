@@ -4,32 +4,10 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
-
 from tests.credence.invoking import command, printed
 from tests.credence.running import Service
 
 TINY = ["--hidden", "4", "--epochs", "2", "--set", "pruning=[0.5]"]
-
-
-def test_several_targets_become_one_model(service: Service, tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    x, noise = random.normal(size=120), random.normal(size=120)
-    rows = np.column_stack([x, 3 + x + noise, 5 - x + noise])
-    path = tmp_path / "bakery.csv"
-    np.savetxt(path, rows, delimiter=",", header="x,flour,butter", comments="")
-    targets = ["--target", "flour", "--target", "butter"]
-    shown = printed("train", str(path), *targets, *TINY, url=service.url)
-    assert "Targets, and their correlation" in shown
-    (tmp_path / "rows.csv").write_text("x\n0\n1\n")
-    predict = ["predict", "bakery", str(tmp_path / "rows.csv")]
-    answer = json.loads(printed(*predict, "--json", url=service.url))
-    assert answer["targets"].keys() == {"flour", "butter"}
-    assert "90% together" in printed(*predict, "--format", "table", url=service.url)
-    targets[-1] = "x9"
-    wrong = command("train", str(path), *targets, url=service.url)
-    assert wrong.exit_code == 1
-    assert "x9" in wrong.stderr
 
 
 def test_a_file_becomes_a_model(service: Service, table: Path) -> None:

@@ -24,14 +24,14 @@ from models.evaluation.calibration import (
     LabelledMixture,
     NumberCalibration,
     fit_scale,
-    residuals,
 )
 from models.evaluation.conformal_rank import order_statistics
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.predictive import CategoricalMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -69,9 +69,9 @@ def line() -> TabularModel:
     return _train(_line())
 
 
-def _gaussian(mean: float, variance: float, rows: int) -> GaussianMixture:
+def _gaussian(mean: float, variance: float, rows: int) -> NumberMixture:
     shape = (1, rows)
-    return GaussianMixture(
+    return NumberMixture.gaussian(
         torch.full(shape, mean, dtype=torch.float64),
         torch.full(shape, variance, dtype=torch.float64),
     )
@@ -126,8 +126,9 @@ def test_conformal_intervals_cover_as_promised_whatever_the_model(rows: int, lev
     x = torch.randn(sets, rows + 1, generator=_seeded(), dtype=torch.float64)
     noise = torch.randn(2, sets, rows + 1, generator=_seeded(1), dtype=torch.float64)
     y = x.square() + noise[0] / noise[1]
-    wrong = GaussianMixture(torch.zeros(1, y.numel()).double(), 1e-4 * x.exp().reshape(1, -1))
-    found = residuals(wrong, y.flatten()).view_as(y)
+    variances = 1e-4 * x.exp().reshape(1, -1)
+    wrong = NumberMixture.gaussian(torch.zeros(1, y.numel()).double(), variances)
+    found = NumberCalibration.scores(wrong, y.flatten()).view_as(y)
     covered = [
         one[-1] <= NumberCalibration(1.0, order_statistics(one[:-1])[0], rows).score(level)
         for one in found

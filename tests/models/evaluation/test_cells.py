@@ -13,11 +13,11 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.cells import Cells, fit_sizes
 from models.evaluation.group_coverage import coverage_by_group, uncovered
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 
 
-def _standard(means: torch.Tensor) -> GaussianMixture:
-    return GaussianMixture(means.unsqueeze(0), torch.ones_like(means).unsqueeze(0))
+def _standard(means: torch.Tensor) -> NumberMixture:
+    return NumberMixture.gaussian(means.unsqueeze(0), torch.ones_like(means).unsqueeze(0))
 
 
 def _labelled(rows: int, seed: int, *, sizes: bool = False) -> LabelledMixture:

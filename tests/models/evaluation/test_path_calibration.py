@@ -12,11 +12,11 @@ from models.evaluation.path_calibration import (
     Worth,
     fit_scales,
     progress,
-    worth_of,
 )
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
+from models.forecasting.worth import Overlaps
 
 HORIZON = 6
 
@@ -37,7 +37,7 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
 def test_errors_that_share_steps_count_less(
     series: list[int], firsts: list[int], horizon: int, expected: float
 ) -> None:
-    found = worth_of(np.array(series), np.array(firsts), horizon).together
+    found = Overlaps(np.array(series), np.array(firsts), horizon).worth().together
     assert found == pytest.approx(expected)
 
 

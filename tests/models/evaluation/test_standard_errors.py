@@ -9,7 +9,8 @@ import torch
 
 from models.evaluation.metrics import classification_scores, regression_scores, summarise
 from models.evaluation.weighting import of_share
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import CategoricalMixture
 
 ROWS, REPETITIONS = 60, 300
 
@@ -18,7 +19,7 @@ def numbers(generator: torch.Generator) -> dict[str, Any]:
     """Metrics of right predictive distributions N(m, 1) with random means."""
     mean = torch.randn(ROWS, generator=generator).double()
     target = mean + torch.randn(ROWS, generator=generator).double()
-    mixture = GaussianMixture(mean.unsqueeze(0), torch.ones(1, ROWS).double())
+    mixture = NumberMixture.gaussian(mean.unsqueeze(0), torch.ones(1, ROWS).double())
     return summarise(regression_scores(mixture, target))
 
 

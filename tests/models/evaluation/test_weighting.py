@@ -16,7 +16,8 @@ from models.evaluation.calibration import (
     fit_calibration,
 )
 from models.evaluation.metrics import PerRowScores, row_scores, summarise
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 from tests.models.nested import assert_close
 
 ROWS = 47
@@ -31,7 +32,7 @@ CLASSES = torch.from_numpy(RANDOM.integers(0, 3, ROWS))
 
 def _numbers(rows: Tensor) -> tuple[Mixture, Tensor]:
     means = torch.stack([MEAN[rows], MEAN[rows] + 0.1])
-    return GaussianMixture(means, torch.full_like(means, 0.5)), NUMBERS[rows]
+    return NumberMixture.gaussian(means, torch.full_like(means, 0.5)), NUMBERS[rows]
 
 
 def _classes(rows: Tensor) -> tuple[Mixture, Tensor]:

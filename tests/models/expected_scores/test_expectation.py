@@ -14,12 +14,13 @@ from models.evaluation.exact_tests import binomial_up_to
 from models.evaluation.out_of_distribution import Detector
 from models.expected_scores.expectation import (
     Expectation,
+    Promise,
     compare_unlike,
     expect,
 )
-from models.expected_scores.promise import Promise
 from models.expected_scores.simulation import Simulated, simulate
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 LEVEL = 0.9
 REPETITIONS = 40
@@ -54,8 +55,8 @@ class Line:
     def x(self, rows: int, low: float, random: np.random.Generator) -> torch.Tensor:
         return torch.from_numpy(random.uniform(low, 1, rows))
 
-    def mixture(self, x: torch.Tensor) -> GaussianMixture:
-        return GaussianMixture(torch.zeros(1, len(x)).double(), (2 * x).exp().unsqueeze(0))
+    def mixture(self, x: torch.Tensor) -> NumberMixture:
+        return NumberMixture.gaussian(torch.zeros(1, len(x)).double(), (2 * x).exp().unsqueeze(0))
 
     def labels(self, x: torch.Tensor, random: np.random.Generator) -> torch.Tensor:
         return self.factor * x.exp() * torch.from_numpy(random.normal(size=len(x)))
@@ -120,8 +121,8 @@ def test_what_labels_have_in_common_widens_the_interval() -> None:
         slopes = torch.from_numpy(random.normal(size=25)).unsqueeze(1)
         slope = random.normal()
 
-        def mixture(x: torch.Tensor, slopes: torch.Tensor = slopes) -> GaussianMixture:
-            return GaussianMixture(slopes * x, torch.ones(25, len(x)).double())
+        def mixture(x: torch.Tensor, slopes: torch.Tensor = slopes) -> NumberMixture:
+            return NumberMixture.gaussian(slopes * x, torch.ones(25, len(x)).double())
 
         def labels(
             x: torch.Tensor, random: np.random.Generator = random, slope: float = slope

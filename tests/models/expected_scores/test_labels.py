@@ -6,7 +6,8 @@ import torch
 from scipy import stats
 
 from models.expected_scores.labels import draw_labels
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.number_mixture import Integrated, NumberMixture
+from models.prediction.predictive import CategoricalMixture
 from tests.models.prediction.shaped_cases import Case
 
 WORLDS = 20_000
@@ -21,7 +22,7 @@ def noise() -> torch.Generator:
 def test_labels_of_a_gaussian_mixture_are_those_of_its_samples() -> None:
     means = torch.tensor([[0.0, 5.0], [10.0, -5.0]], dtype=torch.float64)
     spread, each = torch.full_like(means, 0.3), torch.full_like(means, 0.5)
-    mixture = GaussianMixture(means, noise=each, spread=spread)
+    mixture = NumberMixture.gaussian(means, each, Integrated(spread, each))
     labels = draw_labels(mixture, WORLDS, noise())
     for sample, part in enumerate(labels.chunk(2)):
         expected = means[sample].numpy()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.features.clock import Clock, second_times
-from models.features.numbers import DatetimeEncoder, NumberEncoder
+from models.features.encoders import DatetimeEncoder, NumberEncoder
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "UTC")
 

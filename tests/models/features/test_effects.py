@@ -5,8 +5,13 @@ import pytest
 import torch
 
 from models.config import FeatureConfig
-from models.features.categories import CategoryEncoder
-from models.features.effects import LevelEffects, codes_of, places_of, target_scores
+from models.features.categories import (
+    CategoryEncoder,
+    LevelEffects,
+    codes_of,
+    places_of,
+    target_scores,
+)
 from models.features.feature_encoder import FeatureEncoder
 
 LEVELS = 3_000
@@ -95,7 +100,8 @@ def test_effects_are_nearly_as_good_as_the_best_predictor() -> None:
     encoder = FeatureEncoder.fit(
         features, {"shop": "category"}, {"shop": values}, pieces=True, targets=outputs
     )
-    x = encoder.expand(encoder.encode_learned({"shop": values}, outputs, folds)).double()
+    by_fold = encoder.by_fold({"shop": values}, outputs, folds)
+    x = encoder.expand(encoder.encode_folds(by_fold, {"shop": values}, folds)).double()
     precision = x.T @ x / 0.5 + torch.eye(x.shape[1], dtype=torch.float64)
     weights = torch.linalg.solve(precision, x.T @ torch.from_numpy(outputs[:, 0]) / 0.5)
     found = (encoder.expand(encoder.encode({"shop": new})).double() @ weights).numpy()

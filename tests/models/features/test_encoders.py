@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from models.config import FeatureConfig
 from models.features import feature_encoder
 from models.features.categories import CategoryEncoder
+from models.features.encoders import BOUND
+from models.features.expansion import Sizes
 from models.features.feature_encoder import FeatureEncoder
-from models.features.numbers import BOUND
-from models.features.sizes import Sizes
 
 ROWS = 400
 TYPES = {
@@ -129,7 +129,7 @@ def test_rows_in_blocks_are_encoded_as_all_at_once(monkeypatch: pytest.MonkeyPat
 def test_a_rare_level_is_not_new_and_a_missing_one_is_none() -> None:
     """The rare level shares a slot with new ones, so that its slot cannot tell."""
     values = objects(*["Oslo"] * 150, *["Rome"] * 100, "Bern", None)
-    encoder = CategoryEncoder.fit(values, coded=True).marking(values, 0.01)
+    encoder = CategoryEncoder.fit(values, coded=True).marking(values)
     assert encoder.marked
     codes = encoder.read(objects("Oslo", "Bern", None, "Paris"))
     assert (codes == encoder.new).tolist() == [False] * 3 + [True]
@@ -139,7 +139,11 @@ def test_a_rare_level_is_not_new_and_a_missing_one_is_none() -> None:
 def test_levels_are_marked_only_where_new_ones_are_rare(alone: int, marked: bool) -> None:
     """Good's estimate: 2 of 200 rows with a level to themselves make 1 % of new levels."""
     values = objects(*["Oslo"] * (200 - alone), *(f"city {i}" for i in range(alone)))
-    assert CategoryEncoder.fit(values).marking(values, 0.01).marked == marked
+    features = [FeatureConfig(name="city", type="category")]
+    fitted = FeatureEncoder.fit(features, {"city": "category"}, {"city": values}, rate=0.01)
+    (encoder,) = fitted.encoders
+    assert isinstance(encoder, CategoryEncoder)
+    assert encoder.marked == marked
 
 
 def test_marks_of_new_levels_are_no_inputs() -> None:

@@ -13,8 +13,7 @@ from scipy.stats import norm, rankdata
 from models.artifact.schema import parse_document
 from models.exceptions import CorruptArtifact
 from models.features.encodings import encode
-from models.features.expansion import Expansion, Form
-from models.features.quantiles import Distinct, NormalScore, Pieces
+from models.features.expansion import Distinct, Expansion, Form, NormalScore, Pieces
 from tests.fixtures import ARTIFACTS, RELEASES
 
 

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.config import SplitBy, SplitTime, TrainingConfig
-from models.features.class_notes import notes_on_classes
-from models.features.folds import Folds, assign_folds
-from models.features.splits import divide_rows
+from models.features.splits import Folds, assign_folds, divide_rows, notes_on_classes
 
 CONFIG = TrainingConfig(calibration_fraction=0.1, stopping_fraction=0.1)
 

@@ -8,7 +8,7 @@ import torch
 
 from models.config import FeatureConfig, LikelihoodConfig
 from models.features import moments
-from models.features.effects import target_scores
+from models.features.categories import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
@@ -52,10 +52,12 @@ def test_encoders_are_those_of_repeated_rows(pieces: bool, classes: bool) -> Non
     wanted = FeatureEncoder.fit(FEATURES, kinds, many, pieces=pieces, targets=other, rate=0.3)
     assert_close(asdict(found), asdict(wanted))
     if scores is not None and other is not None:
-        assert found.has_effects
         folds = np.arange(ROWS) % 4
-        one = found.encode_learned(COLUMNS, scores, folds, WEIGHTS)
-        two = wanted.encode_learned(many, other, _repeat(folds))
+        by_fold = found.by_fold(COLUMNS, scores, folds, WEIGHTS)
+        assert by_fold
+        one = found.encode_folds(by_fold, COLUMNS, folds)
+        by_fold = wanted.by_fold(many, other, _repeat(folds))
+        two = wanted.encode_folds(by_fold, many, _repeat(folds))
         index = torch.arange(ROWS).repeat_interleave(torch.from_numpy(TIMES))
         torch.testing.assert_close(one[index], two, rtol=1e-4, atol=1e-4)
 

@@ -19,7 +19,7 @@ from models.forecasting.observation import LOGARITHM
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState
-from models.layers.key_table import KeyTable
+from models.layers.tables import KeyTable
 from models.networks import Inputs, KeyedNetwork, TensorSlot, build_network, keyed_inputs
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.options import PredictOptions

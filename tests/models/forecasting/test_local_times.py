@@ -9,10 +9,10 @@ from models.config import ForecastConfig, ZonedTime
 from models.exceptions import InvalidData, InvalidInput
 from models.features.clock import Clock
 from models.features.columns import Columns
-from models.features.numbers import DatetimeEncoder
+from models.features.encoders import DatetimeEncoder
 from models.forecasting.model import Forecaster
 from models.forecasting.series import split_series
-from models.forecasting.spacing import Spacing
+from models.forecasting.steps import Spacing
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import QUICK, configure, fit
 

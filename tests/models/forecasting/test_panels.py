@@ -10,7 +10,7 @@ import torch
 from models.config import ForecastConfig, TrainingConfig
 from models.features.columns import Columns
 from models.forecasting import panel as panels
-from models.forecasting.backtest import MAX_ORIGINS, find_origins
+from models.forecasting.origins import MAX_ORIGINS, find_origins
 from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
 from models.forecasting.problem import prepare_series
 from models.forecasting.series import Series, split_series

@@ -7,10 +7,9 @@ import pytest
 
 from models.config import ForecastConfig
 from models.exceptions import InvalidData
-from models.forecasting.backtest import origins, with_stand_ins, without
-from models.forecasting.problem import weighing_origins
+from models.forecasting.backtest import with_stand_ins, without
+from models.forecasting.origins import origins, weighing_origins
 from models.forecasting.series import Series, split_series
-from models.forecasting.sets import SetBounds
 from models.training.train import train
 from tests.models.forecasting.series_cases import QUICK, configure, sales, types_of
 
@@ -40,8 +39,8 @@ def test_a_series_with_a_gap_in_every_stretch_is_learned_and_scored() -> None:
     columns["sales"][5::7] = NAN
     training = replace(QUICK, epochs=2)
     config = configure(columns, forecast=ForecastConfig(horizon=12), training=training)
-    series = split_series(columns, "sales", config.forecast or ForecastConfig())
-    weighing = weighing_origins(series, SetBounds.of(series, config), config, 24)
+    series = split_series(columns, "sales", config.series)
+    weighing = weighing_origins(series, config, 24)
     assert len(weighing) > 20  # that weigh the classical members
     model = train(columns, types_of(columns), config)
     metrics = model.variants_by_prune[0.0].metrics

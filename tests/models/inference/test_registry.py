@@ -16,7 +16,7 @@ from models.artifact.files import read_model, write_model
 from models.config import MAPConfig, MethodConfig, MLPConfig, TrainingConfig
 from models.config.methods import ChainConfig
 from models.inference.chains import Chains
-from models.inference.method import Finished, Fitted, Stages, State
+from models.inference.method import Finished, Fit, Stages, State
 from models.inference.point import MAP, DrawsState
 from models.inference.registry import METHODS, method_of
 from models.likelihoods import Likelihood
@@ -58,8 +58,8 @@ class JitterState(State):
     def parameters(self) -> list[Tensor]:
         return self.fit.parameters()
 
-    def pack(self) -> dict[str, Tensor]:
-        return self.fit.pack() | {"times": self.times}
+    def named(self) -> dict[str, Tensor]:
+        return self.fit.named() | {"times": self.times}
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "JitterState":
@@ -80,7 +80,7 @@ class Jitter(MAP):
     settings = JitterConfig
     stored = JitterState
 
-    def finish(self, fit: Fitted, stages: Stages) -> Finished:
+    def finish(self, fit: Fit, stages: Stages) -> Finished:
         return Finished(JitterState(fit.state.detach(), torch.tensor(self.config.times)))
 
 

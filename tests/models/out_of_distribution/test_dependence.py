@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from models.out_of_distribution.dependence import Dependence
-from models.out_of_distribution.features import MOST, Tail
+from models.out_of_distribution.density_ratio import Dependence
+from models.out_of_distribution.surprise import MOST, Tail
 
 RHO = 0.9
 COLUMN = torch.arange(3)

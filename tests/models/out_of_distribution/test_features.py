@@ -11,8 +11,8 @@ from models.evaluation.out_of_distribution import SURPRISE, Detector
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
-from models.out_of_distribution.features import FeatureScores
-from models.out_of_distribution.reasons import find_reasons
+from models.out_of_distribution.row_reasons import find_reasons
+from models.out_of_distribution.surprise import FeatureScores
 
 TYPES = {"height": "number", "weight": "number", "place": "category"}
 FEATURES = tuple(FeatureConfig(name=name, type=kind) for name, kind in TYPES.items())  # type: ignore[arg-type]

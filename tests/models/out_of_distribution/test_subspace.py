@@ -2,7 +2,7 @@
 
 import torch
 
-from models.out_of_distribution.subspace import Subspace
+from models.out_of_distribution.surprise import Subspace
 
 
 def rows(count: int, seed: int) -> torch.Tensor:

@@ -12,7 +12,7 @@ from models.features.scales import IdentityScale, LogitScale, LogScale, PowerSca
 from models.features.targets import NumberTarget
 from models.likelihoods import ShapedLikelihood
 from models.likelihoods.shaped import FamilyName
-from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.number_mixture import NumberMixture
 
 SAMPLES, ROWS = 4, 3
 
@@ -64,9 +64,9 @@ class Case:
         return 0.6 * torch.randn(shape, generator=random, dtype=torch.float64) - 0.2
 
     @cached_property
-    def mixture(self) -> ShapedMixture:
+    def mixture(self) -> NumberMixture:
         parts = self.likelihood.parts(self.outputs)
-        return ShapedMixture.of(self.target, parts, self.likelihood.location_bounds)
+        return NumberMixture.of(self.target, parts)
 
     @property
     def reference(self) -> stats.rv_continuous:

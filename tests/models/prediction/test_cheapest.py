@@ -17,9 +17,9 @@ from models.prediction.cheapest.errors import (
 )
 from models.prediction.cheapest.measure import measure_samplers
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise
-from models.prediction.predictive import GaussianMixture
 from models.prediction.summary import Summary
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
@@ -43,7 +43,7 @@ def _summary(samples: int, seed: int, shift: float = 0.0, width: float = 1.0) ->
     """Of m_s ~ N(loc, spread²) with noise: predictions of N(loc, spread² + noise²)."""
     normals = torch.randn(samples, 1, generator=torch.Generator().manual_seed(seed)).double()
     means = LOCS + shift * (SPREADS**2 + NOISES**2).sqrt() + width * SPREADS * normals
-    mixture = GaussianMixture(means, NOISES.square().expand_as(means))
+    mixture = NumberMixture.gaussian(means, NOISES.square().expand_as(means))
     return summarise(mixture, OPTIONS, None)
 
 

@@ -19,9 +19,9 @@ from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.shapes import Components, Shape
 from models.prediction.engine import Engine
 from models.prediction.influence import error_of_mean
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import ResolvedOptions
 from models.prediction.samplers import Sampled
-from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.standard_error import even_error
 from models.prediction.summary import Summary
 from models.tabular.model import make_ready
@@ -58,9 +58,9 @@ def _drawn(likelihood: ShapedLikelihood, samples: int, scale: float = 0.6) -> Sa
     return Sampled((mean, variance), torch.randn(samples, shape[2], generator=random))
 
 
-def _mixture(likelihood: ShapedLikelihood, drawn: Sampled) -> ShapedMixture:
+def _mixture(likelihood: ShapedLikelihood, drawn: Sampled) -> NumberMixture:
     parts = likelihood.parts(drawn.double().drawn())
-    mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
+    mixture = NumberMixture.of(likelihood.target, parts)
     return mixture.scaled(FACTOR)
 
 

@@ -10,16 +10,16 @@ from models.prediction.answers import decisions, questions
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Costs, PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.predictive import CategoricalMixture
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 PER_UNIT = ((1.0, 1.0), (1.0, 4.0), (3.0, 0.5), (1.0, 40.0))
 
 
-def gaussians() -> GaussianMixture:
+def gaussians() -> NumberMixture:
     random = np.random.default_rng(0)
     means, noise = random.normal(size=(5, 4)), random.uniform(0.2, 2.0, (5, 4))
-    return GaussianMixture(torch.from_numpy(means), torch.from_numpy(noise))
+    return NumberMixture.gaussian(torch.from_numpy(means), torch.from_numpy(noise))
 
 
 def decide(mixture: NumberMixture, over: float, under: float) -> dict[str, torch.Tensor]:
@@ -57,7 +57,7 @@ def test_the_expected_cost_of_gaussians_is_that_of_numerical_integration(
     for row, action in enumerate(found["action"].tolist()):
 
         def cost(y: float, row: int = row, action: float = action) -> float:
-            components = stats.norm(mixture.means[:, row], mixture.noise[:, row].sqrt())
+            components = stats.norm(mixture.locs[:, 0, row], mixture.scales[:, 0, row])
             loss = over * max(action - y, 0) + under * max(y - action, 0)
             return float(loss * components.pdf(y).mean())
 
@@ -72,13 +72,17 @@ def test_known_weights_leave_the_cost_of_the_noise() -> None:
     level = under / (over + under)
     for row in range(4):
         least = []
-        for mean, noise in zip(mixture.means[:, row], mixture.noise[:, row], strict=True):
-            one = GaussianMixture(mean.view(1, 1), noise.view(1, 1))
+        for mean, noise in zip(
+            mixture.locs[:, 0, row], mixture.noise_variances()[:, row], strict=True
+        ):
+            one = NumberMixture.gaussian(mean.view(1, 1), noise.view(1, 1))
             best = stats.norm.ppf(level, mean, noise.sqrt())
             least.append(one.pinball(torch.tensor([best]), over, under).item())
         saved = found["expected_cost"][row].item() - np.mean(least)
         assert found["value_of_model_information"][row].item() == pytest.approx(saved, rel=1e-6)
-    same = GaussianMixture(mixture.means[:1].expand(3, -1), mixture.noise[:1].expand(3, -1))
+    same = NumberMixture.gaussian(
+        *(part[:1, 0].expand(3, -1) for part in (mixture.locs, mixture.scales.square()))
+    )
     value = decide(same, over, under)["value_of_model_information"]
     torch.testing.assert_close(value, torch.zeros_like(value), atol=1e-12, rtol=0)
 
@@ -129,9 +133,9 @@ def test_errors_are_those_of_repeated_sampling() -> None:
     """The standard deviation over repetitions; the estimate from 400 samples is good to 10 %."""
     random = np.random.default_rng(1)
 
-    def draw() -> GaussianMixture:
+    def draw() -> NumberMixture:
         means = random.normal(size=(400, 3)) * [0.5, 1.0, 2.0]
-        return GaussianMixture(torch.from_numpy(means), torch.ones(400, 3).double())
+        return NumberMixture.gaussian(torch.from_numpy(means), torch.ones(400, 3).double())
 
     found = [decide(draw(), 1.0, 4.0) for _ in range(300)]
     mixture = draw()

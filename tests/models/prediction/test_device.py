@@ -17,7 +17,6 @@ from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.members import FittedStack
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import GaussianMixture
 from models.randomness import generator
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)
@@ -64,9 +63,9 @@ def predicted(
     engine: Engine, fitted: Ready, x: Tensor, sampler: str, seed: int = 1, *, samples: int = 20
 ) -> tuple[Tensor, Tensor]:
     parts = [mixture for _, mixture in engine.mixtures(fitted, x, sampler, seed, samples)]
-    assert all(isinstance(part, NumberMixture | GaussianMixture) for part in parts)
-    return torch.cat([part.means for part in parts], 1), torch.cat(
-        [part.noise for part in parts], 1
+    assert all(isinstance(part, NumberMixture) for part in parts)
+    return torch.cat([part.locs for part in parts], 2), torch.cat(
+        [part.noise_variances() for part in parts], 1
     )
 
 

@@ -19,7 +19,7 @@ from models.prediction.engine import Engine
 from models.prediction.influence import error_of_mean
 from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseSource
-from models.prediction.predictive import GaussianMixture
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.samplers import divide
 from models.prediction.standard_error import even_error, standard_error
 from models.prediction.together import MAX_PAIRS
@@ -57,11 +57,11 @@ def _engine(stack: Stack) -> Engine:
 
 def _mixture(
     engine: Engine, state: BBBState, x: Tensor, sampler: str, samples: int
-) -> GaussianMixture:
+) -> NumberMixture:
     assert isinstance(engine.network, Stack)
     fitted = FittedStack.of(engine.network, state)
     ((_, mixture),) = engine.mixtures(fitted, x, sampler, 5, samples)
-    assert isinstance(mixture, GaussianMixture)
+    assert isinstance(mixture, NumberMixture)
     return mixture
 
 

@@ -17,7 +17,6 @@ from models.prediction.density_grid import TAIL
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Density, PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise, to_prediction
-from models.prediction.predictive import GaussianMixture
 from models.prediction.work import values_per_row
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
@@ -25,10 +24,10 @@ EXCEEDS, QUANTILES, DENSITY = QUESTIONS
 CONTINUOUS = [case for case in CASES if not case.integer]
 
 
-def gaussians(*components: tuple[float, float]) -> GaussianMixture:
+def gaussians(*components: tuple[float, float]) -> NumberMixture:
     """One row, a sample per mean and standard deviation."""
     means, deviations = torch.tensor(components, dtype=torch.float64).T.unsqueeze(-1)
-    return GaussianMixture(means, deviations.square())
+    return NumberMixture.gaussian(means, deviations.square())
 
 
 def asked(question: Question, mixture: NumberMixture, options: PredictOptions) -> dict[str, Tensor]:
@@ -82,9 +81,9 @@ def test_the_stated_errors_are_those_of_repeated_samples(scale: float) -> None:
     """
     random = torch.Generator().manual_seed(0)
     means = torch.randn(40, 600, generator=random, dtype=torch.float64)
-    raw = GaussianMixture(means, torch.ones_like(means))
+    raw = NumberMixture.gaussian(means, torch.ones_like(means))
     mixture = NumberCalibration(scale, (), 10).apply(raw)
-    assert isinstance(mixture, GaussianMixture)
+    assert isinstance(mixture, NumberMixture)
 
     def error(parts: torch.Tensor) -> torch.Tensor:
         return parts.std(0) / len(parts) ** 0.5
@@ -125,7 +124,7 @@ VARIANCES = torch.tensor([[1.0, 4.0], [9.0, 1.0]], dtype=torch.float64)
 def test_the_probability_is_the_mean_of_the_components_survival_functions() -> None:
     """To 1e-12 of itself, also where it is 1e-100 and 1 − cdf would be 0."""
     options = PredictOptions(exceeds=(-1.0, 3.0, 12.0, 60.0))
-    found = asked(EXCEEDS, GaussianMixture(MEANS, VARIANCES), options)["exceeds"]
+    found = asked(EXCEEDS, NumberMixture.gaussian(MEANS, VARIANCES), options)["exceeds"]
     deviations = VARIANCES.sqrt().numpy()
     expected = [stats.norm.sf(t, MEANS.numpy(), deviations).mean(0) for t in options.exceeds]
     np.testing.assert_allclose(found.numpy(), np.stack(expected, axis=-1), rtol=1e-12)

@@ -1,5 +1,6 @@
-"""Kernels of a layer's products, how one is chosen, and what rounding does to the answers."""
+"""Kinds of a layer's products, the rule for them, and what rounding does to the answers."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,19 +8,26 @@ import pytest
 import torch
 
 from models.config import MLPConfig, TrainingConfig
+from models.prediction import products
 from models.prediction.fitted import Fitted
-from models.prediction.local import LayerMoments
+from models.prediction.local import Layer, LayerMoments
 from models.prediction.options import PredictOptions
-from models.prediction.products.kernels import Bfloat16Layer, OneDnnLayer, SparseLayer
-from models.prediction.products.rounding import measure
+from models.prediction.products import (
+    Bfloat16Layer,
+    OneDnnLayer,
+    SparseLayer,
+    measure_rounding,
+    product_of,
+)
 from models.prediction.summary import Summary
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
 
-KERNELS: list[tuple[type[OneDnnLayer] | type[SparseLayer] | type[Bfloat16Layer], float]] = [
+Kind = Callable[[LayerMoments], Layer]
+KINDS: list[tuple[Kind, float]] = [
     (OneDnnLayer, 1e-5),
-    (SparseLayer, 1e-5),
-    (Bfloat16Layer, 2**-7),
+    (SparseLayer.of, 1e-5),
+    (Bfloat16Layer.of, 2**-7),
 ]
 
 
@@ -40,16 +48,15 @@ def model() -> TabularModel:
     return trained(columns, network=network, training=training, pruning=(0.95,))
 
 
-@pytest.mark.parametrize(("kernel", "digits"), KERNELS)
+@pytest.mark.parametrize(("kind", "digits"), KINDS)
 @pytest.mark.parametrize("samples", [1, 30])
-def test_a_kernel_is_the_dense_layers_twin(
-    kernel: type[OneDnnLayer] | type[SparseLayer] | type[Bfloat16Layer],
-    digits: float,
-    samples: int,
+def test_each_kind_is_the_dense_layers_twin(
+    kind: Kind, digits: float, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the digits that its numbers have."""
+    monkeypatch.setattr(products, "_MIN_PRODUCTS", 0)
     dense = _layer(80, 70, density=0.1)
-    twin = kernel.of(dense)
+    twin = kind(dense)
     x = torch.rand(samples, 4, 70, generator=torch.Generator().manual_seed(1))
     for found, expected in zip(twin(x), dense(x), strict=True):
         torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
@@ -59,13 +66,36 @@ def test_a_kernel_is_the_dense_layers_twin(
     torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
 
 
+@pytest.mark.parametrize(
+    ("size", "density", "rounded", "kind"),
+    [
+        (300, 1.0, 2**14, Bfloat16Layer),
+        (300, 0.08, 2**14, Bfloat16Layer),
+        (300, 0.08, None, SparseLayer),
+        (300, 0.04, 2**14, SparseLayer),
+        (128, 0.04, 2**14, Bfloat16Layer),
+        (128, 1.0, 2**16, OneDnnLayer),
+        (300, 1.0, None, OneDnnLayer),
+    ],
+)
+def test_the_rule_depends_on_layer_version_and_processor(
+    size: int, density: float, rounded: int | None, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"avx512_f": True, "avx512_bf16": True, "cpu_name": "AMD EPYC"}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known)
+    layer = _layer(size, size, density)
+    assert type(product_of(layer, rounded)) is kind
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": "Intel", "avx2": True})
+    assert isinstance(product_of(layer, rounded), SparseLayer) == (density < 0.1 and size == 300)
+
+
 def test_rounding_is_measured_in_predictive_deviations() -> None:
     """A mean moved by 1 at deviations of 10 and 20, a deviation moved by a tenth."""
     variances = dict.fromkeys(("aleatoric_variance", "epistemic_variance"), np.array([50.0, 200.0]))
     errors = {"mean": np.array([1.0, 2.0]), "total_variance": np.array([2.0, 8.0])}
     exact = Summary(values={"mean": np.zeros(2), **variances}, errors=errors)
     wider = {name: 1.21 * values for name, values in variances.items()}
-    found = measure(exact, exact.with_values(mean=np.ones(2), **wider), 2**14)
+    found = measure_rounding(exact, exact.with_values(mean=np.ones(2), **wider), 2**14)
     assert found is not None
     assert found.mean == pytest.approx(np.sqrt((0.1**2 + 0.05**2) / 2))
     assert found.deviation == pytest.approx(0.1)

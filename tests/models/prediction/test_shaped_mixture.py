@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from models.prediction.influence import all_errors
-from models.prediction.shaped.mixture import ShapedMixture
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.standard_error import standard_error
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
@@ -164,10 +164,9 @@ def test_randomised_pit_values_are_uniform() -> None:
     case = Case("log", "logistic", 1, (0.0,), integer=True)
     one = case.mixture.first(1)
     levels = torch.rand(2000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    wide = ShapedMixture(
+    wide = NumberMixture(
         case.target,
         one.family,
-        one.location_bounds,
         *(part[..., :1].expand(-1, -1, 2000) for part in (one.locs, one.scales, one.weights)),
         one.atoms[..., :1].expand(-1, -1, 2000),
     )
@@ -192,7 +191,7 @@ def test_nothing_leaves_the_support(
     target, likelihood = case.target, case.likelihood
     raw = torch.tensor(outputs, dtype=torch.float64).view(1, 1, 9)
     parts = likelihood.parts(raw)
-    plain = ShapedMixture.of(target, parts, likelihood.location_bounds)
+    plain = NumberMixture.of(target, parts)
     for mixture in (plain, plain.scaled(factor)):
         values = torch.cat(
             [mixture.quantiles([0.001, 0.05, 0.5, 0.95, 0.999]), mixture.mean()[None]]
@@ -208,14 +207,14 @@ def test_nothing_leaves_the_support(
         assert bool(mixture.crps(truth).isfinite().all())
 
 
-def drawn(case: Case, rows: int, samples: int, seed: int) -> ShapedMixture:
+def drawn(case: Case, rows: int, samples: int, seed: int) -> NumberMixture:
     """A mixture of independent samples around the same outputs for every seed."""
     fixed, random = torch.Generator().manual_seed(3), torch.Generator().manual_seed(seed)
     shape = (1, rows, case.likelihood.num_outputs)
     centre = 0.6 * torch.randn(shape, generator=fixed, dtype=torch.float64)
     spread = torch.randn((samples, *shape[1:]), generator=random, dtype=torch.float64)
     parts = case.likelihood.parts(centre + 0.4 * spread)
-    return ShapedMixture.of(case.target, parts, case.likelihood.location_bounds)
+    return NumberMixture.of(case.target, parts)
 
 
 @pytest.mark.parametrize("samples", [30, 300])

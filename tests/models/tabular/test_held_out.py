@@ -7,8 +7,9 @@ from scipy import stats
 from sklearn.metrics import precision_score, recall_score, roc_curve
 
 from models.evaluation.calibration import LabelledMixture
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
-from models.tabular.held_out import (
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import CategoricalMixture
+from models.tabular.measurement import (
     describe_classes,
     describe_numbers,
 )
@@ -27,7 +28,7 @@ def classes(rows: int, weights: torch.Tensor | None = None) -> LabelledMixture:
 
 def test_numbers_have_the_quantiles_of_their_distribution() -> None:
     mean = torch.tensor([[0.0, 10.0, -3.0]]).double()
-    mixture = GaussianMixture(mean, torch.full((1, 3), 4.0).double())
+    mixture = NumberMixture.gaussian(mean, torch.full((1, 3), 4.0).double())
     found = describe_numbers([LabelledMixture(mixture, torch.tensor([1.0, 2.0, 3.0]), None)], None)
     assert found["actual"] == [1.0, 2.0, 3.0]
     assert found["mean"] == [0.0, 10.0, -3.0]

@@ -8,8 +8,8 @@ import torch
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from models.config import MethodConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.features.class_weights import with_class_weights
 from models.features.columns import Columns
+from models.features.weights import with_class_weights
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare

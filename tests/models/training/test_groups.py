@@ -11,7 +11,7 @@ from models.artifact.files import read_model, write_model
 from models.config import FeatureConfig, MLPConfig, TrainingConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns
-from models.features.groups import Groups
+from models.features.row_groups import Groups
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import Interval
 from models.tabular.model import TabularModel

@@ -17,8 +17,8 @@ from models.config import (
 from models.evaluation.calibration import LabelledMixture, ShapeCalibration, fit_calibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
-from models.prediction.shaped.mixture import ShapedMixture
 from models.tabular.model import TabularModel
 from tests.models.prediction.shaped_cases import Case
 from tests.models.training.fitting import resolved, trained
@@ -89,11 +89,11 @@ def test_conformal_intervals_cover_what_wrong_predictions_do_not() -> None:
     """
     case, random = Case("log", "logistic", 1), torch.Generator().manual_seed(0)
 
-    def predicted(rows: int) -> ShapedMixture:
+    def predicted(rows: int) -> NumberMixture:
         one = case.mixture.first(1)
         parts = (part[..., :1].expand(-1, -1, rows) for part in (one.locs, one.scales, one.weights))
         none = torch.zeros(1, 0, rows, dtype=torch.float64)
-        return ShapedMixture(case.target, one.family, one.location_bounds, *parts, none)
+        return NumberMixture(case.target, one.family, *parts, none)
 
     def truths(rows: int) -> torch.Tensor:
         levels = torch.rand(rows, generator=random, dtype=torch.float64)

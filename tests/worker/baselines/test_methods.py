@@ -1,7 +1,6 @@
 """Every method beside scikit-learn itself, called directly on the same rows."""
 
-from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from models.evaluation.baseline import BaselineKind
 from models.exceptions import Stopped
 from tests.worker.baselines.tables import table
 from worker.baselines import estimators
@@ -100,17 +98,6 @@ def test_boosted_trees_are_scikit_learns() -> None:
     assert scores["coverage_0.9"].mean() == pytest.approx(0.9, abs=0.12)  # 60 rows: 3 errors
 
 
-@pytest.mark.parametrize("kind", get_args(BaselineKind))
-@pytest.mark.parametrize("unit", [1e-9, 1e9])
-def test_scores_of_numbers_are_relative_to_the_unit(kind: BaselineKind, unit: float) -> None:
-    given, truth = task("y")
-    scores, _ = score_numbers(kind, given, truth)
-    there = replace(given, truth=unit * given.truth)
-    found, _ = score_numbers(kind, there, unit * truth)
-    np.testing.assert_allclose(found["crps"], unit * scores["crps"], rtol=1e-6)
-    np.testing.assert_allclose(found["squared_error"], unit**2 * scores["squared_error"], rtol=1e-6)
-
-
 @pytest.mark.parametrize("kind", ["linear", "boosted_trees"])
 def test_classifiers_are_scikit_learns(kind: Any) -> None:
     given, truth = task("kind")
@@ -130,13 +117,6 @@ def test_classifiers_are_scikit_learns(kind: Any) -> None:
     assert found["rows"] == 60
 
 
-def test_a_constant_class_has_the_shares_of_the_classes() -> None:
-    given, truth = task("kind", weights=np.arange(240.0))
-    scores, _ = score_classes("constant", given, truth)
-    shares = np.bincount(given.truth, np.arange(240.0)) / np.arange(240.0).sum()
-    np.testing.assert_allclose(scores["log_likelihood"], np.log(shares[truth]))
-
-
 def test_a_class_that_was_never_seen_costs_a_finite_score() -> None:
     given, truth = task("kind")
     learned = np.flatnonzero(given.truth != 2)
@@ -150,16 +130,6 @@ def test_a_class_that_was_never_seen_costs_a_finite_score() -> None:
         scores, _ = score_classes(kind, fewer, truth)
         unseen = scores["log_likelihood"][truth == 2]
         assert unseen.numpy() == pytest.approx(np.log(1e-9), rel=1e-6)
-
-
-def test_row_weights_count_in_fits() -> None:
-    weights = np.where(np.arange(240) < 120, 1.0, 1e-6)
-    given, truth = task("y", weights=weights)
-    scores, _ = score_numbers("linear", given, truth)
-    whole, _ = score_numbers("linear", task("y")[0], truth)
-    half, _ = score_numbers("linear", given.thinned(240), truth)
-    assert scores["squared_error"].mean() != pytest.approx(whole["squared_error"].mean(), rel=1e-3)
-    np.testing.assert_array_equal(half["squared_error"], scores["squared_error"])
 
 
 def test_groups_stay_in_one_fold() -> None:

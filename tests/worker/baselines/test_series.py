@@ -1,7 +1,5 @@
 """Classical methods beside a forecaster: at which origins, with which errors, and what is told."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,10 +9,11 @@ from statsforecast import models as statsforecast
 from models.config import BBBConfig, ModelConfig, RecurrentConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.features.columns import ColumnProfile
-from models.forecasting.backtest import Origin, backtest, some
+from models.forecasting.backtest import backtest, some
 from models.forecasting.forecast import Forecast
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import PLAIN
+from models.forecasting.origins import Origin
 from models.forecasting.rollout import Paths
 from models.forecasting.series import Series
 from models.training.recipe import resolve
@@ -98,15 +97,6 @@ def test_scores_are_of_gaussians_with_the_widths_of_the_librarys_intervals(label
     np.testing.assert_allclose(found["crps"], np.concatenate(expected), rtol=1e-6)
 
 
-@pytest.mark.parametrize("label", [classic.label for classic in CLASSICS])
-@pytest.mark.parametrize("unit", [1e-9, 1e9])
-def test_scores_are_relative_to_the_unit(label: str, unit: float) -> None:
-    (one,) = origins(1)
-    there = replace(one, series=replace(one.series, values=unit * one.series.values))
-    scores, found = (scores_of(label, [origin], 1, HORIZON)["crps"] for origin in (one, there))
-    np.testing.assert_allclose(found, unit * scores, rtol=1e-4)
-
-
 def test_a_long_season_is_taken_out_before_the_fit() -> None:
     """A pattern of 48 steps with noise of 1 %: without it the error is its deviation, 0.7."""
     t = np.arange(4 * 48 + 48)
@@ -114,14 +104,6 @@ def test_a_long_season_is_taken_out_before_the_fit() -> None:
     origin = Origin(Series(None, {}, t.astype(float), values), 4 * 48, 4 * 48)
     for label in ("AutoETS", "AutoTheta", "AutoARIMA"):
         assert float(scores_of(label, [origin], 48, 48)["mae"].mean()) < 0.05
-
-
-def test_origins_are_spread_over_time_and_series() -> None:
-    one = [origin.first for origin in at_origins(origins(37), 1)]
-    assert one == [30, 36, 42, 48, 54, 60, 66]
-    several = at_origins([o for key in "abc" for o in origins(20, key)], 1)
-    assert len(several) == 20  # of 60, at most 7 for each of three
-    assert {origin.series.key for origin in several} == {"a", "b", "c"}
 
 
 def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Forecaster) -> None:
@@ -146,17 +128,6 @@ def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Fo
     assert compared.variant(0.0).metrics["standard_errors"]["crps"] > 0
     worse = [name for name, one in full.items() if one.get("verdict") == "worse"]
     assert len(compared.notes) - len(forecaster.notes) == len(worse)
-
-
-def test_a_series_that_no_method_takes_leaves_a_complete_model(forecaster: Forecaster) -> None:
-    """Eight steps lie before the only held-out origin; AICc needs ten."""
-    frame = replace(forecaster.frame, context=4, season=1)
-    short = replace(forecaster, frame=frame)
-    columns = sales(8 + forecaster.horizon)
-    compared = with_series_baselines(short, columns, lambda: False)
-    assert compared.notes.count("no comparison with AutoETS: it could not be fitted") == 1
-    assert isinstance(compared, Forecaster)
-    assert compared.variant(0.0).metrics == forecaster.variant(0.0).metrics
 
 
 def test_a_job_that_is_to_stop_does_so_between_two_fits() -> None:

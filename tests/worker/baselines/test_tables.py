@@ -2,16 +2,14 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from core.context import Context
 from core.jobs.jobs import JobStatus
 from models.artifact.files import read_model
-from models.exceptions import Stopped
 from models.model import TrainedModel
-from tests.worker.baselines.tables import TYPES, by_group, table, train_on
+from tests.worker.baselines.tables import TYPES, table, train_on
 from tests.worker.conftest import train_job
 from worker.baselines import numbers, tables
 from worker.baselines.adding import with_baselines
@@ -50,27 +48,6 @@ def test_only_methods_that_the_model_does_not_beat_are_noted() -> None:
     assert note_on("linear", "log_likelihood", theirs, ours) is None
 
 
-def test_numbers_and_booleans_can_be_classes() -> None:
-    columns = table()
-    columns["x"] = np.nan_to_num(columns["x"])
-    classes = {"three": (columns["x"] > 0) * 3.0, "wet": (columns["x"] > 0) * 1.0}
-    types = TYPES | {"three": "number", "wet": "boolean"}
-    for name, values in classes.items():
-        data = columns | {name: values}
-        model = train_on(data, name, types=types, task="classification")
-        beside = with_baselines(model, data, types)
-        assert told(beside)["boosted_trees"]["accuracy"] > 0.9, name
-
-
-def test_rows_without_a_target_groups_and_weights_are_the_models() -> None:
-    columns = table()
-    columns["y"][:20] = np.nan
-    model = train_on(columns, training=by_group(), weight="weight")
-    beside = with_baselines(model, columns, TYPES)
-    assert told(beside)["linear"]["rows"] == model.variant(0.0).metrics["rows"]
-    assert list(told(beside)) == KINDS
-
-
 def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(kind: str, *_: Any) -> Any:
         if kind == "linear":
@@ -95,14 +72,6 @@ def test_the_models_own_scores_are_those_of_its_metrics(monkeypatch: pytest.Monk
     own = tables.own_scores(model, "crps", columns, rows, lambda: next(answers))
     assert next(answers, None) is None
     assert own.mean() == pytest.approx(model.variant(0.0).metrics["crps"], rel=1e-5)
-
-
-def test_a_job_that_is_to_stop_does_so() -> None:
-    columns = table()
-    model = train_on(columns)
-    answers = iter([False] * 5 + [True])
-    with pytest.raises(Stopped):
-        with_baselines(model, columns, TYPES, lambda: next(answers))
 
 
 def test_a_job_publishes_them(context: Context, dataset: str, runner: JobRunner) -> None:

@@ -10,7 +10,7 @@ from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.encodings import Encoding
 from core.datasets.formats.delimited.layout import Layout
 from core.datasets.formats.delimited.records import of_text
-from models.plural import counted
+from models.messages import counted
 
 MAX_SHOWN = 3
 

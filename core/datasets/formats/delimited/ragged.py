@@ -14,7 +14,7 @@ from core.datasets.formats.delimited.head import Head
 from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
 from core.datasets.formats.delimited.records import BrokenRecord, records
 from core.exceptions import NotParseable
-from models.plural import counted
+from models.messages import counted
 
 MAX_FOOTERS = 20
 MAX_RECORD_CHARACTERS = 2**24

@@ -9,7 +9,7 @@ from core.datasets.files.source import Lines
 from core.datasets.findings.finding import Finding, examples_of
 from core.datasets.formats.delimited.head import Head
 from core.datasets.understanding.kernels import pc
-from models.plural import counted
+from models.messages import counted
 
 MARK = "\ufeff"  # of byte order, which a file brings along
 

@@ -10,7 +10,7 @@ from core.datasets.files.options import ReadingOptions
 from core.datasets.files.totals import is_total
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.mixing import text_of
-from models.plural import counted
+from models.messages import counted
 
 MAX_SHOWN = 3
 

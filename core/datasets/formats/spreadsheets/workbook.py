@@ -31,7 +31,7 @@ from core.datasets.formats.spreadsheets.layout import (
 )
 from core.datasets.formats.spreadsheets.sheet import Sheet
 from core.exceptions import Invalid, NotParseable
-from models.plural import counted
+from models.messages import counted
 
 PREVIEW = 200  # rows by which the layout is found
 BATCH = 2**12

@@ -65,17 +65,6 @@ def test_what_undoes_a_reading_is_no_advice(undoing: Finding) -> None:
     assert advised([undoing]) == [False]
 
 
-def test_copies_and_sure_slips_are_advised_beside_what_leaves_a_column_out() -> None:
-    copies = {"options": {"unique_rows": True}}
-    findings = [
-        finding("misspelt", "warning", levels={"Berln": "Berlin"}),
-        finding("many_levels", "warning", use=False),
-        Finding(code="duplicate_rows", severity="warning", message="", fix=copies),
-    ]
-    assert advised(findings) == [True, True, True]
-    assert advised([Finding(code="misspelt", severity="warning", message="")]) == [False]
-
-
 def test_the_advice_of_a_messy_table_can_be_applied_together() -> None:
     """No column that is left out is read by another fix, whatever the order of the findings."""
     rows = 200

@@ -78,12 +78,6 @@ def test_a_measurement_or_a_time_is_no_identifier(name: str) -> None:
     assert not columns_with({name: MEASUREMENTS[name], "a": X, "b": X**2}, "identifier")
 
 
-def test_a_count_without_a_telling_name_is_one_in_the_first_place_beside_other_features() -> None:
-    table = {"a": X, "b": X**2, "thing": rng.permutation(COUNT)}
-    assert not columns_with(table, "identifier")
-    assert not columns_with({"thing": COUNT, "y": X}, "identifier")
-
-
 def test_an_owner_who_wants_an_identifier_is_not_told_again() -> None:
     table = pa.table({"row_id": COUNT, "a": X})
     fixed = ingest(Source(table=table), (ColumnFix(name="row_id", use=True),))

@@ -126,12 +126,6 @@ def test_a_day_that_stands_for_none_is_found(
     assert sum(value is None for value in read) == 50
 
 
-def test_the_fix_holds_in_whatever_form_the_file_writes_its_days(tmp_path: Path) -> None:
-    texts = [f"{day:%d.%m.%Y}" for day in days("2018-01-01", "2023-01-01", "9999-12-31")]
-    read = fixed(tmp_path, "x", texts, "csv", "sentinel")
-    assert [value is None for value in read[:3]] == [False, True, False]
-
-
 @pytest.mark.parametrize(
     "values",
     [

@@ -1,5 +1,6 @@
 """Constants, duplicates, sentinels, codes, levels: each found, and none in honest tables."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +8,15 @@ import pyarrow as pa
 import pytest
 from sklearn import datasets as known
 
+from core.context import open_context
 from core.datasets.files.ingest import Given, Ingested, ingest, understood
 from core.datasets.files.opening import opened
 from core.datasets.files.source import Source
-from core.datasets.findings.sentinels import sentinels_of
+from core.datasets.findings.misspelt import misspelt, surely_misspelt
 from core.datasets.findings.table_checks import MAX_PER_CODE
+from core.datasets.findings.target_checks import check_target
 from core.datasets.understanding.fixes import ColumnFix
+from core.settings import load_settings
 from tests.core.datasets.findings.tables import columns_with, found
 
 ROWS = 400
@@ -58,11 +62,6 @@ def test_a_sentinel_is_found_with_its_fix(values: np.ndarray, value: float) -> N
     assert [example.line for example in finding.examples] == [1, 41, 81, 121, 161]
 
 
-def test_several_sentinels_are_found_together() -> None:
-    assert sentinels_of(np.array([*range(1, 8), 97, 98, 99] * 4)) == {97: 4, 98: 4, 99: 4}
-    assert set(sentinels_of(np.array([*range(60), -99, -999] * 4))) == {-99, -999}
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -80,19 +79,6 @@ def test_honest_numbers_have_no_sentinel(values: np.ndarray) -> None:
     assert not columns_with({"a": values, "b": X}, "sentinel")
 
 
-def test_constants_are_found() -> None:
-    table = {
-        "one": np.ones(ROWS),
-        "word": ["new"] * ROWS,
-        "empty": pa.nulls(ROWS, pa.float64()),
-        "mark": ["yes" if i % 4 else None for i in range(ROWS)],
-        "b": X,
-    }
-    assert set(columns_with(table, "constant")) == {"one", "word", "empty", "mark"}
-    some = [float(i) if i < 10 else None for i in range(ROWS)]
-    assert columns_with({"a": some, "b": X}, "nearly_empty") == ["a"]
-
-
 def test_copies_and_recodings_are_found_and_others_not() -> None:
     table = {
         "x": X,
@@ -108,14 +94,6 @@ def test_copies_and_recodings_are_found_and_others_not() -> None:
         "later": [None if i == 8 else float(v) for i, v in enumerate(X)],
     }
     assert set(columns_with(table, "duplicate_column")) == {"copy", "Farbe", "sex"}
-
-
-def test_postal_codes_are_found_by_name() -> None:
-    codes = rng.integers(10_000, 99_999, ROWS)
-    for name in ("zip", "PLZ", "postal_code", "Zip Code", "customerZip"):
-        (finding,) = found({name: codes, "b": X}, "postal_code")
-        assert finding.fix == {"columns": [{"name": name, "type": "category"}]}
-    assert not columns_with({"price": codes, "b": X}, "postal_code")
 
 
 def test_codes_of_several_rows_each_are_said_with_the_split_that_fits() -> None:
@@ -137,13 +115,6 @@ def test_copies_are_a_warning_and_rows_that_are_equal_by_chance_are_not() -> Non
     assert (chance.severity, chance.rows > 10) == ("info", True)
     iris = pa.Table.from_pandas(known.load_iris(as_frame=True).frame, preserve_index=False)
     assert not [one for one in found(iris, "duplicate_rows") if one.severity == "warning"]
-
-
-def test_the_shape_of_a_table_is_said() -> None:
-    narrow = {f"c{i}": rng.normal(size=30) for i in range(40)}
-    assert columns_with(narrow, "wide") == [None]
-    assert columns_with(narrow, "few_rows") == [None]
-    assert not columns_with({"x": X}, "few_rows")
 
 
 def test_many_findings_of_one_code_are_said_in_one() -> None:
@@ -178,3 +149,95 @@ def test_the_fix_of_a_sentinel_mends_the_file_however_it_writes_it(
     mended = read(ColumnFix(name="a", missing=tuple(fix["missing"])))
     assert mended.profiles[0].missing == ROWS / 20
     assert not [one for one in mended.findings if one.code == "sentinel"]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e9])
+def test_findings_do_not_depend_on_the_unit(tmp_path: Path, unit: float) -> None:
+    context = open_context(load_settings(data_dir=tmp_path))
+    found = []
+    for factor in (1.0, unit):
+        random = np.random.default_rng(0)
+        size, noise = random.normal(size=(2, 400))
+        columns = {
+            "size": size.tolist(),
+            "scaled": (factor * random.gamma(2.0, size=400)).tolist(),
+            "width": (factor * np.round(50 + random.random(400), 6)).tolist(),
+            "copy": (factor * (3 * size + noise)).tolist(),
+            "y": (factor * (3 * size + noise)).tolist(),
+        }
+        dataset, _ = context.datasets.add_columns(f"unit-{factor}", columns)
+        load = partial(context.datasets.columns, dataset.id)
+        findings = [*dataset.findings, *check_target(dataset, "y", load)]
+        said = [(one.code, one.column, one.severity, one.rows) for one in findings]
+        found.append(said + [(one.name, one.type, one.use) for one in dataset.columns])
+    context.close()
+    assert found[0] == found[1]
+    assert ("leak", "copy") in [one[:2] for one in found[0]]
+
+
+def test_misspelt_levels_are_named_with_their_rows_and_lines() -> None:
+    kinds = ["Wohnung"] * 200 + ["Haus"] * 150 + ["Reihenhaus"] * 100
+    for row, text in ((10, "Wohnug"), (250, "Hauss"), (251, "Hauss"), (400, "Reihen-Haus")):
+        kinds[row] = text
+    sure, doubtful = found({"Art": kinds, "x": np.arange(450) % 7}, "misspelt")
+    assert (sure.column, sure.rows, doubtful.rows) == ("Art", 2, 2)
+    assert [(one.line, one.value) for one in sure.examples] == [
+        (11, "Wohnug"),
+        (401, "Reihen-Haus"),
+    ]
+    assert [(one.line, one.value) for one in doubtful.examples] == [(251, "Hauss"), (252, "Hauss")]
+    assert "“Hauss” (2 rows) beside “Haus” (148 rows)" in doubtful.message
+    levels = {"Wohnug": "Wohnung", "Reihen-Haus": "Reihenhaus"}
+    assert sure.fix == {"columns": [{"name": "Art", "levels": levels}]}
+    assert doubtful.fix is None, "of four letters, too many words are one letter apart"
+
+
+@pytest.mark.parametrize(
+    ("rare", "rows", "other"),
+    [
+        ("A2", 1, "A1"),
+        ("Zone 12", 1, "Zone 13"),
+        ("Whonug", 1, "Wohnung"),  # two letters of seven
+        ("Hauss", 6, "Haus"),
+        ("x" * 300, 1, "x" * 299),
+    ],
+)
+def test_what_may_be_meant_is_not(rare: str, rows: int, other: str) -> None:
+    assert misspelt({other: 900, rare: rows}) == {}
+
+
+def test_a_level_nearly_as_frequent_is_not_misspelt() -> None:
+    assert misspelt({"Haus": 38, "Hauss": 2, "Wohnung": 900}) == {}
+    assert misspelt({"Haus": 40, "Hauss": 2, "Wohnung": 900}) == {"Hauss": "Haus"}
+    assert misspelt({"Haus": 90, "Hauss": 2}) == {}  # more than 1 % of the rows
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"), [("Muenich", "Munich"), ("Berln", "Berlin"), ("NewYork", "New York")]
+)
+def test_a_slip_inside_a_word_is_sure(slip: str, meant: str) -> None:
+    rows = {meant: 300, "Garage": 100, slip: 2}
+    found = misspelt(rows)
+    assert found == {slip: meant}
+    assert surely_misspelt(rows, found) == found
+
+
+@pytest.mark.parametrize(
+    ("rare", "frequent"),
+    [
+        ("Employer", "Employed"),  # the end of a word may make it another one
+        ("Grade III", "Grade II"),
+        ("Frankfurt an Main", "Frankfurt am Main"),
+        ("atypical", "typical"),
+        ("Iraq", "Iran"),
+    ],
+)
+def test_what_may_be_another_word_is_not_sure(rare: str, frequent: str) -> None:
+    rows = {frequent: 500, "Garage": 100, rare: 2}
+    assert surely_misspelt(rows, misspelt(rows)) == {}
+
+
+def test_honest_levels_that_are_alike_are_not_misspelt() -> None:
+    countries = {"Iran": 400, "Iraq": 15, "Austria": 300, "Australia": 20, "Niger": 200}
+    assert misspelt(countries | {"Nigeria": 10, "Malta": 120, "Mali": 9}) == {}
+    assert misspelt({"mild": 500, "wild": 10, "never": 400, "fever": 12, "male": 50}) == {}

@@ -12,44 +12,6 @@ from core.datasets.understanding.parsing import parse
 from models.features.columns import ColumnReading
 from tests.core.datasets.understanding.texts import fixed, read, said, values
 
-JANUARY = [f"{day:02}.01.2024" for day in range(1, 31)]
-
-
-@pytest.mark.parametrize(
-    ("texts", "format_", "expected"),
-    [
-        (["2024-1-5"], "%Y-%m-%d", ["2024-01-05"]),
-        (
-            ["2024-01-31T10:30:00.1234567Z"],
-            "%Y-%m-%dT%H:%M:%S.%f%z",
-            ["2024-01-31T10:30:00.123456"],
-        ),
-        (["31.12.2024", "1.2.2024"], "%d.%m.%Y", ["2024-12-31", "2024-02-01"]),
-        (["January 5, 2024", "Mar 12th, 2024"], "%b %d, %Y", ["2024-01-05", "2024-03-12"]),
-        (["5. März 2024", "12. Mai 2023"], "%d. %b %Y", ["2024-03-05", "2023-05-12"]),
-        (["Mon, 01 Jan 2024 10:00:00 +0200"], "%a, %d %b %Y %H:%M:%S %z", ["2024-01-01T08:00:00"]),
-        (
-            ["12/31/24 1:05 PM", "1/2/99 12:10 AM"],
-            "%m/%d/%y %I:%M %p",
-            ["2024-12-31T13:05:00", "1999-01-02T00:10:00"],
-        ),
-        (["31.12.2024, 10:30 Uhr"], "%d.%m.%Y, %H:%M Uhr", ["2024-12-31T10:30:00"]),
-        (["20240131", "20240201"], "%Y%m%d", ["2024-01-31", "2024-02-01"]),
-        (["2024Q1", "2024Q4"], "%YQ%q", ["2024-01-01", "2024-10-01"]),
-        (["2024-W05", "2020-W53"], "%G-W%V", ["2024-01-29", "2020-12-28"]),
-        (
-            ["01.02.2024 10:30", "15.02.2024"],
-            "%d.%m.%Y %H:%M",
-            ["2024-02-01T10:30:00", "2024-02-15"],
-        ),
-    ],
-)
-def test_dates_of_every_order(texts: list[str], format_: str, expected: list[str]) -> None:
-    found = read(texts)
-    assert (found.readings[0].type, found.readings[0].format) == ("datetime", format_)
-    assert [one.removesuffix("Z").removesuffix("T00:00:00") for one in values(found)] == expected
-
-
 PERIODS = {
     "2004-04-01": [
         *("2004Q2", "2004q2", "2004-Q2", "2004/Q2", "2004:Q2", "Q2/2004", "Q2-2004", "2Q2004"),
@@ -109,24 +71,6 @@ def test_numbers_are_months_if_all_are_and_near_to_each_other(texts: list[str], 
     assert read(texts).readings[0].type == type_
 
 
-@pytest.mark.parametrize(
-    ("texts", "decimal", "first", "other", "severity"),
-    [
-        (["01/02/2024", "03/04/2024"], None, "2024-01-02", "2024-02-01", "warning"),
-        (["01/02/2024", "03/04/2024"], ",", "2024-02-01", "2024-01-02", "warning"),
-        (["01.02.2024", "03.04.2024"], None, "2024-02-01", "2024-01-02", "info"),
-    ],
-)
-def test_an_ambiguous_order_is_asked(
-    texts: list[str], decimal: str | None, first: str, other: str, severity: str
-) -> None:
-    found = read(texts, decimal=decimal)
-    assert values(found)[0] == f"{first}T00:00:00Z"
-    (finding,) = said(found)
-    assert (finding.code, finding.severity, finding.rows) == ("dates_ambiguous", severity, 2)
-    assert values(fixed(texts, finding))[0] == f"{other}T00:00:00Z"
-
-
 def test_the_last_row_or_another_column_tells_the_order() -> None:
     found = read(["01/02/2024"] * 5000 + ["13/02/2024"])
     assert found.readings[0].format == "%d/%m/%Y"
@@ -134,17 +78,6 @@ def test_the_last_row_or_another_column_tells_the_order() -> None:
     table = pa.table({"a": ["31/12/2024", "1/2/2024"], "b": ["01/02/2024", "03/04/2024"]})
     _, b = understand(Source(table=table, typed=False), {})
     assert b.reading.format == "%d/%m/%Y"
-
-
-def test_impossible_days_and_words_are_missing() -> None:
-    texts = [*JANUARY, "31.02.2024", "-"]
-    found = read(texts)
-    assert values(found)[-3:] == ["2024-01-30T00:00:00Z", None, None]
-    words, days = said(found)
-    assert (words.code, words.severity, words.examples[0].line) == ("mostly_dates", "info", 33)
-    assert (days.code, days.severity, days.rows) == ("mostly_dates", "warning", 1)
-    assert [(one.line, one.value) for one in days.examples] == [(32, "31.02.2024")]
-    assert values(fixed(texts, days))[:2] == JANUARY[:2]
 
 
 def test_compact_dates_are_said_and_can_be_numbers() -> None:
@@ -159,20 +92,6 @@ def test_years_of_two_digits_are_said() -> None:
     found = read(["31/12/68", "31/12/69"])
     assert [one.code for one in said(found)] == ["dates_short_years"]
     assert [value[:4] for value in values(found)] == ["2068", "1969"]
-
-
-@pytest.mark.parametrize(
-    ("texts", "format_", "expected"),
-    [
-        (["1700000000"], "unix", "2023-11-14T22:13:20Z"),
-        (["1700000000123"], "unix_ms", "2023-11-14T22:13:20.123000Z"),
-        (["45322"], "excel", "2024-01-31T00:00:00Z"),
-        (["45322.5"], "excel", "2024-01-31T12:00:00Z"),
-        (["01.02.2024"], "%m.%d.%Y", "2024-01-02T00:00:00Z"),
-    ],
-)
-def test_numbers_are_times_only_by_a_fix(texts: list[str], format_: str, expected: str) -> None:
-    assert values(read(texts, type="datetime", format=format_)) == [expected]
 
 
 FORMS = ["2024-01-21", "22.12.2023", "11 Jun 2022", "2024-02-03", "01.02.2023", "Jul 4, 2024"]

@@ -7,9 +7,7 @@ from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
-from tests.core.datasets.understanding.texts import fixed, read, said, values
-
-TEN = [str(number) for number in range(10)]
+from tests.core.datasets.understanding.texts import read, said, values
 
 
 @pytest.mark.parametrize(
@@ -43,78 +41,6 @@ def test_numbers_of_every_style(
     found = read(texts)
     assert (found.readings[0].type, found.readings[0].format) == ("number", format_)
     assert values(found) == expected
-
-
-@pytest.mark.parametrize(
-    ("texts", "decimal", "expected", "severity", "other"),
-    [
-        (["1,234", "5,678"], None, [1234, 5678], "warning", [1.234, 5.678]),
-        (["1.234", "9.123", "5.678"], None, [1.234, 9.123, 5.678], "warning", [1234, 9123, 5678]),
-        (["1,234", "5,678"], ",", [1.234, 5.678], "info", [1234, 5678]),
-    ],
-)
-def test_three_digits_after_one_mark_are_a_guess_that_can_be_turned_around(
-    texts: list[str], decimal: str | None, expected: list[float], severity: str, other: list[float]
-) -> None:
-    found = read(texts, decimal=decimal)
-    assert values(found) == expected
-    (finding,) = said(found)
-    assert (finding.code, finding.severity, finding.rows) == ("thousands", severity, len(texts))
-    assert values(fixed(texts, finding)) == other
-
-
-@pytest.mark.parametrize("word", ["-", "#DIV/0!", "k.A.", r"\N", "inf", "."])
-def test_words_for_missing_values_are_missing_in_any_share(word: str) -> None:
-    found = read([word, "1.5", word, "2", word])
-    assert values(found) == [None, 1.5, None, 2.0, None]
-    (finding,) = said(found)
-    assert (finding.code, finding.severity, finding.rows) == ("mostly_numeric", "info", 3)
-    assert [(one.line, one.value) for one in finding.examples] == [(2, word), (4, word), (6, word)]
-
-
-def test_a_few_other_texts_are_missing_and_shown() -> None:
-    texts = [*TEN, "<5"]
-    found = read(texts)
-    assert values(found) == [*range(10), None]
-    (finding,) = said(found)
-    assert (finding.code, finding.severity, finding.rows) == ("mostly_numeric", "warning", 1)
-    assert [(one.line, one.value) for one in finding.examples] == [(12, "<5")]
-    assert values(fixed(texts, finding)) == texts
-
-
-def test_more_than_a_tenth_of_other_texts_make_categories() -> None:
-    texts = [*TEN, "a", "b"]
-    assert values(read(texts)) == texts
-
-
-def test_a_code_among_many_numbers_makes_codes() -> None:
-    """A zip code in the last row, far from what a sample shows."""
-    texts = [str(10_000 + n % 900) for n in range(5_000)] + ["01234"]
-    found = read(texts)
-    assert found.readings[0].type == "category"
-    finding = next(one for one in said(found) if one.code == "codes")
-    assert (finding.rows, finding.examples[0].line) == (1, 5002)
-    assert values(fixed(texts, finding))[-1] == 1234
-
-
-@pytest.mark.parametrize(
-    ("texts", "code", "names"),
-    [
-        (["12 kg", "500 g"], "unit", ["“kg”", "“g”"]),
-        (["100 m", "2 km", *TEN], "unit", ["“m”", "“km”"]),
-        (["$5", "6 €"], "currency", ["“$”", "“€”"]),
-        (["1,5", "1.234", "2,5", "2.5"], "thousands", ["“1,5”", "“2.5”"]),
-    ],
-)
-def test_what_cannot_be_compared_is_an_error_that_names_it(
-    texts: list[str], code: str, names: list[str]
-) -> None:
-    found = read(texts)
-    assert (found.readings[0].type, values(found)) == ("category", texts)
-    finding = next(one for one in said(found) if one.code == code)
-    assert finding.severity == "error"
-    assert all(name in finding.message for name in names)
-    assert fixed(texts, finding).readings[0].type == "number"
 
 
 MIXED = ["95,0", "96.9 m²", "98 m²", "1.234,5 m²", "1,234.5", "0,125", "12.3456"]

@@ -7,7 +7,6 @@ import pytest
 from core.datasets.files.source import Source
 from core.datasets.understanding import plain_groups
 from core.datasets.understanding.columns import understand
-from core.datasets.understanding.hints import Hints
 
 ODD = [
     ["1", "2", None],
@@ -50,15 +49,3 @@ def test_each_column_is_what_it_is_alone(mark: str, monkeypatch: pytest.MonkeyPa
         assert (one.reading, one.findings) == (other.reading, other.findings)
         assert one.column.type == other.column.type
         assert one.column.to_pylist() == other.column.to_pylist()
-
-
-def test_most_plain_columns_are_read_at_once() -> None:
-    columns = list(_source([*_plain(500), ["a", "b", "c"]]).table.columns)
-    found = plain_groups.read(columns, Hints(decimal="."))
-    assert sum(one is None for one in found) <= 20  # those beside the column of letters
-    assert [str(one.type) for one in found[:2] if one is not None] == ["int64", "double"]
-
-
-def test_long_columns_are_read_alone() -> None:
-    column = pa.chunked_array([pa.array(["1"] * (plain_groups.MOST_ROWS + 1))])
-    assert plain_groups.read([column] * 10, Hints()) == [None] * 10

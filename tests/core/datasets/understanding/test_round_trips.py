@@ -1,20 +1,15 @@
 """Numbers and dates written in any style come back as they were."""
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.datasets.understanding.dates.formats import DateFormat
 from core.datasets.understanding.number_formats import NumberFormat
-from core.datasets.understanding.parsing import parse
-from models.features.columns import ColumnReading
 from tests.core.datasets.understanding.texts import read, values
 
-QUICK = settings(max_examples=60, deadline=None)
 NUMBERS = st.lists(
     st.integers(-(10**9), 10**9).map(lambda cents: cents / 100), min_size=3, max_size=20
 )
@@ -62,12 +57,3 @@ def test_dates_come_back(order: str, time: str, days: list[datetime]) -> None:
         kept = [day.replace(hour=0, minute=0) for day in kept]
     found = read([day.strftime(order + time) for day in kept])
     assert values(found) == [day.isoformat() + "Z" for day in kept]
-
-
-@QUICK
-@given(day=st.dates())
-def test_every_day_of_the_calendar_is_that_of_python(day: date) -> None:
-    reading = ColumnReading(name="x", type="datetime", format="%d/%m/%Y")
-    text = f"{day.day}/{day.month}/{day.year:04}"
-    assert parse([text], reading)[0] == np.datetime64(day)
-    assert DateFormat.parse(reading.format).text == reading.format

@@ -9,9 +9,7 @@ from torch.func import jacrev
 
 from models.config import MLPConfig
 from models.inference.curvature import (
-    Diagonal,
-    Full,
-    Kronecker,
+    Curvature,
     Over,
     Pass,
     Spectrum,
@@ -119,7 +117,7 @@ def test_the_full_curvature_of_the_last_layer_is_that_of_brute_force(name: str) 
     read, roots, vector = of_pass(network, likelihood, "last_layer")
     (member,) = split(network)
     places = member.places("last_layer")
-    curvature = Full(places)
+    curvature = Curvature("full", places)
     for part in (slice(0, 7), slice(7, ROWS)):  # in chunks, as for many rows
         inputs = {k: v[part] for k, v in read.inputs.items()}
         chunk = Pass(read.outputs[part], inputs, read.gradients)
@@ -137,7 +135,7 @@ def test_the_diagonal_is_that_of_brute_force(name: str) -> None:
     likelihood = LIKELIHOODS[name]
     network = mlp(likelihood.num_outputs)
     read, roots, vector = of_pass(network, likelihood)
-    curvature = Diagonal(split(network)[0].places("all"))
+    curvature = Curvature("diagonal", split(network)[0].places("all"))
     curvature.add(read, roots, COUNTS)
     wanted = brute_force(network, likelihood, vector).diagonal()
     for spectrum in curvature.spectra().values():
@@ -150,7 +148,7 @@ def test_kronecker_factors_are_sums_over_the_rows() -> None:
     network, likelihood = mlp(2), HeteroscedasticGaussian()
     read, roots, vector = of_pass(network, likelihood)
     places = split(network)[0].places("all")
-    curvature = Kronecker(places)
+    curvature = Curvature("kron", places)
     curvature.add(read, roots, COUNTS)
     jacobians = jacrev(lambda w: network(network.layout.unflatten(w), X))(vector)
     for name, spectrum in curvature.spectra().items():

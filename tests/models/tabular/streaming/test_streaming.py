@@ -19,21 +19,16 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.columns import Columns
-from models.features.usable import UsableRows
+from models.features.weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.problem import RowProblem
 from models.tabular.streaming import blocks as blocks_module
-from models.tabular.streaming.gathering import Limits, gather
-from models.tabular.streaming.hashing import row_hashes, row_uniforms
-from models.tabular.streaming.preparation import Streamed, prepare_streamed
-from models.tabular.streaming.problem import StreamedFolds, StreamedProblem
-from models.tabular.streaming.sets import SCORES, TRAINING, Sets
-from models.tabular.streaming.shuffled import EncodedPart, write_shuffled
-from models.tabular.streaming.summaries import ColumnTotals
-from models.tabular.streaming.survey import survey
-from models.tabular.streaming.training import train_streamed
-from models.training.card import summarise_columns
+from models.tabular.streaming.blocks import row_hashes, row_uniforms, survey
+from models.tabular.streaming.encoding import EncodedPart, write_shuffled
+from models.tabular.streaming.gathering import SCORES, TRAINING, Limits, Sets, gather
+from models.tabular.streaming.streamed import Streamed, prepare_streamed, train_streamed
+from models.training.card import ColumnTotals, summarise_columns
 from models.training.train import TrainingRun
 from tests.models.tabular.streaming.tables import TYPES, Memory, config_of, make, table_of
 
@@ -181,7 +176,8 @@ def test_a_table_that_fits_is_encoded_as_in_memory(tmp_path: Path, given: dict[s
             torch.testing.assert_close(one.targets, other.targets, rtol=0, atol=0)
             torch.testing.assert_close(one.weights, other.weights, rtol=1e-6, atol=0)
     if isinstance(expected, FoldProblem):
-        assert isinstance(found, StreamedFolds)
+        assert isinstance(found, FoldProblem)
+        assert found.stream is not None
         assert found.folds.of_row.tolist() == expected.folds.of_row[order].tolist()
     ours, theirs = found.profile, expected.profile
     assert (ours.learned, ours.held_out) == (theirs.learned, theirs.held_out)
@@ -220,7 +216,7 @@ def test_every_row_is_in_one_batch_of_a_pass(tmp_path: Path) -> None:
     table = table_of(make(700), **ONCE)
     streamed = prepare_streamed(table, TYPES, tmp_path, MEMORY)
     problem = streamed.problem
-    assert isinstance(problem, StreamedProblem)
+    assert problem.stream is not None
     task, training = problem.task, table.config.training
     for epoch in (0, 1):
         batches = task.batches(training, epoch)
@@ -234,7 +230,9 @@ def test_a_race_is_streamed(tmp_path: Path) -> None:
     features = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in ("x", "city"))  # type: ignore[arg-type]
     config = config_of(columns, features=features)
     config = replace(config, training=replace(config.training, epochs=4))
-    found = train_streamed(Memory(columns), TYPES, config, TrainingRun(), tmp_path, MEMORY)
-    assert found.model.variants_by_prune[0.0].metrics["log_likelihood"] > -2.5
-    assert isinstance(found.columns["y"], np.ndarray)
-    assert len(found.columns["y"]) == np.isfinite(columns["y"]).sum()
+    model, streamed = train_streamed(
+        Memory(columns), TYPES, config, TrainingRun(), tmp_path, MEMORY
+    )
+    assert model.variants_by_prune[0.0].metrics["log_likelihood"] > -2.5
+    assert isinstance(streamed.columns["y"], np.ndarray)
+    assert len(streamed.columns["y"]) == np.isfinite(columns["y"]).sum()

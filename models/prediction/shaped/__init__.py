@@ -1,1 +1,0 @@
-"""Predictive mixtures of shaped targets: moments, quantiles and scores."""
