@@ -241,31 +241,31 @@ Calibration = AnyNumberCalibration | ClassCalibration
 
 
 def fit_calibration(
-    some: Sequence[LabelledMixture],
+    scaling: Sequence[LabelledMixture],
     rows: Iterable[LabelledMixture],
     *,
     shaped: bool = False,
     groups: int = 0,
 ) -> Calibration:
-    """Fit the scale to some rows, and rank the residuals, conformities or sets of all rows.
+    """Fit the scale to `scaling`, and rank the residuals, conformities or sets of all rows.
 
     With groups each has quantiles of its own. Without them low, middle and high predictions have,
     if one quantile does not cover them alike (`models.evaluation.cells`).
 
     Args:
-        some: rows whose mixtures are in memory together.
+        scaling: rows whose mixtures are in memory together.
         rows: all rows, read once.
         shaped: whether conformal intervals lie between quantiles.
         groups: the number of groups; 0 without them.
     """
-    scale = fit_scale(some)
-    if isinstance(some[0].mixture, CategoricalMixture):
+    scale = fit_scale(scaling)
+    if isinstance(scaling[0].mixture, CategoricalMixture):
         of_classes = [
             (_scaled(part.mixture, scale).mean(), part.targets, filled(part.weights, part.targets))
             for part in rows
         ]
         sets = fit_sets(*map(torch.cat, zip(*of_classes, strict=True)))
-        return ClassCalibration(scale, sum(len(part.targets) for part in some), sets)
+        return ClassCalibration(scale, sum(len(part.targets) for part in scaling), sets)
     kind = ShapeCalibration if shaped else NumberCalibration
     columns = []
     for part in rows:
@@ -301,8 +301,8 @@ def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
         return 0.5 * (log_scale / PENALTY_SCALE) ** 2 - fit
 
     options = {"xatol": _TOLERANCE}  # one Gaussian or softmax has only one minimum
-    found = minimize_scalar(loss, bounds=(-_BOUND, _BOUND), method="bounded", options=options)
-    return math.exp(found.x)
+    best = minimize_scalar(loss, bounds=(-_BOUND, _BOUND), method="bounded", options=options)
+    return math.exp(best.x)
 
 
 def _scaled(mixture: Mixture, scale: float) -> Mixture:

@@ -201,7 +201,11 @@ class ClassTarget:
                 f"the target has {len(found)} classes; classification needs 2 to {MAX_CLASSES}",
                 "/target",
             )
-        return cls(tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found)))
+        if boolean:
+            return cls(tuple(bool(value) for value in found))
+        # Whole numbers as ints, so that classes read 1 rather than 1.0.
+        plain = (int(v) if isinstance(v, float) and v.is_integer() else v for v in found)
+        return cls(tuple(plain))
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
         """Return class indices.
@@ -219,11 +223,6 @@ class ClassTarget:
 
 
 Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
-
-
-def _plain(value: str | float) -> str | float:
-    """Return a whole number as an int, so that classes read 1 rather than 1.0."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def present(values: np.ndarray) -> np.ndarray:

@@ -1,12 +1,11 @@
-"""Scores of forecasts from several past times on the values that followed, and how sure they are.
+"""Back-tests: forecasts from several past times, scored on the values that followed.
 
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive. The
 scaled CRPS is the CRPS divided by the same error.
 
-A step without a known value has the mean score of the known steps of its forecast. So the scores of
-all forecasts have one shape, and each forecast counts as one, as those do that are known as a
-whole.
+A step whose value is unknown gets the mean score of the known steps of its forecast. So the scores
+of all forecasts have one shape, and each forecast counts as one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +38,7 @@ Scores = dict[str, Tensor]
 
 
 def some(chosen: Sequence[T], most: int = SOME_ORIGINS) -> list[T]:
-    """Every n-th origin, or every n-th of one value per origin: at most `most`."""
+    """Every n-th of the origins, or of one value per origin: at most `most`."""
     return list(chosen[:: -(-len(chosen) // most)])
 
 
@@ -74,7 +73,7 @@ def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: 
 
 
 def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """A method's scores at these origins, this model's (`this_model`), and what lies between."""
+    """A method's scores at these origins, this model's (`this_model`), and the difference."""
     overlaps = _overlaps(own, chosen)
     mine = summarise_scores(own, chosen, season)
     return {
@@ -85,7 +84,7 @@ def beside(own: Scores, theirs: Scores, chosen: Sequence[Origin], season: int) -
 
 
 def scores_alone(found: Json) -> Json:
-    """What `beside` gives, without this model."""
+    """The result of `beside` without the entries about this model."""
     of_both = ("this_model", "advantage", "advantage_error", "verdict")
     return {name: value for name, value in found.items() if name not in of_both}
 
@@ -96,17 +95,17 @@ def _summary(scores: Scores, chosen: Sequence[Origin], season: int, overlaps: Ov
 
 
 def _overlaps(scores: Scores, chosen: Sequence[Origin]) -> Overlaps:
-    """Of these scores, as many steps of each origin as there are."""
+    """Which of the forecasts with these scores overlap."""
     return overlaps_of(chosen, len(scores["mae"]) // len(chosen))
 
 
 def every(scores: Scores, origins: int, n: int) -> Scores:
-    """The scores at every n-th of the origins; the steps of each are consecutive."""
+    """The scores at every n-th origin. The steps of each origin are consecutive."""
     return {name: part.unflatten(0, (origins, -1))[::n].flatten() for name, part in scores.items()}
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of the scores of all steps, and MASE. NaN and infinities become None.
+    """Means of the scores of all steps, with MASE. NaN and infinities become None.
 
     Args:
         scores: per step; the steps of each origin are consecutive.
@@ -122,15 +121,15 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
 
 
 def has_diverged(metrics: Json) -> bool:
-    """Whether paths diverged: a score is None that needs no scale.
+    """Whether paths diverged: a score that needs no scale is None.
 
-    Scaled scores are also None for a series that never changed before.
+    Scaled scores are None as well for a series that never changed before.
     """
     return any(value is None for name, value in metrics.items() if name not in SCALED)
 
 
 def _finite(values: Mapping[str, Any]) -> Json:
-    """The same values, nested or not, with None for NaN and infinities, which JSON cannot hold."""
+    """The same values, nested or not. NaN and infinities, which JSON cannot hold, become None."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -173,9 +172,9 @@ Ahead = Float64[np.ndarray, "forecasts horizon"]
 
 
 def with_stand_ins(targets: Ahead) -> Float64[Tensor, "steps"]:
-    """Targets, one forecast after the other; a missing one is the first known one of its forecast.
+    """Targets of all forecasts. A missing one is replaced by the first known one of its forecast.
 
-    It only stands where a value is needed: `without` takes its score away.
+    The stand-in makes a score possible, which `without` then replaces.
     """
     known = ~np.isnan(targets)
     first = np.take_along_axis(targets, known.argmax(1)[:, None], 1)
@@ -183,7 +182,7 @@ def with_stand_ins(targets: Ahead) -> Float64[Tensor, "steps"]:
 
 
 def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
-    """The scores of these targets, with the mean of its forecast where a target is missing."""
+    """The scores of these targets. Where a target is missing, it is the mean of its forecast."""
     known = torch.from_numpy(~np.isnan(targets))
     if bool(known.all()):
         return scores
@@ -201,7 +200,7 @@ def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
 
 
 def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], overlaps: Overlaps) -> Json:
-    """The errors of the means of `regression_metrics`, under the same names."""
+    """The standard errors of the means that `regression_metrics` has, under the same names."""
     found = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
     errors: Json = {name: overlaps.error_of_scores(found[name]) for name in MEANS if name in found}
     for public in ("coverage", "conformal_coverage"):
@@ -216,9 +215,9 @@ _SURE = 2  # standard errors, if the error is known exactly
 
 
 def advantage(own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], overlaps: Overlaps) -> Json:
-    """By how much this model's CRPS is lower per step, its standard error, and a verdict on it.
+    """How much lower this model's CRPS is per step, the standard error of that, and a verdict.
 
-    Nothing if a score is not finite. The steps of each forecast are consecutive.
+    Empty if a score is not finite. The steps of each forecast are consecutive.
     """
     differences = theirs["crps"].cpu().double() - own["crps"].cpu().double()
     if not bool(torch.isfinite(differences).all()):

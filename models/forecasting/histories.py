@@ -1,4 +1,4 @@
-"""Histories: the pasts of forecasts and what is known of the steps ahead, encoded."""
+"""Histories: what a forecast reads, encoded: the past of each series, and what is known ahead."""
 
 import math
 from collections.abc import Sequence
@@ -25,19 +25,19 @@ _CHANNELS = 4  # at most: the value of a step, and its changes from three season
 
 @dataclass(frozen=True)
 class History:
-    """The pasts of some forecasts, in u, and the inputs that are known ahead.
+    """The pasts of some forecasts, in u, and the inputs that are known ahead. A row is a forecast.
 
     Args:
-        dynamic: inputs known ahead; each step of a window has those of the step after it.
+        dynamic: inputs known ahead. Step t of a window has those of step t + 1.
         static: inputs of the series as a whole.
-        times: of the steps ahead, row after row; None where no request asks.
+        times: of the steps ahead, row after row; None in back-tests.
         series: the key of each row; None without a key.
         newest: the newest values of each row, to be scored; None unless asked for.
-        reasons: of each row, why its past is unlike those of training; () where none was checked.
-        known: u of the whole history, up to a bound, which classical members read; NaN where it is
-            missing, and before it begins. None if there are no such members.
-        regressors: what these members read of each such step, and of the steps ahead; None if they
-            read none.
+        reasons: of each row, why its past is unlike those of training; () if it was not checked.
+        known: u of up to the last 1,000 steps or more, which classical members read; NaN where a
+            value is missing, and before the history begins.
+        regressors: what classical members read beside it, of the same steps and of the steps
+            ahead; None if they read nothing else.
         groups: the sums over series that a request asks for.
     """
 
@@ -58,12 +58,12 @@ class History:
         return len(self.past) * self.horizon
 
     def __getitem__(self, steps: slice) -> "History":
-        """The rows with these predicted steps: whole rows."""
+        """The forecasts that these steps belong to; the slice must consist of whole forecasts."""
         ends = (steps.start, steps.stop)
         return self.rows(slice(*(None if end is None else end // self.horizon for end in ends)))
 
     def rows(self, rows: slice) -> "History":
-        """Some rows."""
+        """Some of the forecasts."""
         ahead = _times(rows, self.horizon)
         return replace(
             self,
@@ -109,10 +109,10 @@ class History:
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest values of several series, `count` of each (`models.forecasting.unusual`).
+    """The newest values of several series, `count` of each, to be scored by `unusual`.
 
     Args:
-        history: that each value is predicted from, series after series.
+        history: from which each value is predicted, series after series.
         leads: how many steps ahead each value is; 0 if it is not scored.
     """
 
@@ -135,7 +135,7 @@ class Newest:
 
 
 def _times(rows: slice, factor: int) -> slice:
-    """The places of these rows where each takes `factor` places."""
+    """The slice of places, where each row takes `factor` of them."""
     return slice(*(None if end is None else end * factor for end in (rows.start, rows.stop)))
 
 
@@ -145,7 +145,7 @@ _SEASONS_KNOWN = 3  # of the longest season: at least these
 
 @dataclass(frozen=True)
 class HistoryEncoder:
-    """Encodes the pasts of series, and what is known of their steps ahead."""
+    """Encodes pasts of series and what is known of their steps ahead."""
 
     covariates: Covariates
     frame: Frame
@@ -158,14 +158,14 @@ class HistoryEncoder:
         *,
         regressors: bool = False,
     ) -> History:
-        """The windows that end with these pasts, missing values filled, and what is known ahead.
+        """One history per past: its last window, missing values filled, and what is known ahead.
 
         Args:
             ahead: all columns of the `horizon` steps after each past.
-            regressors: whether classical members read more than values.
+            regressors: whether to encode what classical members read beside the values.
 
         Raises:
-            InvalidInput: if holidays of a step are not known.
+            InvalidInput: if the holidays of a step are not known.
         """
         context = self.frame.context
         columns, lengths = self._columns(pasts, ahead, context)
@@ -199,7 +199,7 @@ class HistoryEncoder:
     def _columns(
         self, pasts: Sequence[Series], ahead: Sequence[Columns], steps: int
     ) -> tuple[Columns, np.ndarray]:
-        """The last steps of each past and those ahead, and how many these are of each."""
+        """The last steps of each past with those ahead, and how many these are of each."""
         names = [feature.name for feature in self.covariates.encoder.features]
         parts: list[Columns] = []
         for one, after in zip(pasts, ahead, strict=True):
@@ -209,20 +209,20 @@ class HistoryEncoder:
 
     @property
     def _most_known(self) -> int:
-        """Steps of a history that classical members read at most."""
+        """The most steps of a history that classical members read."""
         return max(_MOST_KNOWN, _SEASONS_KNOWN * self.frame.season)
 
     def _known(self, one: Series) -> Float64[Tensor, "1 known"]:
-        """u of the latest steps; NaN where a value is missing, or has no logarithm."""
+        """u of the latest steps; NaN where a value is missing or has no logarithm."""
         values = one.values[-self._most_known :]
         if self.frame.observation.needs_positive:
             values = np.where(values > 0, values, np.nan)
         return torch.from_numpy(self.frame.transform(values)).unsqueeze(0)
 
     def _regressors(self, pasts: Sequence[Series], ahead: Sequence[Columns]) -> Tensor | None:
-        """What classical members read of their steps, and of those ahead; None without any.
+        """Covariates and holidays of the latest steps and of those ahead; None without any.
 
-        Rows begin with zeros where a series is shorter than others.
+        A row begins with zeros if its series is shorter than others.
         """
         columns, lengths = self._columns(pasts, ahead, self._most_known)
         read = self.covariates.changing(columns)
@@ -233,10 +233,10 @@ class HistoryEncoder:
 
 
 def aligned(parts: Sequence[Tensor], before: float = math.nan) -> Tensor:
-    """Histories below each other that end at the same step; the shorter ones begin with `before`.
+    """Histories stacked as rows that end at the same step. Shorter ones begin with `before`.
 
     Args:
-        parts: a row each, or rows of steps that have several numbers.
+        parts: each has one row, of steps or of steps with several numbers.
     """
     steps = max(part.shape[1] for part in parts)
     others = (0, 0) * (parts[0].dim() - 2)
@@ -245,6 +245,6 @@ def aligned(parts: Sequence[Tensor], before: float = math.nan) -> Tensor:
 
 
 def _all(parts: Sequence[Tensor | None], before: float) -> Tensor | None:
-    """`aligned`; None if one is None."""
+    """`aligned`, or None if a part is None."""
     known = [part for part in parts if part is not None]
     return aligned(known, before) if len(known) == len(parts) else None

@@ -1,21 +1,20 @@
-"""What a forecaster knows of a series by its key: a learned row, and what a new series gets.
+"""What a forecaster knows of a series by its key: a learned row of numbers.
 
-A new series is one of the population that the learned rows show: each draw of the weights gives it
-a row from N(mean of the rows, their variance + the mean of their posterior variances), so that the
-epistemic variance contains what is not known of it. Methods that keep weights instead of their
-distribution give it the row of some learned series, another one in each draw; one that keeps
-a single vector the mean of all rows, which widens nothing.
+*A new series* gets a row as if it were one of the learned series. Methods with a distribution of
+weights give it N(mean of the rows, their variance + the mean of their posterior variances), so the
+epistemic variance contains what is not known of it. Methods that keep several weight vectors give
+it, in each of them, the row of another learned series. A method that keeps one vector gives it the
+mean of all rows, which widens nothing.
 
-By default the key is read if it tells what the window does not, on steps that come later. A network
-that reads a key which tells nothing is worse for it: on simulated panels of 30 and 200 series of 40
-steps by 0.03 to 0.11 nats per step. A linear model is fitted to the windows of the earlier steps,
-and what it leaves of each series is averaged and shrunk,
+*Whether the key is read* by default depends on whether it tells what the window does not, on later
+steps. A useless key costs 0.03 to 0.11 nats per step on simulated panels of 30 and 200 series of 40
+steps. To find out, a linear model is fitted to the windows of the earlier steps. The mean m_k of
+its n_k residuals of series k, whose variance within series is s², is shrunk:
 
-    b_k = τ² / (τ² + s²/n_k) · m_k,      τ² = mean of (m_k² − s²/n_k), at least 0,
+    b_k = τ² / (τ² + s²/n_k) · m_k,      τ² = mean of (m_k² − s²/n_k), at least 0
 
-with the mean m_k of n_k residuals and their variance s² within series: the random effects of
-Robinson 1991 (Statistical Science 6, 15). The key helps if subtracting b_k makes the errors of the
-later steps smaller.
+(random effects: Robinson 1991, Statistical Science 6, 15). The key helps if subtracting b_k makes
+the errors of the later steps smaller.
 """
 
 import math
@@ -97,7 +96,7 @@ def key_helps(series: Sequence[Series], frame: Frame) -> bool:
 
 
 def _errors(inputs: Tensor, targets: Tensor, early: Tensor) -> Tensor:
-    """What a ridge regression on the early windows leaves of all."""
+    """The residuals of all windows of a ridge regression that is fitted to the early ones."""
     x = torch.cat([inputs, torch.ones_like(inputs[:, :1])], dim=1)
     gram = x[early].T @ x[early]
     ridge = _RIDGE * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
@@ -105,7 +104,7 @@ def _errors(inputs: Tensor, targets: Tensor, early: Tensor) -> Tensor:
 
 
 def _effects(errors: Tensor, member: Tensor, count: int) -> Tensor:
-    """The shrunk mean of each series' errors; 0 without any."""
+    """The shrunk mean of each series' residuals; 0 for a series without any."""
     n = torch.bincount(member, minlength=count).double()
     sums = torch.zeros(count).double().index_add(0, member, errors)
     means = sums / n.clamp_min(1)
@@ -125,7 +124,7 @@ S = TypeVar("S")
 
 
 def usual_identity(method: MethodConfig, series: Sequence[Series], frame: Frame) -> Identity:
-    """A slot for each of a few series; of more, rows if the key helps on later steps.
+    """ "one_hot" for few series; for more an embedding if the key helps on later steps.
 
     Args:
         series: before their held-out ends.
@@ -140,7 +139,9 @@ def usual_identity(method: MethodConfig, series: Sequence[Series], frame: Frame)
 def keyed(
     encoder: FeatureEncoder, config: NetworkConfig, inputs: Inputs, num_outputs: int
 ) -> Network:
-    """The network of these inputs, with a table of learned rows if the key is a number."""
+    """The network of these inputs. If the key is encoded as a number, it has a table of learned
+    rows.
+    """
     key = encoder.encoders[-1]
     if not isinstance(key, KeyEncoder):
         return build_network(config, inputs, num_outputs)
@@ -150,7 +151,7 @@ def keyed(
 
 
 def unseen_key(encoder: FeatureEncoder, key: str | None) -> tuple[Reason, ...]:
-    """Why a series is unlike those of training, if none of these had its key."""
+    """Why a series is unlike those of training: none of these had its key."""
     known = encoder.encoders[-1]
     if key is None or not isinstance(known, KeyEncoder) or key in known.levels:
         return ()
@@ -159,7 +160,7 @@ def unseen_key(encoder: FeatureEncoder, key: str | None) -> tuple[Reason, ...]:
 
 
 def with_unseen(state: S, network: Network, seed: int) -> S:
-    """The state with a row for unseen keys that is drawn from the population of the others."""
+    """The state with a row for unseen keys (see the module)."""
     if not isinstance(network, KeyedNetwork):
         return state
     width, stop = network.table.width, (network.table.num_keys + 1) * network.table.width

@@ -74,12 +74,13 @@ _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can wri
 class Forecaster(TrainedModel):
     """A network, classical members beside it, the scale of the series, and calibrations of paths.
 
-    Samples are whole weight draws for every method: a path uses the same weights at all steps.
+    The network predicts the next change of a window. A forecast rolls it out: each sample path uses
+    the same drawn weights at all steps, whatever the method.
 
     Args:
         encoder: of the time, the covariates and the key.
         frame: how the network reads a window, on which scale, and what its output means.
-        seen: what training had in its columns; None in versions of earlier releases.
+        seen: the ranges of training's columns; None in versions of earlier releases.
         classics: classical members, whose paths are mixed with the network's; None without any.
         holidays: of the calendar in `forecast.holidays`; None without one.
     """
@@ -132,7 +133,7 @@ class Forecaster(TrainedModel):
         return self._fitted[prune]
 
     def split(self, prune: float, samples: int) -> Split:
-        """The draws of the network and of the classical members in so many samples."""
+        """How many draws are of the network, and how many of the classical members."""
         share = 0.0 if self.classics is None else self.classics.share
         return Split.plan(samples, self.variant(prune).state.num_draws, share)
 
@@ -181,7 +182,7 @@ class Forecaster(TrainedModel):
         }
 
     def _members(self) -> list[Json]:
-        """What forecasts are mixtures of, the heaviest first."""
+        """The parts of which forecasts are mixtures, the heaviest first."""
         share = 0.0 if self.classics is None else self.classics.share
         members = () if self.classics is None else self.classics.members
         found = [(1 - share, "network"), *((share * one.weight, one.name) for one in members)]
@@ -271,9 +272,9 @@ class Forecaster(TrainedModel):
         return 8 * (2 * self.encoder.width + 10)
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        """The paths per sample, for each of which answers are computed.
+        """The number of paths per sample, for each of which answers are computed.
 
-        Of newest values that are scored as many as steps ahead count as one more answer.
+        Newest values that are scored, as many as a forecast has steps, count as one more answer.
         """
         split = self.split(options.prune, options.samples)
         newest = math.ceil((options.anomalies or 0) / options.horizon)
@@ -282,7 +283,7 @@ class Forecaster(TrainedModel):
     # Inputs
 
     def encode(self, columns: Columns) -> History:
-        """The histories of a request with no more options than the defaults."""
+        """The histories of a request with default options."""
         return self.read(columns, None, self.resolve(PredictOptions()))
 
     def example(self, columns: Columns) -> History:
@@ -296,8 +297,8 @@ class Forecaster(TrainedModel):
     def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> History:
         """Encode the series of a request, and the covariates of their steps ahead.
 
-        The rows of each series are in the order of time. Those after its last known target are
-        steps ahead.
+        The rows of each series are in the order of time. Rows after the last known target are steps
+        ahead.
 
         Raises:
             InvalidInput: naming what is missing or wrong.
@@ -336,7 +337,7 @@ class Forecaster(TrainedModel):
         )
 
     def _encoded(self, *series: Any) -> History:
-        """`HistoryEncoder.encode`, with what the classical members read."""
+        """`HistoryEncoder.encode` with regressors if the classical members read them."""
         reads = self.classics is not None and self.classics.effects is not None
         return self.histories.encode(*series, regressors=reads).to(self.device)
 
@@ -344,7 +345,7 @@ class Forecaster(TrainedModel):
         """All columns of the steps ahead of a series.
 
         Raises:
-            InvalidInput: if their times cannot be written.
+            InvalidInput: if a time is after the year 9999.
         """
         time = self.forecast.time_name
         given = one.ahead[time][:horizon]
@@ -358,7 +359,9 @@ class Forecaster(TrainedModel):
         return {**last, **covariates, time: times}
 
     def _reasons(self, past: Columns, future: Columns) -> tuple[Reason, ...]:
-        """Why the steps that a forecast reads, and the covariates ahead, are unlike training's."""
+        """Why the steps that a forecast reads, or the covariates ahead, are unlike those of
+        training.
+        """
         if self.seen is None:
             return ()
         read = {name: past[name][-self.frame.span :] for name in self.seen.names}
@@ -391,7 +394,7 @@ class Forecaster(TrainedModel):
         return self.predict_pausing(x, options, go_on)
 
     def predict_pausing(self, x: History, options: BatchOptions, pause: Pause) -> RowPrediction:
-        """With a pause before each step of each chunk of weight draws."""
+        """`predict_rows` with a pause before each step of each chunk of weight draws."""
         options = self.resolve(options)
         made: list[Forecast] = []
 
@@ -418,7 +421,7 @@ class Forecaster(TrainedModel):
     def _anomalies(
         self, x: History, options: ResolvedOptions, pause: Pause
     ) -> Mapping[str, Summary]:
-        """The answer about the newest values; {} if none is asked for."""
+        """The answer about the newest values; empty if none is asked for."""
         if x.newest is None:
             return {}
         forecast = self.roll_out(x.newest.history, options, pause)
@@ -430,9 +433,9 @@ class Forecaster(TrainedModel):
         return {ANOMALIES.name: Summary(values=found)}
 
     def _with_reasons(self, answer: RowPrediction, x: History) -> RowPrediction:
-        """The forecast with the reasons of its flags: an unusual history makes all steps unusual.
+        """The forecast with the reasons of its flags. An unusual history flags all steps.
 
-        Versions of releases that did not keep what training saw give no reasons.
+        Versions of releases that did not keep the ranges of training give no reasons.
         """
         if self.seen is None:
             return answer
@@ -467,7 +470,7 @@ class Forecaster(TrainedModel):
     def network_paths(
         self, history: History, options: ResolvedOptions, split: Split, pause: Pause = go_on
     ) -> Paths:
-        """The draws of the network in so many samples."""
+        """The network's paths. `repeated` makes the draws of `split` of them."""
         fitted, paths = self.fitted(options.prune), split.paths * split.repeats
         rollout = Rollout(self.frame, self.likelihood, fitted, options.seed, paths, pause)
         with threads_for(fitted.operations * len(history.past) * paths * split.network):
@@ -478,7 +481,7 @@ class Forecaster(TrainedModel):
     def row_scores(
         self, x: History, truth: np.ndarray, options: PredictOptions, *, by_class: bool = False
     ) -> PerRowScores:
-        """The scores of each step ahead whose truth is known.
+        """The scores of the steps ahead whose truth is known.
 
         Raises:
             InvalidInput: if the model forecasts logarithms and a truth is not positive.
@@ -539,9 +542,8 @@ class Forecaster(TrainedModel):
 
 
 def _with_places(answer: RowPrediction, x: History) -> RowPrediction:
-    """The answer with the series and the step of each row, and the series of groups.
-
-    As it is without a key.
+    """The answer with the series and step of each row, and the series of each group, if there is a
+    key.
     """
     if (keys := x.series) is None:
         return answer

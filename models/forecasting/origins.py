@@ -1,8 +1,8 @@
-"""The sets of a series, and the times from which forecasts are made in each.
+"""The sets of a series, and the origins: the times from which forecasts are made in each set.
 
-The sets follow each other in time: training, stopping, calibration, scores. Each has its own steps
-as targets. Windows and forecasts read steps of the sets before, as they do when the model is used.
-A forecast belongs to the set in which all of its steps lie.
+The sets follow each other in time: training, stopping, calibration, scores. A window belongs to the
+set of the step that it predicts, a forecast to the set in which all of its steps lie. Both may read
+steps of earlier sets, as they do when the model is used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class Origin:
 
     Args:
         first: number of the step that is forecast first.
-        scored: number of the first held-out step. The steps before give the scale of the errors.
+        scored: number of the first held-out step. The errors are scaled by the steps before it.
     """
 
     series: Series
@@ -53,10 +53,10 @@ MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
 def origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
 ) -> list[Origin]:
-    """`find_origins` with all steps ahead known; if there is none, with at least half of them.
+    """`find_origins` with all steps ahead known or, if there is none, at least half of them.
 
     Raises:
-        InvalidData: if there is none.
+        InvalidData: if there is none either.
     """
     half = -(-horizon // 2)
     found = find_origins(series, scored, span, horizon)
@@ -73,12 +73,12 @@ def origins(
 def find_origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int, *, least: int = 0
 ) -> list[Origin]:
-    """All origins with a readable past and a known future, thinned evenly to a bounded number.
+    """The origins with a readable past and a known future, thinned evenly to a bounded number.
 
     Args:
         scored: number of the first step of each series that may be forecast.
         span: steps that are read before an origin.
-        least: of the steps ahead that must be known; 0 for all.
+        least: how many steps ahead must be known; 0 for all.
     """
     starts = [max(int(start), span) for start in scored]
     firsts = [
@@ -96,7 +96,7 @@ def find_origins(
 
 
 def _firsts(one: Series, start: int, span: int, horizon: int, least: int) -> np.ndarray:
-    """The steps from `start` on whose past can be read, and `least` steps ahead are known."""
+    """The origins from `start` on whose past can be read, and `least` steps ahead are known."""
     firsts = np.arange(start, len(one) - horizon + 1)
     if not len(firsts) or not np.isnan(one.values).any():
         return firsts
@@ -112,7 +112,7 @@ def _evenly(count: int, most: int) -> list[int]:
 
 
 def overlaps_of(chosen: Sequence[Origin], horizon: int) -> Overlaps:
-    """Which forecasts from these origins overlap."""
+    """Which of the forecasts from these origins overlap."""
     keys = [str(origin.series.key) for origin in chosen]
     _, series = np.unique(np.array(keys), return_inverse=True)
     return Overlaps(series, np.array([origin.first for origin in chosen]), horizon)
@@ -139,7 +139,10 @@ class SeriesSets:
 
     @classmethod
     def of(cls, series: Sequence[Series], config: ModelConfig) -> "SeriesSets":
-        """Scores and calibration have a horizon at least, so that one forecast lies in each."""
+        """The sets of each series, by the shares of the training.
+
+        The calibration and scores sets have at least a horizon, so that a forecast lies in each.
+        """
         training, horizon = config.training, config.series.steps
         lengths = np.array([len(one) for one in series], dtype=np.int64)
 
@@ -155,7 +158,7 @@ class SeriesSets:
 
 
 def before_scores(series: Sequence[Series], config: ModelConfig) -> list[Series]:
-    """Each series up to its first step that is scored."""
+    """Each series up to the first step that is scored."""
     ends = SeriesSets.of(series, config).scores.tolist()
     return [one.until(end) for one, end in zip(series, ends, strict=True)]
 
@@ -163,7 +166,7 @@ def before_scores(series: Sequence[Series], config: ModelConfig) -> list[Series]
 def calibration_origins(series: Sequence[Series], config: ModelConfig, span: int) -> list[Origin]:
     """The origins of forecasts whose steps all lie in the calibration sets.
 
-    None if their errors are worth fewer than `MIN_INDEPENDENT` independent ones.
+    Empty if their errors are worth fewer than `MIN_INDEPENDENT` independent ones.
     """
     if not config.training.calibration_fraction:
         return []
@@ -180,7 +183,8 @@ _SEASONS, _STEPS = 3, 8  # before the first of them, if a series has as many
 def weighing_origins(series: Sequence[Series], config: ModelConfig, span: int) -> list[Origin]:
     """Origins in the second half of each series, before its scored end, thinned evenly.
 
-    Half of the steps ahead must be known: of a series with gaps few stretches are whole.
+    At least half of the steps ahead are known. In series with gaps, few stretches are completely
+    known.
     """
     season, horizon = config.series.longest_season, config.series.steps
     before = before_scores(series, config)
@@ -200,10 +204,11 @@ _LEAST_SHARE = 0.5  # of the windows before the scores: with fewer the first fit
 
 
 def choose_fractions(config: ModelConfig, series: Sequence[Series], span: int) -> TrainingConfig:
-    """The training with both shares. Short series have no calibration, the shortest no stopping.
+    """The training with both shares filled in.
 
-    A share that is not given is left out if the first fit would have fewer than `MIN_WINDOWS`
-    windows, or less than half of those before the scores.
+    A share that is not given becomes 0 if the first fit would otherwise have fewer than
+    `MIN_WINDOWS` windows, or less than half of those before the scores. So short series have no
+    calibration, and the shortest no stopping set.
 
     Args:
         span: steps that are read before a predicted one.
@@ -249,12 +254,12 @@ def choose_fractions(config: ModelConfig, series: Sequence[Series], span: int) -
 
 
 def _count_windows(config: ModelConfig, series: Sequence[Series], span: int) -> int:
-    """Windows of the first fit."""
+    """The number of windows of the first fit."""
     return int((SeriesSets.of(series, config).stopping - span).clip(0).sum())
 
 
 def _candidates(config: ModelConfig, *, once: bool) -> Iterator[ModelConfig]:
-    """With both shares, without calibration, and without both; given ones stay."""
+    """With both shares, without calibration, and without both. Given shares stay."""
     given = config.training
     runs_all_epochs = isinstance(config.method, BBBConfig) and given.patience is None
     usual = 0.0 if runs_all_epochs else _STOPPING, _CALIBRATION_ONCE if once else _CALIBRATION

@@ -1,15 +1,14 @@
-"""What is known of the steps of series, as network inputs, and the windows that are cut from them.
+"""Covariates as network inputs, and panels: series from which windows are cut for training.
 
 A panel holds each step of all series once, so that a million windows of a hundred steps take no
 more memory than the series themselves.
 
-Before a step its time's phases, the covariates that are known ahead, holidays and the series' key
-are known. Covariates that are known only in the past have their values up to a known step, and hold
-the last one from there on. A window that predicts the step h ahead of a forecast's origin has h − 1
-steps whose covariates nobody knows: they hold the last known values, and an indicator marks them.
-Windows of training get such ends, too: h of each window is drawn once, evenly from 1 to the
-horizon. So the network learns p(change of the next step | the series so far, covariates up to the
-origin), which is what every step of a path asks for.
+The time's phases, covariates that are known ahead, holidays and the series' key are inputs of the
+step before which they are known. Covariates that are known only in the past are different: the
+network predicts the step h ahead of a forecast's origin, and nobody knows them for the h − 1 steps
+before it. For these steps they keep the last known value, and an indicator marks them. In training,
+h of each window is drawn once, evenly from 1 to the horizon. So the network learns p(next change |
+the series so far, covariates up to the origin) for each h.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,9 +46,9 @@ def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig,
 def fit_encoders(
     config: ModelConfig, types: Mapping[str, str], columns: Columns, spacing: Spacing
 ) -> FeatureEncoder:
-    """Encoders of these columns. The time is encoded by its phases, in cycles of two steps or more.
+    """Encoders fitted to these columns. The time has phases, in cycles of two steps or more.
 
-    The instant itself is not an input: a forecast's instants are later than all in training.
+    The instant itself is not an input: forecasts are of later instants than training has.
     """
     forecast = config.series
     features = feature_configs(config, types[forecast.time_name])
@@ -65,7 +64,7 @@ def fit_encoders(
 
 
 def _fit(feature: FeatureConfig, values: np.ndarray, forecast: ForecastConfig) -> Encoder:
-    """The encoder of a covariate or, by what is known of series, of the key."""
+    """The encoder of a covariate, or of the key as `forecast.identity` says."""
     if feature.name != forecast.key or forecast.identity in (None, "one_hot"):
         return fit_encoder(feature, values)
     return KeyEncoder.fit(values) if forecast.identity == "embedding" else CategoryEncoder(())
@@ -73,7 +72,7 @@ def _fit(feature: FeatureConfig, values: np.ndarray, forecast: ForecastConfig) -
 
 @dataclass(frozen=True)
 class Known:
-    """Inputs of consecutive steps beside the series' own values.
+    """Inputs of consecutive steps beside the values.
 
     Args:
         dynamic: known before each step.
@@ -88,11 +87,11 @@ class Known:
 
 @dataclass(frozen=True)
 class Covariates:
-    """Encodes what is known of steps beside the series' values.
+    """Encodes what is known of steps beside the values.
 
     Args:
         encoder: of the time, the covariates and the key (`feature_configs`).
-        holidays: of a calendar, which are inputs as well; None without one.
+        holidays: of a calendar, which are inputs too; None without one.
     """
 
     encoder: FeatureEncoder
@@ -107,7 +106,7 @@ class Covariates:
 
     @cached_property
     def dynamic_width(self) -> int:
-        """The number of inputs of a step beside the series' own; observed ones are marked."""
+        """The number of other inputs of a step, with the indicator of observed ones."""
         widths = {f.name: e.form.width for f, e in self._pairs}
         is_marked = any(widths[name] for name in self.forecast.past if name in widths)
         of_holidays = 0 if self.holidays is None else self.holidays.width(self.spacing)
@@ -137,7 +136,7 @@ class Covariates:
         )
 
     def changing(self, columns: Columns) -> Float[Tensor, "steps inputs"]:
-        """The inputs that change within a series and are known ahead, but the time's."""
+        """The inputs that change within a series and are known ahead, without those of the time."""
         forecast = self.forecast
         others = {forecast.time_name, forecast.key, *forecast.past, *(forecast.static or ())}
         names = [f.name for f in self.encoder.features if f.name not in others]
@@ -150,7 +149,7 @@ class Covariates:
         return torch.cat([inputs, self.holidays.read(times, self.spacing)], 1)
 
     def _encoded(self, names: Sequence[str], columns: Columns) -> Tensor:
-        """The inputs that are made of some of the columns."""
+        """The inputs of some of the columns."""
         every = [feature.name for feature in self.encoder.features]
         if not names:
             return torch.empty(len(columns[every[0]]), 0)
@@ -159,10 +158,10 @@ class Covariates:
 
 @dataclass(frozen=True)
 class Stacked:
-    """The columns of series one after the other.
+    """The columns of all series, one series after the other.
 
     Args:
-        begins: as of a panel.
+        begins: as in `Panel`.
         step: the number of each row's step within its series.
         series: the number of each row's series.
     """
@@ -185,14 +184,13 @@ class Stacked:
         return select_rows(self.columns, chosen)
 
     def between(self, firsts: np.ndarray, stops: np.ndarray) -> Bool[np.ndarray, "rows"]:
-        """Whether each row is of a step from its series' first to before its stop."""
+        """Whether each row's step is at or after its series' first and before its stop."""
         return (self.step >= firsts[self.series]) & (self.step < stops[self.series])
 
     def whole_windows(self, values: np.ndarray, span: int) -> Bool[np.ndarray, "rows"]:
-        """Whether each row is known and has `span` steps of its series before it that can be read.
+        """Whether each row is known and follows `span` steps of its series that can be read.
 
-        The last of them is known, and not too many are missing
-        (`models.forecasting.windows`).
+        These can be read if the last is known and at most `MOST_MISSING` are missing.
         """
         missing = np.isnan(values)
         before = np.concatenate([[0], np.cumsum(missing)])
@@ -206,19 +204,12 @@ def held(
     positions: Int64[Tensor, "rows context"],
     last: Int64[Tensor, "rows"],
 ) -> Float[Tensor, "rows context marked"]:
-    """The values at these positions, after the last known one held, and the indicator of that."""
+    """The values at these positions, where `last` is the last known one of each row, and an
+    indicator.
+    """
     until = last.unsqueeze(1)
     found = values[torch.minimum(positions, until)]
     return torch.cat([found, (positions > until).unsqueeze(-1).to(found)], dim=-1)
-
-
-def continued(
-    values: Float[Tensor, "context observed"], horizon: int
-) -> Float[Tensor, "steps marked"]:
-    """The values of a forecast's steps: those of the context, then held and marked as that."""
-    ahead = values[-1:].expand(horizon - 1, -1)
-    marks = torch.arange(len(values) + horizon - 1) >= len(values)
-    return torch.cat([torch.cat([values, ahead]), marks.unsqueeze(1).to(values)], dim=-1)
 
 
 @dataclass(frozen=True)
@@ -226,13 +217,12 @@ class Panel(TensorRecord):
     """Encoded series.
 
     Args:
-        values: u of every step, the missing ones filled.
+        values: u of every step, missing ones filled.
         dynamic: inputs known before each step.
         observed: inputs known after each step.
-        unknown: the steps at the end of the window before each step whose `observed` are not known.
+        unknown: for each step, how many steps before it have unknown `observed` in its window.
         static: inputs of each series as a whole.
-        begins: position of the first step of each series, and after the last one the number of all
-            steps.
+        begins: position of the first step of each series, and last the number of all steps.
     """
 
     values: Float64[Tensor, "steps"]
@@ -246,7 +236,7 @@ class Panel(TensorRecord):
     def of(
         cls, stacked: Stacked, config: ModelConfig, frame: Frame, covariates: Covariates
     ) -> "Panel":
-        """Encode series; the key once for each of them."""
+        """Encode series. The key is encoded once for each of them."""
         columns, begins = stacked.columns, stacked.begins
         known = covariates.read(columns, begins[:-1])
         filled = np.array(frame.transform(columns[config.target]))
@@ -259,7 +249,7 @@ class Panel(TensorRecord):
 
     @property
     def width(self) -> int:
-        """The number of inputs of a step beside the series' own; observed ones are marked."""
+        """The number of dynamic and observed inputs of a step, with the indicator."""
         observed = self.observed.shape[1]
         return self.dynamic.shape[1] + observed + int(observed > 0)
 
@@ -271,9 +261,9 @@ _FIT_VALUES = 2**23  # of the windows that the frame's scales are fitted to: 64 
 
 @dataclass(frozen=True, kw_only=True)
 class CutRows(Rows):
-    """Windows that predict the steps at these positions. An index cuts them.
+    """Windows that predict the steps at these positions. They are cut when they are indexed.
 
-    `inputs` and `targets` are empty: nothing is held but the positions.
+    `inputs` and `targets` are empty: only the positions are held.
     """
 
     panel: Panel
@@ -282,7 +272,7 @@ class CutRows(Rows):
 
     @classmethod
     def of(cls, panel: Panel, frame: Frame, at: Int64[Tensor, "windows"]) -> "CutRows":
-        """Windows of a panel, none of them cut."""
+        """Windows of a panel."""
         width = frame.context * (frame.channels + panel.width) + panel.static.shape[1]
         nothing = panel.dynamic.new_empty(0)
         return cls(nothing.reshape(0, width), nothing, panel=panel, frame=frame, at=at)
@@ -308,7 +298,7 @@ class CutRows(Rows):
         return self.held() if self.num_bytes <= HELD_BYTES else self
 
     def thinned(self, most: int) -> Rows:
-        """At most so many windows, and no more than may be held, evenly spread and cut."""
+        """At most so many windows, evenly spread and cut, and no more than may be held."""
         room = HELD_BYTES // (4 * max(1, self.inputs.shape[1]))
         if len(self) <= (count := max(1, min(most, room))):
             return self.held()
@@ -316,7 +306,7 @@ class CutRows(Rows):
 
 
 def fit_frame(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Frame:
-    """The frame with the scales of these windows, or of as many as fit into memory.
+    """The frame with scales fitted to these windows, or to as many as fit into memory.
 
     Raises:
         InvalidData: if nothing ever changes.
@@ -329,14 +319,14 @@ def fit_frame(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Frame:
 def _values(
     panel: Panel, frame: Frame, at: Int64[Tensor, "windows"]
 ) -> tuple[Pasts, Float64[Tensor, "rows"], Int64[Tensor, "rows context"]]:
-    """The past of each window, the value that follows, and the positions after the context's."""
+    """Each window's past and next value, and the positions of the steps after its context's."""
     positions = at.unsqueeze(1) + torch.arange(-frame.span, 1, device=at.device)
     values = panel.values[positions]
     return values[:, :-1], values[:, -1], positions[:, -frame.context :]
 
 
 def _cut(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Rows:
-    """Each step of a window has the inputs known before the step after it, and its own observed."""
+    """Each step has the dynamic inputs of the next step, and its own observed ones."""
     past, following, after = _values(panel, frame, at)
     series = torch.searchsorted(panel.begins, at, right=True) - 1
     parts = [frame.read(past).inputs.float(), panel.dynamic[after]]

@@ -1,9 +1,10 @@
-"""The training problem of series, which may be fitted twice.
+"""The training problem of series. It may be fitted twice.
 
-The first fit does not see the steps that choose the epoch and those that calibrate. Its forecasts
-of the latter are calibrated. The second fit learns from both, and keeps that calibration: the
-latest steps, of which a short series has few, are not lost, and no residual is of a learned step.
-The second fit has learned from more steps, so that its errors should be a little smaller.
+The first fit does not learn from the steps that choose the epoch and those that calibrate. Its
+forecasts of the latter are calibrated. The second fit learns from both, and keeps that calibration.
+So the latest steps, of which a short series has few, are not lost, and no calibration residual is
+of a learned step. The second fit has learned from more steps: its errors should be a little
+smaller.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,10 +61,10 @@ EPOCH_WINDOWS = 32_000
 
 @dataclass(frozen=True)
 class Found:
-    """What forecasts of the calibration steps told.
+    """What the first fit's forecasts of the calibration steps determine.
 
     Args:
-        calibrations: of each variant's forecasts, in which the classical members have their share.
+        calibrations: of the forecasts of each variant, mixed with the classical members.
     """
 
     calibrations: Mapping[float, PathCalibration | None]
@@ -81,7 +82,7 @@ class SeriesProblem:
         whole: the problem of the second fit, which learns up to the scored end; None without one.
         calibrating: origins of the forecasts that calibrate.
         earlier: origins of the forecasts that weigh classical members; empty without any.
-        found: by the first fit; None before `calibrate`.
+        found: what the first fit found; None before `calibrate`.
     """
 
     model: Forecaster
@@ -127,16 +128,16 @@ class SeriesProblem:
         return self.calibrate(first()) if self.calibrating else self
 
     def calibrate(self, model: Any) -> "SeriesProblem":
-        """The same problem, with classical members and calibrations found by this model."""
+        """The same problem with the classical members and calibrations found by this model."""
         classics = weigh(model, self.earlier, self.calibrating)
         mixed = replace(model, classics=classics)
         calibrations = {p: _calibration(mixed, self.calibrating, p) for p in model.variants}
         return replace(self, found=Found(calibrations, classics))
 
     def finish(self, model: Any) -> Forecaster:
-        """The calibrated model with metrics and detector of every variant.
+        """The calibrated model with metrics and a detector for every variant.
 
-        They are of forecasts of the held-out end of each series.
+        Both come from forecasts of the held-out end of each series.
         """
         variants = {
             prune: replace(
@@ -184,10 +185,11 @@ def weigh(
     """The classical members, weighed by forecasts from earlier origins.
 
     Their share beside the network follows from the origins that calibrate, because the network has
-    learned the steps before them. Without such origins nothing shows what the network's forecasts
-    are worth: the classical members then forecast alone, but with covariates of the past, which
-    only the network reads, the network does. None if no origin has a long enough past, or if the
-    network forecasts alone.
+    learned the steps before these. Without such origins nothing shows what the network's forecasts
+    are worth. The classical members then forecast alone, unless there are covariates of the past,
+    which only the network reads: then the network does.
+
+    None if no origin has a long enough past, or if the network forecasts alone.
     """
     if not earlier:
         return None
@@ -219,7 +221,7 @@ def weigh(
 def _known(
     model: Forecaster, origins: Sequence[Origin]
 ) -> tuple[History, Float64[Tensor, "origins horizon"]]:
-    """What classical members read at each origin, and the u that followed."""
+    """The histories at each origin, with what classical members read, and the u that followed."""
     ahead = [origin.ahead(model.horizon) for origin in origins]
     pasts = [origin.past for origin in origins]
     history = model.histories.encode(pasts, ahead, model.horizon, regressors=True)
@@ -228,7 +230,7 @@ def _known(
 
 
 def _notes_on_classics(found: Classics | None, calibrating: Sequence[Origin]) -> tuple[str, ...]:
-    """Says that the network has no part in forecasts, and why."""
+    """A note if the network has no part in forecasts, and why."""
     if found is None or found.share < 1:
         return ()
     why = "they forecast better" if calibrating else "no steps were left to weigh the network"
@@ -240,7 +242,7 @@ def _calibration(
 ) -> PathCalibration | None:
     """The calibration of a variant by forecasts from these origins.
 
-    None without origins, and for forecasts that are not finite.
+    None without origins, and if a forecast is not finite.
     """
     if not chosen:
         return None
@@ -257,12 +259,11 @@ def _calibration(
 def _fit_detector(
     model: Forecaster, prune: float, held_out: Sequence[Origin], problem: SeriesProblem
 ) -> Detector:
-    """Fit the configured false-alarm rate to the steps of forecasts of the held-out end.
+    """Fit the configured false-alarm rate to forecasts of the held-out end.
 
-    They are made as those of requests are: a step reads the drawn values of the steps before.
-    Forecasts overlap, so that all their steps together count as the held-out ones. These are
-    few: no step is flagged that is no more unusual than a share of the wanted rate of the
-    learned steps.
+    The forecasts are made as those of requests: a step reads the drawn values of the steps before.
+    They overlap, so all their steps together weigh as much as the held-out ones. These are few. So
+    the threshold is at least the score that the wanted share of forecasts of learned steps exceeds.
     """
     rate = model.config.false_alarm_rate
     usual = _ood_scores(model, held_out, prune)
@@ -388,7 +389,7 @@ def _notes(
     *,
     calibrates: bool,
 ) -> list[str]:
-    """What was done about uneven times and missing values, and why nothing is calibrated."""
+    """Notes on a missing calibration, uneven times and missing values."""
     notes = []
     if not config.training.calibration_fraction:
         notes.append("not calibrated: no steps were set apart for it (calibration_fraction 0)")

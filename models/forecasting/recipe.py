@@ -1,10 +1,10 @@
-"""The recommended settings for series: season, context, horizon and transform.
+"""The recommended settings for series: seasons, context, horizon, transform, attributes.
 
 Profiles do not describe the order of rows, so the recipe reads the times and targets themselves.
 
-An attribute never changes within a series. One that few series share tells which series it is
-rather than what series have in common: by default a category is read if it has at least five series
-per level.
+An attribute is a column that never changes within a series. An attribute that few series share
+identifies the series instead of describing it. By default a category is therefore read only if it
+has at least five series per level.
 """
 
 import math
@@ -118,7 +118,7 @@ def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
 
 
 def _with_columns(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> ModelConfig:
-    """The configuration with its time and features filled in, all of which fit their columns.
+    """The configuration with the time and features filled in, after a check of all columns.
 
     By default there are no covariates: a table does not show which columns are known ahead.
     """
@@ -151,7 +151,7 @@ def _with_columns(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) ->
 def _check_past(
     config: ModelConfig, profiles: Mapping[str, ColumnProfile], taken: Sequence[str | None]
 ) -> None:
-    """Refuse what cannot be a covariate that is known only in the past."""
+    """Refuse columns that cannot be covariates of the past."""
     past = config.series.past
     for i, name in enumerate(past):
         path = f"/forecast/past/{i}"
@@ -165,7 +165,7 @@ def _check_past(
 def _covariates(
     config: ModelConfig, profiles: Mapping[str, ColumnProfile], time: str, key: str | None
 ) -> tuple[FeatureConfig, ...] | None:
-    """The given features; time and key are always read, as their stored types."""
+    """The given features without time and key, which are always read, as their stored types."""
     check_features(config, profiles)
     kept = []
     for i, feature in enumerate(config.features or ()):
@@ -186,7 +186,7 @@ def _covariates(
 
 
 def _time(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> str | ZonedTime:
-    """The time that is named, or the only datetime column."""
+    """The time that is named, or else the only datetime column."""
     name, place = forecast.time_column, "/forecast/time"
     if name is None:
         times = [p.name for p in profiles.values() if p.type == "datetime"]
@@ -218,7 +218,7 @@ _TYPES = ("number", "boolean", "category")
 def _may_be_static(
     config: ModelConfig, profiles: Mapping[str, ColumnProfile]
 ) -> Sequence[ColumnProfile]:
-    """The columns that may be static: the features or, if none are named, all of use."""
+    """The features or, if none are named, all usable columns."""
     forecast = config.series
     if forecast.key is None:
         return ()
@@ -235,7 +235,8 @@ def _with_attributes(
     columns: Columns,
     names: Sequence[str],
 ) -> ModelConfig:
-    """The features, those that are known ahead first, and `forecast.static` filled in.
+    """The configuration with features and `forecast.static` filled in. Features of the past are
+    last.
 
     Args:
         names: of the columns that may be static; `columns` has them and the key.
@@ -258,7 +259,7 @@ def _with_attributes(
             )
 
     def is_shared(name: str) -> bool:
-        """Whether an attribute tells what several series have in common."""
+        """Whether enough series share a level of the attribute."""
         if profiles[name].type != "category":
             return True
         return len(set(columns[name].tolist())) * _SERIES_PER_LEVEL <= num_series
@@ -307,9 +308,10 @@ def _identity(
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
-    """The calendar's seasons if the series have them; horizon and context of the shortest each.
+    """The forecast with seasons, horizon and context filled in.
 
-    Windows read changes since the season before, so that such a context covers two seasons.
+    The seasons are those of the calendar that the series have. Horizon and context are a shortest
+    season each. Windows read changes since the season before, so such a context covers two seasons.
     """
     length = int(np.median([len(one) for one in series]))
     learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
@@ -329,9 +331,10 @@ _SEASONS_ASKED = 1_000  # series, evenly spread: the majority of these is that o
 
 
 def find_seasons(series: Sequence[Series], spacing: Spacing) -> tuple[int, ...]:
-    """The calendar's seasons that most of these series have, or (1,): some are asked.
+    """The calendar's seasons that most of these series have, or (1,). Of many series some are
+    tested.
 
-    A week must show in the changes from day to day, in which the day's own pattern is no more.
+    A week is tested on the changes from day to day, which have no daily pattern.
     """
     season, *longer = spacing.seasons
     some = series[:: -(-len(series) // _SEASONS_ASKED)]
@@ -345,14 +348,14 @@ def find_seasons(series: Sequence[Series], spacing: Spacing) -> tuple[int, ...]:
 
 
 def is_seasonal(values: np.ndarray, season: int, apart: int = 1) -> bool:
-    """Whether changes from one step to another are correlated with those a season before.
+    """Whether changes over some steps are correlated with those a season before.
 
-    The autocorrelation r_s must exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound for a
-    moving average without r_s (Bartlett 1946). Makridakis et al. 2020 test the values in this way
-    in the M4 competition; with changes a trend is not mistaken for a season.
+    The autocorrelation r_s must exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound for a moving
+    average without r_s (Bartlett 1946). In the M4 competition values are tested in this way
+    (Makridakis et al. 2020). Changes are tested here, so that a trend is not taken for a season.
 
     Args:
-        apart: the number of steps from one to the other.
+        apart: the number of steps of a change.
     """
     values = fill(values, season=1)  # by lines, which have no season
     values = values[~np.isnan(values)]

@@ -1,9 +1,8 @@
-"""Sample paths: each path continues the same past, and reads the values that it has drawn, as they
-would be observed.
+"""Sample paths. Each path continues the same past step by step, and reads the values it has drawn.
 
 Each weight draw w makes K paths. A path keeps the mean and the variance that the network predicted
 for each step before the step's value was drawn. Their averages over paths estimate E(y_h | w) and
-Var(y_h | w) with less noise than the values, and exactly for the first step.
+Var(y_h | w) with less noise than the values do, and exactly for the first step.
 """
 
 import math
@@ -19,7 +18,7 @@ from models.forecasting.windows import Frame
 from models.likelihoods import GaussianLikelihood
 from models.prediction.noise import standard_normal
 from models.prediction.pauses import Pause, go_on
-from models.prediction.weight_draws import FittedDraws, Functions, evaluate
+from models.prediction.weight_draws import FittedDraws, evaluate
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 
@@ -28,7 +27,8 @@ PerStep = Float64[Tensor, "samples paths rows horizon"]
 class Paths:
     """The drawn value of each step, and the mean and variance of u given the path before it.
 
-    `changes` are the mean relative changes that the network's draws predict; these come first.
+    `changes` are the mean relative changes that the network predicts. Only its draws have them, and
+    these are first.
     """
 
     values: PerStep
@@ -37,9 +37,9 @@ class Paths:
     changes: Float64[Tensor, "networks paths rows horizon"]
 
     def scaled(self, factors: Float64[Tensor, "horizon"]) -> "Paths":
-        """Deviations of u from the mean of all paths, times √factor at each step.
+        """Paths whose deviations from the mean of all paths are multiplied by √factor at each step.
 
-        Mean and shape of each step stay, and paths stay whole. `changes` are as predicted.
+        The mean and shape of each step stay, and so do `changes`.
         """
         c = factors.to(self.means)
         centre, root = self.means.mean((0, 1)), c.sqrt()
@@ -50,7 +50,7 @@ class Paths:
         return self.each(lambda part: part.to(device))
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Paths":
-        """All four tensors, changed in the same way."""
+        """The same change of all four tensors."""
         parts = (self.values, self.means, self.variances, self.changes)
         return Paths(*(change(part) for part in parts))
 
@@ -91,31 +91,30 @@ class Rollout:
         does not change the result, because rows share the noise.
         """
         per_row = self.paths * history.bytes_per_path
-        rows = max(1, memory_bytes // 2 // per_row)
-        parts = [self._run(part, samples, memory_bytes) for part in history.split(rows)]
+        most = max(1, memory_bytes // 2 // per_row)
+        parts = []
+        for part in history.split(most):
+            rows = len(part.past)
+            by_network = self.fitted.draws_at_once(rows * self.paths, memory_bytes)
+            at_once = max(1, min(by_network, memory_bytes // 2 // (rows * per_row)))
+            chunks = []
+            for start in range(0, samples, at_once):
+                steps = self._steps(part, start, min(start + at_once, samples))
+                each = zip(*steps, strict=True)
+                chunks.append(Paths(*(torch.stack(column, -1) for column in each)))
+            parts.append(Paths.concatenate(chunks, dim=0))
         return Paths.concatenate(parts, dim=2)
 
-    def _run(self, history: History, samples: int, memory_bytes: int) -> Paths:
-        """Each chunk of weight draws sees all these rows."""
-        rows = len(history.past)
-        per_draw = rows * self.paths * history.bytes_per_path
-        by_network = self.fitted.draws_at_once(rows * self.paths, memory_bytes)
-        at_once = max(1, min(by_network, memory_bytes // 2 // per_draw))
-        starts = range(0, samples, at_once)
-        spans = [(start, min(start + at_once, samples)) for start in starts]
-        return Paths.concatenate([self._draws(history, *span) for span in spans], dim=0)
-
-    def _draws(self, history: History, start: int, stop: int) -> Paths:
-        functions = self.fitted.source.functions(self.seed, start, stop)
-        steps = list(self._steps(history, functions, start, stop))
-        return Paths(*(torch.stack(column, -1) for column in zip(*steps, strict=True)))
-
     def _steps(
-        self, history: History, functions: Functions, start: int, stop: int
+        self, history: History, start: int, stop: int
     ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        """Value, mean, variance and change of every path, step by step."""
-        frame, rows = self.frame, len(history.past)
-        past = history.past.expand(stop - start, self.paths, rows, -1)
+        """Value, mean, variance and change of every path of these draws, step by step.
+
+        The noise of a step is the same for all rows, and does not depend on the horizon: a longer
+        forecast begins with the shorter one.
+        """
+        frame, functions = self.frame, self.fitted.source.functions(self.seed, start, stop)
+        past = history.past.expand(stop - start, self.paths, -1, -1)
         for h in range(history.horizon):
             self.pause()
             reading = frame.read(past)
@@ -126,8 +125,8 @@ class Rollout:
             unit = reading.scale * frame.change.std
             mean = reading.base + reading.scale * frame.change.mean + unit * change
             variance = unit.square() * noise
-            normal = self._noise(h, start, stop, rows).to(mean)
-            value = mean + variance.sqrt() * normal
+            normal = standard_normal(self.seed, f"step {h}", start, stop, self.paths)
+            value = mean + variance.sqrt() * normal.unsqueeze(-1).to(mean)
             seen = frame.observation.seen(value)
             past = torch.cat([past[..., 1:], seen.unsqueeze(-1)], dim=-1)
             yield value, mean, variance, frame.change.mean + frame.change.std * change
@@ -140,27 +139,20 @@ class Rollout:
         row = torch.cat([sequence, history.static.expand(*lead, -1).to(read)], dim=-1)
         return row.flatten(1, 2)
 
-    def _noise(self, h: int, start: int, stop: int, rows: int) -> Float[Tensor, "samples paths 1"]:
-        """Standard normals of (seed, step, sample, path), the same for all rows.
 
-        They do not depend on the horizon: a longer forecast begins with the shorter one.
-        """
-        return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
-
-
-PATHS, ALL_PATHS = 10, 1_000  # per weight draw; at least in all
+PATHS, ALL_PATHS = 10, 1_000  # per weight draw, and in all at least if few draws are kept
 _MIXED = 100  # draws of both together, if the network has few
 
 
 @dataclass(frozen=True)
 class Split:
-    """The draws of one forecast.
+    """How many draws a forecast has of the network and of the classical members.
 
     Args:
         network: weight draws.
-        repeats: times that each counts, with paths of its own.
+        repeats: how often each weight draw counts, each time with paths of its own.
         classics: draws of the classical members' parameters.
-        paths: per draw, counted as often as it is repeated.
+        paths: per draw and repetition.
     """
 
     network: int
@@ -172,14 +164,14 @@ class Split:
     def plan(cls, samples: int, kept: int | None, share: float) -> "Split":
         """
         Args:
-            kept: weight draws that a method has stored; None if there are as many as are asked for.
+            kept: how many weight draws a method has stored; None if it can draw any number.
             share: of the classical members.
         """
         if kept is None:
             classics = round(share * samples)
             return cls(samples - classics, 1, classics, PATHS)
         if share <= 0:
-            return cls(samples, 1, 0, paths_per_draw(kept))
+            return cls(samples, 1, 0, max(PATHS, math.ceil(ALL_PATHS / kept)))
         together = max(_MIXED, samples)
         repeats = round((1 - share) * together / samples)
         if not repeats:
@@ -194,11 +186,6 @@ class Split:
         return self.paths * (self.network * self.repeats + self.classics)
 
     def repeated(self, paths: Paths) -> Paths:
-        """The network's paths with each draw as often as it counts."""
+        """The paths of the network with each draw as often as it counts."""
         shape = (self.repeats, self.paths)
         return paths.each(lambda part: part.unflatten(1, shape).flatten(0, 1))
-
-
-def paths_per_draw(num_draws: int | None) -> int:
-    """Ten, or more if few weight draws were kept, so that there are at least 1,000 paths in all."""
-    return PATHS if num_draws is None else max(PATHS, math.ceil(ALL_PATHS / num_draws))

@@ -49,7 +49,7 @@ class Series:
 def split_series(
     columns: Columns, target: str, config: ForecastConfig, spacing: Spacing | None = None
 ) -> list[Series]:
-    """The series of a table, in the order of their keys; those without any value are left out.
+    """The series of a table, in the order of their keys. A series without any value is left out.
 
     Steps that are absent from a regular series are inserted as missing.
 
@@ -86,9 +86,9 @@ def split_series(
 
 
 def in_utc(columns: Columns, config: ForecastConfig) -> Columns:
-    """The columns with local times as instants in UTC; as they are without a time zone.
+    """The columns with local times as instants in UTC. Without a time zone they are unchanged.
 
-    Of a time that comes twice in a series where the clock is set back, the second is later.
+    Where the clock is set back, a series may have the same local time twice: the second is later.
 
     Raises:
         InvalidData: if the clock skipped a time.
@@ -114,8 +114,9 @@ def in_utc(columns: Columns, config: ForecastConfig) -> Columns:
 
 
 def with_absent_steps(columns: Columns, target: str, time: str, spacing: Spacing) -> Columns:
-    """A regular series with a row for each step: a new one has no target, and else what the row
-    before it has.
+    """A regular series with a row for each step.
+
+    A new row has no target. Its other values are those of the row before it.
     """
     times = columns[time]
     if not (absent := spacing.absent(times)):
@@ -130,7 +131,7 @@ def with_absent_steps(columns: Columns, target: str, time: str, spacing: Spacing
 
 
 def _regular(one: Series, target: str, time: str, spacing: Spacing) -> Series:
-    """The series with its absent steps, unless its rows are no steps, or fewer than are absent."""
+    """The series with its absent steps, unless times are uneven or too many steps are absent."""
     if not spacing.is_whole(one.times).all():
         return one
     if not 0 < (absent := spacing.absent(one.times)) <= max(len(one), _FEW):
@@ -162,7 +163,7 @@ def number_keys(keys: np.ndarray) -> Int64[np.ndarray, "rows"]:
 
 
 def shown(time: np.generic) -> str:
-    """The time without zeros that say nothing."""
+    """The time as text, without trailing zeros."""
     if not isinstance(time, np.datetime64):
         return str(time)
     text = np.datetime_as_string(np.array([time], "datetime64[us]"), unit="auto")[0]
@@ -172,7 +173,7 @@ def shown(time: np.generic) -> str:
 def _twice(
     times: np.ndarray, rows: np.ndarray, key: str | None, config: ForecastConfig
 ) -> InvalidData:
-    """The error of a series with rows of one time, in the order of time."""
+    """The error of a series that has two rows of one time."""
     repeated = np.flatnonzero(times[1:] == times[:-1])
     at, name = int(repeated[0]), config.time_column
     same = rows[times == times[at]].tolist()
@@ -193,7 +194,7 @@ def _twice(
 
 
 def zone_advice(times: np.ndarray, config: ForecastConfig) -> str:
-    """What to do if the clock was set back at these times; nothing if it surely was not."""
+    """What to do if the clock may have been set back at these times; else empty."""
     if config.zone is not None or not _is_set_back(times):
         return ""
     return (
@@ -203,7 +204,9 @@ def zone_advice(times: np.ndarray, config: ForecastConfig) -> str:
 
 
 def _is_set_back(times: np.ndarray) -> bool:
-    """Whether all times are in the night of a Sunday, in which clocks are set back; no days."""
+    """Whether all times are early on a Sunday, when clocks are set back. Days without hours are
+    not.
+    """
     if not np.issubdtype(times.dtype, np.datetime64):
         return False
     days = times.astype("datetime64[D]")
@@ -234,7 +237,7 @@ class SeriesAsked:
 
     Args:
         past: its steps from the first to the last known target.
-        ahead: the rows after it, which tell the covariates of the steps ahead; there may be none.
+        ahead: the rows after it, which have the covariates of the steps ahead; there may be none.
     """
 
     past: Series
@@ -288,7 +291,7 @@ class Histories:
         return SeriesAsked(Series(key, past, past[self.config.time_name], values), ahead)
 
     def _check_times(self, times: np.ndarray, rows: np.ndarray) -> None:
-        """Refuse rows without a time, and rows that are not later than those before them."""
+        """Refuse rows without a time, and rows that are not later than the row before."""
         if not (is_there := present(times)).all():
             row = rows[(~is_there).argmax()]
             raise InvalidInput(f"row {row} has no {self.config.time_name!r}")
@@ -308,10 +311,10 @@ class Histories:
         )
 
     def _stepwise(self, side: Columns, rows: np.ndarray) -> Columns:
-        """The rows from the last uneven gap on, with a row for each step.
+        """The rows after the last uneven gap, with a row for each step.
 
-        A gap is uneven if it is no whole number of steps, or if too many steps are absent from
-        there on. Rows stay as they are if those of training were uneven.
+        A gap is uneven if it is no whole number of steps, or if too many steps are absent after it.
+        If the times of training were uneven, all rows are kept as they are.
         """
         time, spacing, span = self.config.time_name, self.spacing, self.frame.span
         if not spacing.is_regular:
@@ -357,10 +360,10 @@ def check_future(
     needed: Sequence[InputColumn],
     horizon: int,
 ) -> list[Columns]:
-    """The covariates of the steps ahead of each series: from its rows ahead, or from `future`.
+    """The covariates of the steps ahead of each series, from its rows ahead or from `future`.
 
     Raises:
-        InvalidInput: unless each covariate has a value for every step, and from one place.
+        InvalidInput: unless each covariate has a value for every step, from one of the two places.
     """
     names = [column.name for column in needed]
     if not names:

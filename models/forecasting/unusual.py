@@ -1,13 +1,13 @@
-"""How unusual a history is: the values of its columns, and its newest values one by one.
+"""How unusual a history is: its columns as a whole, and its newest values one by one.
 
-*Columns.* A history is flagged if a value lies farther outside the ranges of training than those of
-the held-out steps do.
+*Columns.* A history is flagged if a value is farther outside the ranges of training than any value
+of the held-out steps.
 
-*Newest values.* The value y_t is compared with its predictive distribution F from the steps before
-t: with p = min(1, 2 min(P(Y ≤ y_t), P(Y ≥ y_t))). If the model is right, F(y_t) is uniform and
-independent of the values before (Rosenblatt 1952; Dawid 1984), so p is uniform too. The p-values of
-N steps together then have that of −2 Σ ln p under χ² with 2N degrees of freedom (Fisher 1932). A
-value after a hole is predicted from the last known one before the hole, so many steps ahead.
+*Newest values.* y_t is compared with its predictive distribution F given the steps before t: p =
+min(1, 2 min(P(Y ≤ y_t), P(Y ≥ y_t))). If the model is right, F(y_t) is uniform and independent of
+the values before (Rosenblatt 1952; Dawid 1984). So p is uniform too, and −2 Σ ln p over N steps has
+a χ² distribution with 2N degrees of freedom (Fisher 1932), which gives their joint p-value. A value
+after a hole is predicted from the last known one before the hole, several steps ahead.
 """
 
 import math
@@ -55,7 +55,7 @@ class SeenSeries:
     def fit(
         cls, config: ModelConfig, types: Mapping[str, str], learned: Columns, held_out: Columns
     ) -> "SeenSeries":
-        """The ranges of the learned steps, and the threshold by the held-out ones."""
+        """The ranges of the learned steps, with the threshold from the held-out ones."""
         kinds = {config.target: "number"} | {
             feature.name: feature.type
             for feature in config.features or ()
@@ -71,16 +71,13 @@ class SeenSeries:
         return replace(found, threshold=max(_LEAST, min(largest, 1e300)))
 
     def scores(self, columns: Columns) -> Float[np.ndarray, "rows columns"]:
-        """The score of every value; 0 where a series has gaps, which are no news."""
+        """The score of every value; 0 for missing ones, because gaps are usual in a series."""
         values = self._values(columns)
         scores = self.columns.per_column(values, {})
         return np.where(np.stack([np.isnan(one) for one in values], axis=1), 0.0, scores)
 
     def reasons(self, columns: Columns) -> tuple[Reason, ...]:
-        """Why these steps are unlike those of training, by the farthest value of each column.
-
-        None if all of them are within the threshold.
-        """
+        """The most unusual value of each column, if the history is flagged; else empty."""
         scores = self.scores(columns)
         if not scores.size or scores.max() <= self.threshold:
             return ()
@@ -138,7 +135,7 @@ def _origins(
 ) -> tuple[Int64[np.ndarray, "newest"], Int64[np.ndarray, "newest"]]:
     """The last known step before each newest value, and how many steps after it the value is.
 
-    Of a value that is not scored they are the last step of all, whose past can be read, and 0.
+    A value that is not scored has the last step of the series, whose past can be read, and 0.
     """
     if len(one) < span + count:
         of_series = "" if one.key is None else f" of {one.key!r}"
@@ -157,7 +154,7 @@ def _origins(
 
 
 def score_newest(newest: Newest, forecast: Forecast, rate: float) -> dict[str, np.ndarray]:
-    """The values of the answer about anomalies.
+    """The answer about anomalies.
 
     Args:
         forecast: from all histories of `newest`.
@@ -181,7 +178,9 @@ def score_newest(newest: Newest, forecast: Forecast, rate: float) -> dict[str, n
 
 
 def two_sided(forecast: Forecast, values: Float64[Tensor, "steps"]) -> Float64[Tensor, "steps"]:
-    """min(1, 2 min(P(Y ≤ y), P(Y ≥ y))) of every step; the tails keep their digits."""
+    """min(1, 2 min(P(Y ≤ y), P(Y ≥ y))) of every step. Both tails are computed without subtraction
+    from 1.
+    """
     y = values.to(forecast.draws)
     below = torch.nextafter(y, torch.full_like(y, -math.inf))
     at_least = forecast.of_y.survival(below.unsqueeze(0)).squeeze(0)
@@ -189,7 +188,7 @@ def two_sided(forecast: Forecast, values: Float64[Tensor, "steps"]) -> Float64[T
 
 
 def jointly(p: Float64[Tensor, "series newest"]) -> Float64[Tensor, "series"]:
-    """P(χ²_{2N} ≥ −2 Σ ln p) over the N values that are scored; NaN if none is."""
+    """P(χ²_{2N} ≥ −2 Σ ln p) over the N values that are scored; NaN if there is none."""
     known = ~p.isnan()
     total, count = -torch.where(known, p, 1.0).log().sum(1), known.sum(1)
     tail = torch.special.gammaincc(count.clamp_min(1).to(total), total)

@@ -46,7 +46,7 @@ MOST_MISSING = 0.5  # of a window that is read: beyond it most of the inputs wou
 
 
 def fill(values: Float[np.ndarray, "steps"], season: int) -> Float[np.ndarray, "steps"]:
-    """The values with every missing one filled, but those before the first known value."""
+    """The values with every missing one filled, except those before the first known value."""
     missing = np.isnan(values)
     if not missing.any():
         return values
@@ -64,9 +64,9 @@ def holes(missing: np.ndarray) -> list[tuple[int, int]]:
 
 
 def readable(values: Float[np.ndarray, "steps"], span: int) -> np.ndarray:
-    """Whether `span` values up to each step, the step included, can be read: [steps − span + 1].
+    """Whether the `span` values that end at each step can be read: [steps − span + 1].
 
-    The last of them is known, the first is known or filled, and not too many are missing.
+    The last of them must be known, the first known or filled, and not too many missing.
     """
     missing = np.isnan(values)
     before = np.concatenate([[0], np.cumsum(missing)])
@@ -76,7 +76,7 @@ def readable(values: Float[np.ndarray, "steps"], span: int) -> np.ndarray:
 
 
 def _between(filled: np.ndarray, start: int, stop: int, season: int) -> np.ndarray:
-    """The values of a hole whose earlier values are all known or filled."""
+    """The filled values of a hole, all of whose earlier values are known or filled."""
     lag = season * ((stop - start) // season + 1)
     reference = np.zeros(stop - start + 2)  # of the steps from before the hole to after it
     if season > 1 and start - 1 >= lag and not np.isnan(filled[start - 1 - lag]):
@@ -101,7 +101,7 @@ Pasts = Float64[Tensor, "*rows span"]
 
 @dataclass(frozen=True)
 class Reading:
-    """Network inputs of windows, and how an output r becomes the next u: base + scale · r."""
+    """Network inputs of windows. An output r stands for the next u = base + scale · r."""
 
     inputs: Float64[Tensor, "*rows context channels"]
     base: Float64[Tensor, "*rows"]
@@ -110,12 +110,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Frame:
-    """Reads windows as network inputs.
+    """How windows become network inputs.
 
     Args:
         observation: the scale of u, and how y follows from it.
-        floor: least scale ÷ size of a window.
-        usual: scale of a window of zeros.
+        floor: the least scale ÷ size of a window.
+        usual: the scale of a window of zeros.
         spread: standardises the values, as in training.
         change: standardises r, as in training.
         from_mean: whether r is counted from the window's mean.
@@ -136,23 +136,23 @@ class Frame:
 
     @classmethod
     def of(cls, forecast: ForecastConfig, observation: Observation) -> "Frame":
-        """The windows of a configuration, whose scales are not fitted."""
+        """The frame of a configuration. Its scales are not fitted yet."""
         *shorter, longest = forecast.seasons
         return cls(int(forecast.context or 1), longest, observation, shorter=tuple(shorter))
 
     @property
     def seasons(self) -> tuple[int, ...]:
-        """All of them, the shortest first."""
+        """All seasons, the shortest first."""
         return (*self.shorter, self.season)
 
     @property
     def channels(self) -> int:
-        """The inputs of a step that follow from the series: its value, and a change per season."""
+        """The inputs of a step from the series itself: its value, and a change per season."""
         return 1 + len(self.seasons)
 
     @property
     def span(self) -> int:
-        """The number of steps that are needed before the predicted one."""
+        """The number of steps that are read before the predicted one."""
         return self.context + self.season
 
     def transform(self, values: np.ndarray) -> np.ndarray:
@@ -174,7 +174,7 @@ class Frame:
         return replace(chosen, spread=spread or 1.0, change=change)
 
     def read(self, past: Pasts) -> Reading:
-        """Windows of `span` steps, the latest last. The same in training and in every path."""
+        """Inputs of windows of `span` steps, the latest last; in training and in paths alike."""
         window = past[..., self.season :]
         scale = torch.ones_like(past[..., 0])
         if self.observation.is_identity:
@@ -211,9 +211,9 @@ class Frame:
 def windows(
     values: np.ndarray, span: int, season: int = 1
 ) -> tuple[np.ndarray, Pasts, Float64[Tensor, "rows"]]:
-    """Every known step with `span` steps before it that can be read: its number, past and value.
+    """Every known step that follows `span` steps that can be read: its number, past and value.
 
-    The last of these steps is known; others may be filled, by values before the predicted one.
+    Missing steps of the past are filled from values before the predicted one.
     """
     if len(values) <= span:
         return np.empty(0, np.int64), torch.empty(0, span).double(), torch.empty(0).double()

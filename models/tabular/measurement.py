@@ -61,15 +61,11 @@ def calibrated(model: TabularModel, rows: Rows, samples: int) -> TabularModel:
     The rows must not have been used to fit weights or to choose the epoch.
     """
     engine, seed, groups = model.engine, model.default_seed, model.num_groups
-    found = {
-        prune: engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
-        for prune in model.variants
-    }
-    variants = {
-        prune: replace(variant, calibration=found[prune])
-        for prune, variant in model.variants_by_prune.items()
-    }
-    return replace(model, variants_by_prune=variants)
+    variants = {}
+    for prune, variant in model.variants_by_prune.items():
+        found = engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
+        variants[prune] = replace(variant, calibration=found)
+    return model.with_variants(variants)
 
 
 def score(
@@ -83,7 +79,7 @@ def score(
     return summarise(scores, model.classes, model.groups), scores["log_likelihood"]
 
 
-def notes_on(model: TabularModel, metrics: Json) -> tuple[str, ...]:
+def notes_on(model: TabularModel, metrics: Json) -> Iterator[str]:
     """Which conformal quantiles the full model has, and which parts of the rows it misses.
 
     Args:
@@ -91,13 +87,11 @@ def notes_on(model: TabularModel, metrics: Json) -> tuple[str, ...]:
     """
     calibration = model.variant(0.0).calibration
     cells = calibration.cells if isinstance(calibration, ScalesVariance) else None
-    return (*_notes_on(model, cells), *uncovered(metrics))
+    yield from () if cells is None else _notes_on_cells(model, cells)
+    yield from uncovered(metrics)
 
 
-def _notes_on(model: TabularModel, cells: Cells | None) -> Iterator[str]:
-    """Which quantiles the conformal intervals have."""
-    if cells is None:
-        return
+def _notes_on_cells(model: TabularModel, cells: Cells) -> Iterator[str]:
     if model.groups is None:
         low, high = cells.edges
         yield (

@@ -82,7 +82,7 @@ class RowProblem:
                 stream.per_epoch(len(self.rows), batch),
                 on=stream.on,
             )
-        mean = 1.0 if self.rows.weights is None else self.rows.weight / len(self.rows)
+        mean = self.rows.weight / len(self.rows)
         return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
     @property

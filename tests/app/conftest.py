@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, expect, sync_playwright
 
 import credence
@@ -20,7 +21,25 @@ from models.prediction.compiled.compiler import compiler
 from tests.app.browser import BROWSERS, installed_browser
 from tests.app.cards import publish_all
 from tests.app.running import Service, class_columns, publish, regression_columns, serving
-from tests.once import once
+
+
+def once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], object]) -> Path:
+    """A folder that `build` has filled, for all to read and nobody to change.
+
+    The first process that asks builds it; the others wait for it.
+    """
+    worker = factory.getbasetemp()
+    run = worker.parent if worker.name.startswith("popen-gw") else worker  # of pytest-xdist
+    built = run / f"once-{name}"
+    with FileLock(run / f"once-{name}.lock"):
+        if not built.exists():
+            unfinished = run / f"unfinished-{name}"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            build(unfinished)
+            unfinished.rename(built)
+    return built
+
 
 MakeService = Callable[..., Service]
 
@@ -119,3 +138,9 @@ def make_service(trained: Path, tmp_path: Path) -> Iterator[MakeService]:
             return stack.enter_context(serving(data_dir, **overrides))
 
         yield make
+
+
+@pytest.fixture
+def own(make_service: MakeService) -> Service:
+    """A server that a test may change, with the usual settings."""
+    return make_service()

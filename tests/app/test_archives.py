@@ -33,12 +33,6 @@ def archive(service: Service) -> bytes:
     return exported(service, "price")
 
 
-@pytest.fixture
-def elsewhere(make_service: MakeService) -> Service:
-    """An installation that has nothing yet."""
-    return make_service()
-
-
 def exported(service: Service, model: str) -> bytes:
     answer = service.http.get(f"/models/{model}/versions/1/archive")
     assert answer.status_code == 200
@@ -79,9 +73,9 @@ def with_sums(files: Files) -> bytes:
 
 
 def test_an_imported_version_predicts_the_same(
-    service: Service, archive: bytes, elsewhere: Service
+    service: Service, archive: bytes, own: Service
 ) -> None:
-    made = send(elsewhere, archive, params={"alias": "champion"})
+    made = send(own, archive, params={"alias": "champion"})
     assert made.status_code == 201, made.text
     assert made.headers["Location"] == "/models/copy/versions/1"
     version, origin = made.json(), service.http.get("/models/price/versions/1").json()
@@ -92,10 +86,10 @@ def test_an_imported_version_predicts_the_same(
     for prune in (0.0, 0.5):
         asked = ROWS | {"prune": prune, "samples": 20, "seed": 3}
         ours = service.post("/predict", asked | {"model": "price"}).json()
-        theirs = elsewhere.post("/predict", asked | {"model": "copy", "version": "champion"}).json()
+        theirs = own.post("/predict", asked | {"model": "copy", "version": "champion"}).json()
         assert theirs["mean"] == ours["mean"]
         assert theirs["variance"] == ours["variance"]
-    assert elsewhere.http.get("/models/copy/versions/1/card").status_code == 200
+    assert own.http.get("/models/copy/versions/1/card").status_code == 200
 
 
 def flipped(files: Files) -> Files:

@@ -1,26 +1,18 @@
 """POST /predict/batch and GET /jobs/{id}/result: a data set in, one Parquet file out, in order."""
 
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import numpy as np
 import pyarrow as pa
-import pytest
 from pyarrow import parquet
 
-from tests.app.conftest import MakeService
 from tests.app.running import Service, regression_columns
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
 LEVELS = [0.5, 0.9]
-
-
-@pytest.fixture
-def own(make_service: MakeService) -> Iterator[Service]:
-    return make_service()
 
 
 def dataset_of(service: Service, name: str) -> str:

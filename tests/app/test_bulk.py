@@ -17,7 +17,7 @@ import pytest
 
 from core.destinations.bucket import BucketFolder, Keys
 from core.destinations.parquet import MANIFEST, SUCCESS
-from core.exceptions import Conflict, Invalid, UnsupportedFormat
+from core.exceptions import Conflict
 from credence.bulk.places import Format
 from credence.bulk.runners import local
 from credence.bulk.scoring import predict_files
@@ -162,22 +162,3 @@ def test_a_lake_in_a_bucket(
         assert len([name for name in folder.names() if name.startswith("part-")]) == 3
         with pytest.raises(FileNotFoundError):
             predict("s3://lake/none", "s3://lake/to")
-
-
-def test_what_is_wrong_is_said_before_the_work(
-    model: LoadedModel, source: Path, tmp_path: Path
-) -> None:
-    def refused(error: type[Exception], message: str, rows: object = source, **more: Any) -> None:
-        with pytest.raises(error, match=message):
-            predict_files(
-                model, str(rows), tmp_path / "to", more.pop("options", {}), runner=local, **more
-            )
-        assert not (tmp_path / "to").exists()
-
-    refused(FileNotFoundError, "there is no file", tmp_path / "*.parquet")
-    refused(Invalid, "id", keep=["id"])
-    refused(Invalid, "/quantiles/0", options={"quantiles": [3.0]})
-    refused(Invalid, "all rows at once", options={"return_draws": True})
-    refused(Invalid, "'mean'", keep=["mean"])
-    (tmp_path / "rows.txt").write_text("a")
-    refused(UnsupportedFormat, "parquet", tmp_path / "rows.txt")

@@ -7,17 +7,11 @@ import pytest
 
 from app.schemas.compare import USUAL
 from core.jobs.jobs import JobStatus
-from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.test_batch import dataset_of, run
 
 TINY = {"network": {"hidden": [4]}, "training": {"epochs": 2}}
 HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}  # as browsers ask
-
-
-@pytest.fixture
-def own(make_service: MakeService) -> Service:
-    return make_service()
 
 
 def compare(service: Service, **body: Any) -> httpx.Response:

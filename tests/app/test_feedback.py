@@ -19,11 +19,6 @@ PRICE = [{"size": 0.5, "wood": "oak", "wet": True, "day": None}, {"size": None, 
 TREES = [{"x": 0.1, "y": 0.2, "image": [[0.1, 0.0], [0.0, 0.2]]}] * 2
 
 
-@pytest.fixture
-def own(make_service: MakeService) -> Service:
-    return make_service()
-
-
 def stored(service: Service, **body: Any) -> dict[str, Any]:
     answer = service.post("/predict", {"model": "price", "inputs": PRICE, "store": True} | body)
     assert answer.status_code == 200, answer.text

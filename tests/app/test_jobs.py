@@ -16,11 +16,6 @@ from tests.app.running import Service
 
 
 @pytest.fixture
-def own(make_service: MakeService) -> Service:
-    return make_service()
-
-
-@pytest.fixture
 def dataset(trained: Path, tmp_path: Path) -> str:
     """Of every copy of the trained models. An open database has files that come and go."""
     copy = shutil.copytree(trained, tmp_path / "opened")

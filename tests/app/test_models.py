@@ -2,17 +2,9 @@
 
 from typing import Any
 
-import pytest
-
-from tests.app.conftest import MakeService
 from tests.app.running import Service, regression_columns
 
 ROW = [[1.0, "oak", True, None]]
-
-
-@pytest.fixture
-def own(make_service: MakeService) -> Service:
-    return make_service()
 
 
 def predict(service: Service, **body: Any) -> Any:

@@ -2,20 +2,13 @@
 
 import httpx
 import numpy as np
-import pytest
 
-from tests.app.conftest import MakeService
 from tests.app.running import Service
 
 ROWS = 200
 rng = np.random.default_rng(0)
 X, Z = rng.normal(size=(2, ROWS))
 Y = X + rng.normal(size=ROWS)
-
-
-@pytest.fixture
-def own(make_service: MakeService) -> Service:
-    return make_service()
 
 
 def notes(own: Service, columns: dict[str, list[object]], **body: object) -> list[str]:

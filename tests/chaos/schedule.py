@@ -13,8 +13,7 @@ from core.database.schema import EventRow, JobRow, ScheduleRow
 from core.exceptions import CredenceError
 from core.jobs.jobs import FINAL
 from tests.chaos.faults import possible
-from tests.chaos.invariants import of_jobs
-from tests.chaos.telling import of_schedules, of_webhooks
+from tests.chaos.invariants import of_jobs, of_schedules, of_webhooks
 from tests.chaos.traffic import TINY, Predicting, Traffic
 from tests.chaos.world import World
 

@@ -7,8 +7,7 @@ from sqlalchemy import select, update
 from core.database.schema import DeliveryRow
 from core.webhooks.event_types import EventType
 from tests.chaos.cradle import Cradle
-from tests.chaos.invariants import violations
-from tests.chaos.telling import of_webhooks
+from tests.chaos.invariants import of_webhooks, violations
 from tests.chaos.world import World
 from tests.worker.conftest import QUICK, train_job
 from worker.metrics import WorkerMetrics

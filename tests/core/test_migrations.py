@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
+from sqlalchemy import Connection, inspect, text
 
 from core.clock import now
 from core.database.database import Database, migrate
@@ -17,9 +18,63 @@ from core.database.schema import Base, ModelRow
 from core.exceptions import InvalidSetting
 from core.jobs.workers import Workers
 from tests.core.conftest import ON_A_SERVER, new_postgresql
-from tests.core.expansion import contractions, shape
 from tests.fixtures import DATABASE, RELEASES
-from tests.later_release import LATER, expand
+
+LATER = "9999"
+EXPANSION = (
+    "ALTER TABLE models ADD COLUMN colour VARCHAR(16)",
+    "ALTER TABLE workers ADD COLUMN room VARCHAR(16) DEFAULT 'cellar' NOT NULL",
+    "CREATE TABLE colours (name VARCHAR(16) NOT NULL PRIMARY KEY)",
+)
+
+
+def expand(connection: Connection, compatible_from: str | None = None) -> None:
+    """Migrate to a later revision, which works from `compatible_from` on, or from itself."""
+    for statement in EXPANSION:
+        connection.execute(text(statement))
+    later = {"later": LATER}
+    connection.execute(text("UPDATE alembic_version SET version_num = :later"), later)
+    oldest = {"oldest": compatible_from or LATER}
+    connection.execute(text("UPDATE schema_compatibility SET compatible_from = :oldest"), oldest)
+
+
+Column = tuple[str, bool, bool]  # type, may be null, has a default
+Shape = dict[str, dict[str, Column]]
+
+
+def shape(connection: Connection) -> Shape:
+    """The columns of each table."""
+    inspector = inspect(connection)
+    return {
+        table: {
+            column["name"]: (str(column["type"]), column["nullable"], column["default"] is not None)
+            for column in inspector.get_columns(table)
+        }
+        for table in inspector.get_table_names()
+    }
+
+
+def contractions(before: Shape, after: Shape) -> list[str]:
+    """What a release that knows only `before` does not bear in `after`."""
+    found = [f"{table} is gone" for table in before if table not in after]
+    for table in before.keys() & after.keys():
+        found += _contracted(table, before[table], after[table])
+    return sorted(found)
+
+
+def _contracted(table: str, before: dict[str, Column], after: dict[str, Column]) -> list[str]:
+    found = [f"{table}.{name} is gone" for name in before if name not in after]
+    for name, (kind, nullable, default) in after.items():
+        if name not in before:
+            if not nullable and not default:
+                found.append(f"{table}.{name} is needed, and has no default")
+        elif kind != before[name][0]:
+            found.append(f"{table}.{name} was {before[name][0]}, and is {kind}")
+        elif nullable and not before[name][1]:
+            found.append(f"{table}.{name} may be empty")
+        elif not nullable and before[name][1]:
+            found.append(f"{table}.{name} is needed, and was not")
+    return found
 
 
 def _scripts() -> list[Script]:

@@ -1,5 +1,7 @@
-"""Tables as a program holds them, and the same table read from a file."""
+"""Tables as a program holds them and as a German spreadsheet saves them, and what is read back."""
 
+import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -88,3 +90,25 @@ def _compare(found: np.ndarray, meant: Sequence[Any], name: str) -> None:
     else:
         numbers = np.array([np.nan if value is None else value for value in meant], np.float64)
         np.testing.assert_allclose(found, numbers, rtol=1e-14)  # 15 digits, as R writes them
+
+
+def german_spreadsheet(frame: Frame, path: Path) -> None:
+    """As a spreadsheet saves CSV under German settings: cp1252, WAHR and FALSCH, 31.12.2020."""
+
+    def cell(value: Any) -> str:
+        match value:
+            case None:
+                return ""
+            case bool():
+                return "WAHR" if value else "FALSCH"
+            case int() | float():
+                return f"{value:.15g}".replace(".", ",")
+            case datetime():
+                return f"{value:%d.%m.%Y}"
+        return str(value)
+
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=";", lineterminator="\r\n")
+    writer.writerow(NAMES)
+    writer.writerows([cell(value) for value in row] for row in frame.rows)
+    path.write_bytes(file.getvalue().encode("cp1252"))

@@ -1,8 +1,12 @@
-"""Each file of the corpus becomes what it must: its types, values and findings, or its refusal."""
+"""Each file of the corpus becomes what it must, or is refused; a fix does what it says."""
 
+import json
 import re
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +14,97 @@ import pytest
 from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.datasets.files.ingest import Given
+from core.datasets.files.options import DatasetOptions
 from core.datasets.findings.finding import Finding
 from core.datasets.findings.target_checks import check_target
+from core.datasets.understanding import fixes
+from core.datasets.understanding.fixes import ColumnFix
 from core.exceptions import Invalid, NotParseable, UnsupportedFormat
-from tests.corpus.case import FILES, Case, Said, cases
+
+FILES = Path(__file__).parent / "files"
+PLAIN = {  # what the files become whose mess is elsewhere
+    "rows": 16,
+    "types": {"size": "number", "colour": "category", "y": "number"},
+    "values": {
+        "size": [1.5, 2.75, 4.0, 5.25],
+        "colour": ["red", "green", "green", "red"],
+        "y": [0, 7, 5, 17],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A finding that there must be.
+
+    Args:
+        line: one of its examples must be in this line of the file.
+        fix: whether it must have a fix.
+    """
+
+    code: str
+    column: str | None = None
+    line: int | None = None
+    fix: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A file of the corpus.
+
+    Args:
+        why: what is not to be seen from the rest.
+        rows: their number.
+        types: of all columns, in order.
+        values: the first values of some columns, as JSON; a date without its midnight.
+        each: the first values of every column of dates.
+        missing: counts; 0 for columns that are not named.
+        levels: all levels of some columns of categories.
+        unused: columns that are no features by default.
+        reading: part of how the file was read.
+        findings: those that there must be. Others may only have the severity `info`.
+        also: codes of warnings that may be there besides.
+        quiet: codes that must not be there.
+        refused: what the message must say if the file cannot be read, as a regular expression.
+        target: the column to predict, if the findings are those for it.
+    """
+
+    file: str
+    why: str = ""
+    rows: int | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    each: Sequence[str] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unused: Sequence[str] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    findings: Sequence[Said] = ()
+    also: Sequence[str] = ()
+    quiet: Sequence[str] = ()
+    options: DatasetOptions = field(default_factory=DatasetOptions)
+    fixes: tuple[ColumnFix, ...] = ()
+    refused: str | None = None
+    target: str | None = None
+
+
+def cases() -> list[Case]:
+    """All files, with what each must become."""
+    expected = json.loads((Path(__file__).parent / "expected.json").read_text(encoding="utf-8"))
+    return [_case(file, about) for file, about in expected.items()]
+
+
+def _case(file: str, about: dict[str, Any]) -> Case:
+    if about.pop("like", None) == "plain":
+        about = PLAIN | about
+    return Case(
+        file=file,
+        options=DatasetOptions(**about.pop("options", {})),
+        fixes=fixes.from_json(about.pop("fixes", [])),
+        findings=[Said(**one) for one in about.pop("findings", [])],
+        **about,
+    )
+
 
 CASES = cases()
 MEDIA_TYPES = {  # what a caller would send who goes by the name of the file
@@ -103,3 +194,63 @@ def _said(finding: Finding, line: int | None) -> Said:
 
 def _lines(finding: Finding) -> list[int | None]:
     return [example.line for example in finding.examples]
+
+
+MOST = 2  # findings of a code and a file: each fix reads the file again
+
+
+def _one_of_each_code() -> Iterator[Any]:
+    """Every file that is read; those whose findings other files have, too, are slow."""
+    known: set[str] = set()
+    for case in CASES:
+        codes = {said.code for said in case.findings} | set(case.also)
+        if case.refused is None:
+            marks = [] if codes - known else [pytest.mark.slow]
+            yield pytest.param(case, marks=marks, id=case.file)
+            known |= codes
+
+
+@pytest.mark.parametrize("case", list(_one_of_each_code()))
+def test_a_fix_does_what_it_says(datasets: Datasets, case: Case) -> None:
+    before = add(datasets, case)
+    seen = Counter[str]()
+    for finding in findings_of(datasets, before, case.target):
+        seen[finding.code] += 1
+        if not finding.fix or seen[finding.code] > MOST:
+            continue
+        after = _fixed(datasets, before, finding)
+        said = [(one.code, one.message) for one in findings_of(datasets, after, case.target)]
+        assert (finding.code, finding.message) not in said
+        assert _stored(datasets, after) != _stored(datasets, before), finding
+        for change in finding.fix.get("columns", ()):
+            _check(before, after, change, finding)
+
+
+def _fixed(datasets: Datasets, dataset: Dataset, finding: Finding) -> Dataset:
+    fix = finding.fix or {}
+    columns = fixes.from_json(fix.get("columns", ()))
+    options = DatasetOptions(**fix.get("options", {}))
+    return datasets.change_columns(dataset.id, columns, options=options)[0]
+
+
+def _check(before: Dataset, after: Dataset, change: dict[str, Any], finding: Finding) -> None:
+    name = change["name"]
+    (reading,) = (one for one in after.readings if one.name == name)
+    for key in change.keys() & {"type", "use"}:
+        assert getattr(reading, key) == change[key], finding
+    if "read as missing" in finding.message:  # and the fix reads the cells
+        assert _missing(after, name) <= _missing(before, name) - finding.rows, finding
+    elif change.keys() == {"name", "missing"}:
+        assert _missing(after, name) == _missing(before, name) + finding.rows, finding
+    elif change.get("format") == "exact":
+        assert _missing(after, name) == _missing(before, name), finding
+
+
+def _missing(dataset: Dataset, name: str) -> int:
+    return next(one.missing for one in dataset.columns if one.name == name)
+
+
+def _stored(datasets: Datasets, dataset: Dataset) -> Any:
+    """The first rows, and what a model would read of them."""
+    types = [(one.name, one.type, one.use) for one in dataset.columns]
+    return datasets.rows(dataset.id, 100), dataset.rows, types

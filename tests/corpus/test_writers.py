@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from core.datasets.datasets import Datasets
 from tests.core.postgresql import running_postgresql
-from tests.corpus.frames import INSIDE, Frame, check, frames
-from tests.corpus.written_texts import german_spreadsheet
+from tests.corpus.frames import INSIDE, Frame, check, frames, german_spreadsheet
 
 CSV = "text/csv"
 JSON = "application/json"

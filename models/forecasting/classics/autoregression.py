@@ -1,13 +1,12 @@
-r"""Autoregressions with a posterior of their coefficients and noise.
+"""Autoregressions with a posterior of their coefficients and noise.
 
 The series, or its differences w from step to step and from season to season, follow
 
     w_t = c + s_{t mod m} + Σ_{i ∈ lags} φ_i w_{t−i} + e_t,      e_t ~ N(0, σ²)
 
-with a further s for each further season m, and normal priors that are the narrower the longer the
-lag (Litterman 1986), so that many lags do no harm and stand in for moving averages. All
-coefficients and σ² have a normal inverse gamma posterior in closed form, which is computed anew for
-every history.
+with a further s for each further season m. The priors of φ_i are normal, and the narrower the
+longer the lag (Litterman 1986), so many lags do no harm and stand in for moving averages. The
+posterior of all coefficients and σ² is a `Regression`, computed anew for every history.
 """
 
 import math
@@ -36,6 +35,7 @@ from models.forecasting.classics.member import (
     Values,
     evenly,
     filled,
+    in_units,
     missing_share,
     num_known,
     season_basis,
@@ -61,16 +61,16 @@ class Autoregression:
     """An autoregression.
 
     Args:
-        lags: that have a coefficient; none for a random walk.
+        lags: the lags that have a coefficient; none for a random walk.
         season: steps of the season, or of the longest; 1 for none.
         changes: whether it is of changes from step to step.
         seasonal_changes: whether it is of changes from season to season.
         apart: the season of these changes; None for the longest.
-        waves: sines and cosines of the longest season, at most; of each shorter one up to 12.
+        waves: at most so many sines and cosines of the longest season; each shorter one has 12.
         has_phases: whether each step of a season has a mean of its own.
-        learned: the products of terms and values in training, the values last, per history.
-        count: known values in each, on average.
-        steps: of a training history, on average.
+        learned: the `Products` of training, mean over histories.
+        count: the mean number of known values in each.
+        steps: the mean length of a training history.
         shorter: the steps of further seasons.
     """
 
@@ -88,7 +88,7 @@ class Autoregression:
 
     @property
     def seasons(self) -> tuple[int, ...]:
-        """All of them, the shortest first."""
+        """All seasons, the shortest first."""
         return (*self.shorter, self.season)
 
     @property
@@ -113,7 +113,7 @@ class Autoregression:
         return self.apart or self.season
 
     def adapted(self, values: Values) -> "Autoregression":
-        """A copy that knows what these histories say, for shorter ones."""
+        """A copy that has learned from these histories what short ones lack."""
         values = self._long_enough(evenly(values))
         products, known = _products(self.terms(_scaled(values)))
         return replace(
@@ -126,7 +126,7 @@ class Autoregression:
     def paths(self, values: Values, asked: Asked) -> Paths:
         """Sample paths, each from coefficients and noise that it has drawn.
 
-        As many rows at once as memory allows.
+        Rows are computed as many at once as memory allows.
         """
         per_row = max(1, values.shape[1]) * len(self.widths)
         parts = values.split(max(1, _BLOCK_VALUES // per_row))
@@ -134,7 +134,7 @@ class Autoregression:
 
     def _paths(self, values: Values, asked: Asked) -> Paths:
         values = self._long_enough(values)
-        first, unit, scaled = _centre(values), unit_of(values), _scaled(values)
+        scaled = _scaled(values)
         products, count = _products(self.terms(scaled))
         if self.learned:
             share = missing_share(scaled, self.steps)
@@ -146,18 +146,17 @@ class Autoregression:
         coefficients, variance = posterior.drawn(noise)
         known = filled(scaled)[:, -self.reach :] if self.reach else scaled[:, :0]
         steps = self._ahead(known, coefficients, variance.sqrt(), asked)
-        found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
-        value, mean = (first[:, None] + unit[:, None] * one for one in found)
-        of_paths = (unit**2 * variance.T).view(asked.draws, 1, -1, 1).expand_as(mean)
-        return Paths(value, mean, of_paths, value[:0])
+        return in_units(steps, _centre(values), unit_of(values), variance)
 
     def _long_enough(self, values: Values) -> Float64[Tensor, "rows padded"]:
-        """Histories that have the steps before a value, missing if need be."""
+        """Histories with at least `reach` + 1 steps: missing ones are put before the first."""
         return pad(values, (max(0, self.reach + 1 - values.shape[1]), 0), value=math.nan)
 
     @property
     def _polynomial(self) -> Float64[Tensor, "terms"]:
-        """Of the backshift operator B: (1 − B) and (1 − Bᵐ), where differences are taken."""
+        """The coefficients of (1 − B) and (1 − Bᵐ), if differences are taken, in the backshift
+        operator B.
+        """
         found = torch.ones(1, dtype=torch.float64)
         if self.changes:
             found = pad(found, (0, 1)) - pad(found, (1, 0))
@@ -167,13 +166,14 @@ class Autoregression:
 
     @property
     def reach(self) -> int:
-        """Steps before a value that it depends on."""
+        """How many steps before a value it depends on."""
         return len(self._polynomial) - 1 + max(self.lags, default=0)
 
     def terms(self, values: Values) -> Float64[Tensor, "rows steps both"]:
-        """What each difference w is a linear function of, and w itself; NaN where one is missing.
+        """The terms of each difference w, and last w itself; NaN where one is missing.
 
-        These are its lags, 1 and the waves of the seasons, which count back from the end.
+        Terms are the lags of w, 1, and the waves of the seasons, whose phase is counted back from
+        the end.
         """
         polynomial, rows = self._polynomial, len(values)
         length = values.shape[1] - len(polynomial) + 1
@@ -188,7 +188,7 @@ class Autoregression:
         return torch.cat([torch.stack([*lagged, torch.ones_like(w)], -1), waves, w[..., None]], -1)
 
     def waves_at(self, places: Int64[Tensor, "steps"]) -> Float64[Tensor, "steps waves"]:
-        """The sines and cosines of these steps, those of the longest season last."""
+        """The sines and cosines at these places. Those of the longest season are last."""
         if not self.has_phases:
             return torch.empty(len(places), 0, dtype=torch.float64)
         most = (*[FEW] * len(self.shorter), self.waves)
@@ -197,7 +197,7 @@ class Autoregression:
 
     @property
     def widths(self) -> Float64[Tensor, "terms"]:
-        """Prior standard deviations. A lag near a season counts as its distance from that."""
+        """Prior standard deviations. A lag just after a season counts as its distance from it."""
         near = [
             min(lag, *(abs(lag - one) + 1 if 1 < one <= lag else lag for one in self.seasons))
             for lag in self.lags
@@ -236,7 +236,7 @@ class Autoregression:
             yield value, mean
 
     def _weights(self, coefficients: Coefficients) -> Float64[Tensor, "rows draws reach"]:
-        """The weight of each earlier value, the latest last: of the polynomials' product."""
+        """The weight of each earlier value in the next one, the latest last."""
         polynomial = self._polynomial
         found = torch.zeros(*coefficients.shape[:2], self.reach + 1, dtype=torch.float64)
         found[..., : len(polynomial)] = polynomial
@@ -248,7 +248,7 @@ class Autoregression:
 def _products(
     terms: Float64[Tensor, "rows steps both"],
 ) -> tuple[Products, Float64[Tensor, "rows"]]:
-    """Of the steps where all terms are known, with their number."""
+    """Products over the steps whose terms are all known, and the number of these."""
     known = ~terms.isnan().any(-1)
     terms = torch.where(known.unsqueeze(-1), terms, 0.0)
     return terms.mT @ terms, known.sum(1).double()

@@ -1,13 +1,13 @@
-"""A mixture of classical models, and the part that it has beside the network.
+"""A mixture of classical models, with its share beside the network.
 
-Weights of members by the log score of their forecasts from earlier origins.
-
-The weights w maximise, for the forecasts of N steps that are worth n independent ones,
+The members' weights w maximise, for forecasts from earlier origins whose N steps are worth n
+independent ones,
 
     (n/N) Σ_i log Σ_k w_k p_k(y_i)  +  Σ_k (1/K) log w_k
 
 (stacking of predictive distributions: Yao et al. 2018, Bayesian Analysis 13(3), with a Dirichlet
-prior that is worth one observation). It is concave, and solved by expectation maximisation.
+prior that is worth one observation). The sum is concave. Expectation maximisation finds its
+maximum.
 """
 
 import math
@@ -45,7 +45,7 @@ def log_scores(
 def stack(
     scores: Float64[Tensor, "members values"], independent: float
 ) -> Float64[Tensor, "members"]:
-    """The weights, which sum to 1.
+    """The weights w, which sum to 1.
 
     Args:
         independent: n.
@@ -72,7 +72,8 @@ _FINE = 167  # waves: all of a week of hours
 def candidates(
     seasons: Sequence[int], shortest: int, longest: int
 ) -> tuple[Smoothing | Autoregression, ...]:
-    """
+    """The members that are tried.
+
     Args:
         seasons: the shortest first.
         shortest, longest: steps of the histories that they are fitted to.
@@ -111,8 +112,7 @@ class Weighted:
     """A member and its weight.
 
     Args:
-        has_effects: whether it forecasts what effects of covariates leave over, to which they are
-            added again.
+        has_effects: whether it forecasts what is left without the effects of covariates.
     """
 
     member: Smoothing | Autoregression
@@ -147,10 +147,11 @@ class Weighted:
 
 @dataclass(frozen=True)
 class Classics:
-    """
+    """A mixture of classical models.
+
     Args:
         members: with weights that sum to 1.
-        share: of all of them beside the network.
+        share: of all members beside the network.
         effects: of what is known ahead; None if nothing has any.
     """
 
@@ -171,8 +172,8 @@ class Classics:
 
         Args:
             independent: the number of independent errors that the forecasts are worth.
-            regressors: what is known of each step and of the steps ahead; None without any. If it
-                has effects, each member is tried with them and without.
+            regressors: what is known of each step and of the steps ahead; None without any. If they
+                have effects, each member is tried with them and without.
         """
         known = num_known(values)
         effects = None if regressors is None else Effects.fit(values, regressors, min(seasons))

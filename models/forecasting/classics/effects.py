@@ -2,15 +2,14 @@
 
     u_t = x_tᵀβ + z_t,      β_j ~ N(0, σ² τ_j²)
 
-where the changes of z are an autoregression: regression with ARIMA errors (Hyndman and
-Athanasopoulos 2021, ch. 10). Members forecast z. Weights φ and effects β are found in turns;
-asymptotically the two are independent (Pierce 1971), so that the posterior of β given φ
-(`Regression`) is that of both. Each τ_j maximises the evidence (MacKay 1992; Tipping 2001): of
-noise it is 0, and then nothing has an effect. Squares of numbers are regressors as well: heat and
-cold may both need power.
+The changes of z are an autoregression: regression with ARIMA errors (Hyndman and Athanasopoulos
+2021, ch. 10). Members forecast z. Its weights φ and the effects β are found in turns.
+Asymptotically the two are independent (Pierce 1971), so the posterior of β given φ (`Regression`)
+is that of both. Each τ_j maximises the evidence (MacKay 1992; Tipping 2001). Noise has τ_j = 0, and
+then no effect. Squares of numbers are regressors as well: heat and cold may both need power.
 
-A draw of β leaves other errors z behind, whose forecasts are others: in draws the known x ahead
-count from what the past of x would have led to expect, x̃,
+Another β leaves other errors z, which have other forecasts. In draws the known x ahead therefore
+count from their expectation x̃ given the past of x:
 
     x_{T+h}ᵀ β̂ + (x_{T+h} − x̃_{T+h})ᵀ (β − β̂).
 """
@@ -59,10 +58,10 @@ Columns = Float64[Tensor, "rows steps columns"]
 
 @dataclass(frozen=True)
 class Errors:
-    """What the regression leaves over.
+    """What the effects leave: z, whose changes are an autoregression.
 
     Args:
-        lags: that have a weight φ.
+        lags: the lags that have a weight φ.
         season: steps of the season, each of which has a mean of its own; 1 for none.
     """
 
@@ -75,16 +74,16 @@ class Errors:
 
     @property
     def reach(self) -> int:
-        """Steps before a value that it depends on."""
+        """How many steps before a value it depends on."""
         return self.of_changes.reach
 
     def means(self, first: int, stop: int) -> Float64[Tensor, "steps means"]:
-        """The terms of the changes' means, c and s; the first step ahead is at 0."""
+        """The terms of the mean of changes, c and s. The first step ahead is at 0."""
         waves = self.of_changes.waves_at(torch.arange(first, stop))
         return torch.cat([torch.ones(len(waves), 1, dtype=torch.float64), waves], 1)
 
     def counted(self, values: Values) -> Bool[Tensor, "rows filtered"]:
-        """Which values are known, with all steps that they depend on in the history."""
+        """Which values are known and have all steps that they depend on in the history."""
         known = ~values.isnan()
         begun = known.int().cummax(1).values.bool()
         return known[:, self.reach :] & begun[:, : -self.reach]
@@ -98,7 +97,7 @@ class Errors:
         return found.mean[:, : len(self.lags)]
 
     def filtered(self, columns: Columns, weights: Weights) -> Float64[Tensor, "rows filtered _"]:
-        """w − Σ φ_i w_{t−i} of each column, with its changes w."""
+        """w_t − Σ φ_i w_{t−i} of the changes w of each column."""
         changes = columns.diff(dim=1)
         start, stop = self.reach - 1, changes.shape[1]
         found = changes[:, start:]
@@ -113,7 +112,7 @@ class Errors:
         of_means: Float64[Tensor, "rows means columns"],
         horizon: int,
     ) -> Float64[Tensor, "rows horizon columns"]:
-        """The columns' own forecasts.
+        """Forecasts x̃ of the columns by the autoregression itself.
 
         Args:
             of_means: c and s of each column.
@@ -135,9 +134,9 @@ class Effect:
     Args:
         past: x_tᵀβ̂ of each step of the histories.
         ahead: the same of the steps ahead.
-        spread: of draws, times the root of σ² and a standard normal of each regressor.
-        noise: the size of σ².
-        freedom: its degrees of freedom.
+        spread: (x − x̃)ᵀ root, so that a draw is `ahead` + σ · spread · a standard normal vector.
+        noise: s² of `Regression`.
+        freedom: ν of `Regression`.
     """
 
     past: Values
@@ -160,7 +159,7 @@ class _Fit:
     """The regression of histories given the weights φ of their errors, in units of each row.
 
     Args:
-        beta: its posterior.
+        beta: the posterior of β.
         of_means: c and s of each regressor.
     """
 
@@ -171,10 +170,10 @@ class _Fit:
 
 @dataclass(frozen=True)
 class Effects:
-    """What training found of effects.
+    """The prior of effects that training has found.
 
     Args:
-        widths: τ_j, in units of the errors' noise, of the regressors and of their squares.
+        widths: τ_j of the regressors and of their squares, in units of the errors' noise.
         curved: the regressors whose squares have effects, too.
     """
 
@@ -184,10 +183,10 @@ class Effects:
 
     @classmethod
     def fit(cls, values: Values, regressors: Regressors, season: int) -> "Effects | None":
-        """Prior widths that maximise the evidence of these histories; None if none has an effect.
+        """The widths that maximise the evidence of these histories; None if nothing has an effect.
 
         Args:
-            regressors: as `of`; None is found if they are more than `MOST`.
+            regressors: as in `of`. More than `MOST` have no effects.
         """
         given = regressors.shape[-1]
         if not 0 < given <= MOST:
@@ -233,7 +232,7 @@ class Effects:
         return torch.tensor(self.widths, dtype=torch.float64)
 
     def _with_widths(self, values: Values, regressors: Regressors) -> "Effects":
-        """A copy with the widths of most evidence, given the errors' weights."""
+        """A copy with the widths that maximise the evidence, given the weights of the errors."""
         past = regressors[:, : values.shape[1]]
         products, count, _ = self._products(self._fitted(values, past).weights, values, past)
         widths = self._widths
@@ -258,7 +257,7 @@ class Effects:
     def _products(
         self, weights: Weights, values: Values, past: Columns
     ) -> tuple[Products, Float64[Tensor, "rows"], Float64[Tensor, "rows means regressors"]]:
-        """Of filtered regressors and values, given c and s; the number of values; c and s."""
+        """Products and count of filtered regressors and values, less c and s; c and s."""
         errors = self.errors
         u = filled(values) / unit_of(values).unsqueeze(1)
         both = errors.filtered(torch.cat([past, u.unsqueeze(-1)], -1), weights)
@@ -275,7 +274,7 @@ class Effects:
 def _regression(
     products: Products, count: Float64[Tensor, "rows"], widths: Float64[Tensor, "regressors"]
 ) -> Regression:
-    """With the noise that the evidence has at its most: what is left ÷ what is not fitted."""
+    """`Regression` with the noise that maximises the evidence instead of a prior of it."""
     found = Regression.of(products, count, widths)
     squares = products[:, -1, -1] - (found.mean * products[:, :-1, -1]).sum(1)
     freedom = (count - found.known.sum(1)).clamp(min=1)
@@ -284,13 +283,15 @@ def _regression(
 
 
 def _with_squares(regressors: Regressors, some: Sequence[int]) -> Float64[Tensor, "rows all both"]:
-    """The regressors and the squares of some, which are bounded: beyond it effects are lines."""
+    """The regressors, and the squares of some. Squares stop growing far out: effects are lines
+    there.
+    """
     bounded = regressors[..., list(some)].clamp(-_FARTHEST, _FARTHEST)
     return torch.cat([regressors, bounded.square()], -1)
 
 
 def _errors(values: Values, season: int) -> Errors:
-    """Lags and season that the shortest history can tell."""
+    """The lags and the season for which the shortest history is long enough."""
     shortest = int(num_known(values).min())
     lags = [*range(1, 1 + max(2, min(_MOST_LAGS, shortest // _STEPS_PER_LAG)))]
     repeats = season > 1 and 2 * season <= shortest

@@ -1,16 +1,17 @@
-r"""The regression that all classical members are, and what else they share.
+"""The regression that all classical members are, and what else they share.
 
-Given what is not linear in it, each member is a regression of values y on terms X,
+Given its other parameters, each member is a linear regression of values y on terms X,
 
-    y = X β + e,      e ~ N(0, σ² I),      β_j ~ N(0, σ² τ_j²),      1/σ² ~ Gamma(ν₀/2, ν₀ s₀²/2),
+    y = X β + e,      e ~ N(0, σ² I),      β_j ~ N(0, σ² τ_j²),      1/σ² ~ Gamma(ν₀/2, ν₀ s₀²/2)
 
-whose posterior has a closed form (a normal inverse gamma distribution: Gelman et al. 2013, Bayesian
-Data Analysis, §14.8):
+Its posterior is a normal inverse gamma distribution (Gelman et al. 2013, Bayesian Data Analysis,
+§14.8):
 
     β | σ² ~ N(m, σ² V),  V = (XᵀX + diag(τ)⁻²)⁻¹,  m = V Xᵀy,      σ² ~ ν s² ÷ χ²_ν
     ν = ν₀ + n,      ν s² = ν₀ s₀² + yᵀy − mᵀXᵀy.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from jaxtyping import Bool, Float64, Int
 from pydantic import Field
 from torch import Tensor
 
+from models.forecasting.rollout import Paths
 from models.prediction.pauses import Pause, go_on
 
 _ADAPTING = 8  # rows that a member adapts to
@@ -44,7 +46,7 @@ Products = Float64[Tensor, "*rows both both"]
 
 @dataclass(frozen=True)
 class Asked:
-    """How many sample paths are asked for.
+    """How many sample paths to draw.
 
     Args:
         draws: of the parameters.
@@ -65,11 +67,11 @@ class Regression:
 
     Args:
         mean: m.
-        root: a matrix whose product with its own transpose is V.
-        known: what the data tell of each β, from 0 to 1: 1 − posterior ÷ prior variance.
+        root: V = root rootᵀ.
+        known: how much the data determine each β, from 0 to 1: 1 − posterior ÷ prior variance.
         noise: s².
         freedom: ν.
-        log_evidence: the log density of y, up to a constant that is the same for all rows.
+        log_evidence: the log density of y, up to a constant that depends on n and τ alone.
         failed: where the products are not finite; the other numbers are then of no use.
     """
 
@@ -116,13 +118,15 @@ class Regression:
         )
 
     def at(self, chosen: Int[Tensor, "rows draws"]) -> "Regression":
-        """The chosen ones of each row."""
+        """The chosen regressions of each row."""
         return Regression(*(pick(getattr(self, name), chosen) for name in self.__annotations__))
 
     def drawn(
         self, normal: Float64[Tensor, "draws _"]
     ) -> tuple[Float64[Tensor, "rows draws terms"], Float64[Tensor, "rows draws"]]:
-        """β and σ² from standard normals, which all rows share: of [rows, draws] or [rows, 1]."""
+        """β and σ² from standard normals. Rows share these; the posterior is [rows, draws] or
+        [rows, 1].
+        """
         variance = self.noise * inverse_chi_square(normal[:, 0], self.freedom)
         spread = (self.root @ normal[:, 1:, None]).squeeze(-1)
         return self.mean + variance.sqrt().unsqueeze(-1) * spread, variance
@@ -139,6 +143,19 @@ def inverse_chi_square(
     """ν ÷ χ²_ν from standard normals: the cube root of χ² is nearly one (Wilson, Hilferty 1931)."""
     ninth = 2 / (9 * freedom)
     return (1 - ninth + normal * ninth.sqrt()).clamp(min=0.2) ** -3
+
+
+def in_units(
+    steps: Iterable[tuple[Tensor, Tensor]],
+    first: Float64[Tensor, "rows"],
+    unit: Float64[Tensor, "rows"],
+    variance: Float64[Tensor, "rows draws"],
+) -> Paths:
+    """Paths from values and means of each step, [draws, paths, rows], in units from `first`."""
+    value, mean = (torch.stack(part, -1) for part in zip(*steps, strict=True))
+    value, mean = (first[:, None] + unit[:, None] * one for one in (value, mean.expand_as(value)))
+    of_paths = (unit**2 * variance.T)[:, None, :, None].expand_as(value)
+    return Paths(value, mean, of_paths, value[:0])
 
 
 def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"]:
@@ -175,7 +192,7 @@ def missing_share(values: Values, steps: float) -> Float64[Tensor, "rows"]:
 
 
 def filled(values: Values) -> Values:
-    """Missing values between, before and after known ones, on straight lines and level ends."""
+    """Missing values interpolated on straight lines; before the first and after the last, level."""
     places, found = np.arange(values.shape[1]), values.clone()
     for row in found:
         known = (~row.isnan()).numpy()

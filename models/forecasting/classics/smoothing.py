@@ -1,4 +1,4 @@
-r"""Exponential smoothing with a posterior of its parameters, states and noise.
+"""Exponential smoothing with a posterior of its parameters, states and noise.
 
 The state has a level l, a trend b and a value s for each step of the season. With a single source
 of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter 3)
@@ -6,11 +6,11 @@ of error (Hyndman et al. 2008, "Forecasting with Exponential Smoothing", chapter
     u_t = l_{t−1} + φ b_{t−1} + s_{t−m} + e_t,      e_t ~ N(0, σ²)
     l_t = l_{t−1} + φ b_{t−1} + α e_t,   b_t = φ b_{t−1} + β e_t,   s_t = s_{t−m} + γ e_t.
 
-The errors are linear in the state before the first value: e = e⁰ + E x₀. So x₀ and σ² have a normal
-inverse gamma posterior in closed form, given (α, β, φ, γ), and these four, transformed to the real
-line, are drawn by importance sampling from a population that training has moved to where the
-posterior is (Cappé et al. 2004, population Monte Carlo). The population is weighted anew for every
-history, so that a forecast needs no fit.
+The errors are linear in the state x₀ before the first value: e = e⁰ + E x₀. So the posterior of x₀
+and σ² given (α, β, φ, γ) is a `Regression`. These four, transformed to the real line, are drawn by
+importance sampling from a population of particles, which training has moved to where the posterior
+is (Cappé et al. 2004, population Monte Carlo). Every history weighs the population anew, so that a
+forecast needs no fit.
 """
 
 import math
@@ -32,6 +32,7 @@ from models.forecasting.classics.member import (
     Season,
     Values,
     evenly,
+    in_units,
     missing_share,
     num_known,
     pick,
@@ -72,10 +73,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class State:
-    """The state after the last value, as a function of (1, x₀), with the posterior of x₀ and σ².
+    """The state after the last value, as a function of (1, x₀), and the posterior of x₀ and σ².
 
     Args:
-        level, trend, season: the columns belong to 1 and x₀; the season's next step is first.
+        level, trend, season: columns belong to 1 and x₀; the season's next step is first.
+        start: the posterior.
     """
 
     level: Filled
@@ -97,10 +99,10 @@ class Smoothing:
     Args:
         trend: none, a constant drift (as in the method Theta), or one that changes and fades.
         season: steps of the season, which is added; 1 for none.
-        population: the particles; the prior's where there are none.
-        offsets: log prior − log proposal of each.
-        learned: their log marginal likelihood in training, per history.
-        steps: of a training history, on average.
+        population: the particles; empty before training.
+        offsets: log prior − log proposal of each particle.
+        learned: the log marginal likelihood of each in training, mean over histories.
+        steps: the mean length of a training history.
     """
 
     trend: Trend
@@ -120,7 +122,7 @@ class Smoothing:
         return ", ".join([*filter(None, parts), *(["season"] if self.season > 1 else [])])
 
     def adapted(self, values: Values) -> "Smoothing":
-        """A copy whose population lies where the posteriors of these histories do."""
+        """A copy whose particles lie where the posteriors of these histories do."""
         values = evenly(values)
         particles, offsets = self._prior(_FIRST), torch.zeros(_FIRST, dtype=torch.float64)
         for stage in range(2):
@@ -144,16 +146,45 @@ class Smoothing:
         return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
 
     def _paths(self, values: Values, asked: Asked) -> Paths:
+        """Draw particles, states and noise, and continue from there."""
         particles = torch.tensor(self.population, dtype=torch.float64)
         state = self._filtered(values, particles, asked.pause)
         offsets, learned = torch.tensor([self.offsets, self.learned], dtype=torch.float64)
         share = missing_share(values, self.steps).unsqueeze(1)
         chosen = resampled((state.log_prob + offsets + share * learned).softmax(1), asked.draws)
-        return self._simulated(state, self._parameters(particles), chosen, values, asked)
+        purpose = f"{self.name} {self.season}"
+        noise = standard_normal(asked.seed, purpose, 0, asked.draws, self._columns).double()
+        start, variance = state.start.at(chosen).drawn(noise)
+        start = torch.cat([torch.ones_like(start[..., :1]), start], -1)
+        level, trend = (_at_end(part, chosen, start) for part in (state.level, state.trend))
+        season = _at_end(state.season, chosen, start.unsqueeze(2))
+        of = self._parameters(particles)
+        a, b, p, g = (
+            part[chosen].T.unsqueeze(1) for part in (of.level, of.trend, of.damping, of.season)
+        )
+        deviation = variance.sqrt().T.unsqueeze(1)
+
+        def ahead(level: Tensor, trend: Tensor, season: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+            """Value and mean of each step ahead, in units: [draws, paths, rows]."""
+            for h in range(asked.horizon):
+                asked.pause()
+                place = h % self.season
+                moved = p * trend
+                mean = level + moved + season[..., place]
+                normal = standard_normal(
+                    asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths
+                )
+                error = deviation * normal.double().unsqueeze(-1)
+                level, trend = level + moved + a * error, moved + b * error
+                season = season.expand(*error.shape, -1).clone()
+                season[..., place] += g * error
+                yield mean + error, mean.expand_as(error)
+
+        return in_units(ahead(level, trend, season), first_known(values), unit_of(values), variance)
 
     @property
     def _columns(self) -> int:
-        """1 and the columns of x₀."""
+        """The number of columns: 1 and those of x₀."""
         return 2 + (self.trend != "none") + season_basis(self.season).shape[1]
 
     def _prior(self, count: int) -> Particles:
@@ -162,7 +193,9 @@ class Smoothing:
     def _proposed(
         self, particles: Particles, weights: Float64[Tensor, "particles"], stage: int
     ) -> tuple[Float64[Tensor, "found 4"], Float64[Tensor, "found"]]:
-        """A population from Student's t around the weighted particles, and prior − proposal."""
+        """Particles from Student's t around the weighted ones, and log prior − log proposal of
+        each.
+        """
         mean = weights @ particles
         centred = particles - mean
         covariance = _WIDER * (centred.T @ (weights.unsqueeze(1) * centred))
@@ -202,7 +235,14 @@ class Smoothing:
         scaled = (values - first_known(values).unsqueeze(1)) / unit_of(values).unsqueeze(1)
         of = self._parameters(particles)
         rows, steps = scaled.shape
-        level, trend, season = self._begin(rows, len(particles), steps)
+        # before the first value: 0, and a 1 for each column of x₀
+        shape, basis = (rows, len(particles), self._columns), season_basis(self.season)
+        level, trend = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
+        season = torch.zeros(*shape[:2], self.season, self._columns).double()
+        level[..., 1] = 1.0
+        if self.trend != "none":
+            trend[..., 2] = 1.0
+        season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
         products = torch.zeros(rows, len(particles), self._columns, self._columns).double()
         a, b, p, g = (x.unsqueeze(-1) for x in (of.level, of.trend, of.damping, of.season))
         known, begun, place = ~scaled.isnan(), torch.zeros(rows, 1, 1).double(), 0
@@ -235,73 +275,12 @@ class Smoothing:
         start = Regression.of(products, count, torch.tensor(widths, dtype=torch.float64))
         return State(level, trend, season, start)
 
-    def _begin(self, rows: int, particles: int, steps: int) -> tuple[Filled, Filled, Tensor]:
-        """The state before the first value: 0, and a 1 for each column of x₀."""
-        shape = (rows, particles, self._columns)
-        level, trend = (torch.zeros(shape, dtype=torch.float64) for _ in range(2))
-        season = torch.zeros(rows, particles, self.season, self._columns).double()
-        level[..., 1] = 1.0
-        if self.trend != "none":
-            trend[..., 2] = 1.0
-        basis = season_basis(self.season)
-        season[..., self._columns - basis.shape[1] :] = basis.roll(steps % self.season, 0)
-        return level, trend, season
 
-    def _simulated(
-        self,
-        state: State,
-        parameters: Parameters,
-        chosen: Int[Tensor, "rows draws"],
-        values: Values,
-        asked: Asked,
-    ) -> Paths:
-        """Draw states and noise of the chosen particles, and go on from there."""
-        purpose = f"{self.name} {self.season}"
-        noise = standard_normal(asked.seed, purpose, 0, asked.draws, self._columns).double()
-        start, variance = state.start.at(chosen).drawn(noise)
-        start = torch.cat([torch.ones_like(start[..., :1]), start], -1)
-
-        def at_end(columns: Tensor) -> Tensor:
-            """[draws, 1, rows, ...]"""
-            picked = pick(columns, chosen)
-            of = start if columns.dim() == 3 else start.unsqueeze(2)
-            return (picked * of).sum(-1).transpose(0, 1).unsqueeze(1)
-
-        first, unit = first_known(values), unit_of(values)
-        a, b, p, g = (
-            x[chosen].T.unsqueeze(1)
-            for x in (parameters.level, parameters.trend, parameters.damping, parameters.season)
-        )
-        deviation = variance.sqrt().T.unsqueeze(1)
-        states = (at_end(state.level), at_end(state.trend), at_end(state.season))
-        steps = self._ahead(states, (a, b, p, g), deviation, asked, purpose)
-        found = [torch.stack(part, -1) for part in zip(*steps, strict=True)]
-        shape = (asked.draws, asked.paths, len(values), asked.horizon)
-        value, mean = (first[:, None] + unit[:, None] * one.expand(shape) for one in found)
-        spread = (unit**2 * deviation.square()).unsqueeze(-1).expand(shape)
-        return Paths(value, mean, spread, value[:0])
-
-    def _ahead(
-        self,
-        states: tuple[Tensor, Tensor, Tensor],
-        parameters: tuple[Tensor, Tensor, Tensor, Tensor],
-        deviation: Tensor,
-        asked: Asked,
-        purpose: str,
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Value and mean of each step ahead, in units: [draws, paths, rows]."""
-        (level, trend, season), (a, b, p, g) = states, parameters
-        for h in range(asked.horizon):
-            asked.pause()
-            place = h % self.season
-            moved = p * trend
-            mean = level + moved + season[..., place]
-            normal = standard_normal(asked.seed, f"{purpose} step {h}", 0, asked.draws, asked.paths)
-            error = deviation * normal.double().unsqueeze(-1)
-            level, trend = level + moved + a * error, moved + b * error
-            season = season.expand(*error.shape, -1).clone()
-            season[..., place] += g * error
-            yield mean + error, mean.expand_as(error)
+def _at_end(
+    columns: Tensor, chosen: Int[Tensor, "rows draws"], start: Tensor
+) -> Float64[Tensor, "draws 1 rows *_"]:
+    """A part of the state as a number, given (1, x₀) of each draw."""
+    return (pick(columns, chosen) * start).sum(-1).transpose(0, 1).unsqueeze(1)
 
 
 def first_known(values: Values) -> Float64[Tensor, "rows"]:

@@ -4,7 +4,6 @@ import json
 import re
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -132,23 +131,6 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     }
     assert job["request"]["method"]["members"] == 3
     visit.complaints.clear()  # of the 422
-
-
-@pytest.mark.pages
-def test_time_and_series_are_proposed(cards: Service, visit: Visit) -> None:
-    """Days repeat, once for each shop: without the series no forecast could be trained."""
-    dataset = dataset_of(cards, "shops")["dataset"]
-    body = json.dumps({"dataset": dataset, "target": "sold", "task": "forecasting"})
-    page = visit.go(f"{cards.url}/ui/train?request={quote(body)}")
-    page.locator("#group-series summary").click()
-    expect(page.get_by_label("Time", exact=True)).to_have_value('"day"')
-    expect(page.get_by_label("Series", exact=True)).to_have_value('"shop"')
-    page.get_by_role("button", name="Train", exact=True).click()
-    page.wait_for_url("**/ui/jobs/*")
-    job = cards.http.get(f"/jobs/{page.url.rpartition('/')[2]}").json()
-    cards.post(f"/jobs/{job['id']}/cancel")
-    forecast = job["request"]["forecast"]
-    assert (forecast["time"], forecast["key"]) == ("day", "shop")
 
 
 def test_the_column_of_the_series_is_that_with_which_times_are_unique() -> None:

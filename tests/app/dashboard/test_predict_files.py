@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.browser import Visit
-from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.corpus.workbooks import xlsx
 
@@ -33,26 +32,6 @@ def page_of(visit: Visit, service: Service) -> Page:
     page = visit.go(f"{service.url}/ui/predict?model=price&version=1")
     page.get_by_label("Paste or drop many rows").check()
     return page
-
-
-def test_a_file_counts_as_drift_and_a_form_that_is_tried_out_does_not(
-    make_service: MakeService, visit: Visit
-) -> None:
-    """Once when it is dropped, not again with each setting that is changed."""
-    own = make_service()
-    page = visit.go(f"{own.url}/ui/predict?model=price&version=1")
-    page.get_by_label("size").fill("1.5")
-    page.get_by_role("button", name="Predict").click()
-    expect(page.get_by_role("heading", name="Prediction")).to_be_focused()
-    counted = "credence_predict_epistemic_share_count"
-    assert own.metric(counted, model="price") == 0
-    page.get_by_label("Paste or drop many rows").check()
-    page.locator("#file").set_input_files(workbook(May=[HEADER, *ROWS]))
-    expect(page.locator("#results tbody tr")).to_have_count(3)
-    assert own.metric(counted, model="price") == 3
-    page.get_by_label("Threshold").fill("20")
-    expect(page.locator("#results")).to_contain_text("above 20")
-    assert own.metric(counted, model="price") == 3
 
 
 def test_a_workbook_is_read_by_the_service(service: Service, visit: Visit) -> None:

@@ -18,7 +18,7 @@ from app.serving.batching import (
     take,
 )
 from app.serving.growth import UNMEASURED_ROWS
-from app.serving.throughput import SpeedKey, Throughput
+from app.serving.throughput import Throughput
 from models.prediction.options import KINDS, PredictOptions, ResolvedOptions
 from models.prediction.outputs import LEVEL
 from models.prediction.prediction import RowPrediction
@@ -192,29 +192,3 @@ def test_the_throughput_is_the_least_of_what_is_known() -> None:
     assert throughput.seconds("k", 16, 200) == pytest.approx(0.080)
     assert throughput.seconds("k", 1, 10) == pytest.approx(0.010), "fewer samples: no slower"
     assert throughput.seconds("other", 1, 100) == 0.0
-
-
-def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted() -> None:
-    throughput = Throughput()
-    for seconds in [1.0] * 5 + [0.1] * 30:
-        throughput.observe("k", 1, 10, seconds)
-    assert throughput.seconds("k", 1, 10) == pytest.approx(0.1, rel=0.02)
-    for _ in range(7):
-        throughput.lower("k")
-    assert 0.04 < throughput.seconds("k", 1, 10) < 0.05
-
-
-def test_an_estimate_by_work_wears_off_until_it_is_measured() -> None:
-    """Refused for an estimate that nobody measured, a request was refused for ever."""
-    throughput = Throughput()
-    usual = SpeedKey("m", 0.0, False, False, False, 1)
-    explained = usual._replace(explain=True, work=6)
-    throughput.observe(usual, 1, 10, 0.1)
-    estimate = throughput.seconds(explained, 1, 10)
-    assert estimate > 1.0
-    for _ in range(50):
-        throughput.lower(explained)
-    assert throughput.seconds(explained, 1, 10) < 0.01 * estimate
-    assert throughput.seconds(usual, 1, 10) == 0.1, "only the refused kind"
-    throughput.observe(explained, 1, 10, 0.2)
-    assert throughput.seconds(explained, 1, 10) == 0.2

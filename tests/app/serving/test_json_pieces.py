@@ -32,10 +32,3 @@ LARGE = PIECE_VALUES + 7
 def test_pieces_are_the_same_json(value: Any) -> None:
     option = orjson.OPT_SERIALIZE_NUMPY
     assert orjson.dumps(in_pieces(value), option=option) == orjson.dumps(value, option=option)
-
-
-def test_no_piece_is_large() -> None:
-    """What orjson writes in one call has at most so many values: the rest is copied."""
-    pieces: Any = in_pieces({"draws": np.ones((3, LARGE))})
-    assert isinstance(pieces["draws"], orjson.Fragment)
-    assert isinstance(in_pieces(np.ones(PIECE_VALUES)), np.ndarray)

@@ -12,11 +12,9 @@ import pytest
 import torch
 
 from app.serving import batching, turns
-from app.serving.admission import Admission
 from app.serving.batching import Entry
 from app.serving.engine import Engine
-from app.serving.throughput import SLICE_SECONDS, Throughput
-from core.exceptions import Unavailable
+from app.serving.throughput import Throughput
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from tests.app.conftest import MakeService
@@ -135,26 +133,6 @@ def _cut(service: Service, ask: Callable[[], Any]) -> Any:
 
 def _at_most_32(key: Hashable, rows: int, *_: Any, **__: Any) -> int | None:
     return 32 if rows > 32 else None
-
-
-def test_the_queue_is_bounded_in_seconds_and_small_ones_go_between_large_ones() -> None:
-    throughput = Throughput()
-    throughput.observe("k", 1, 100, 0.5 * SLICE_SECONDS)
-    admission = Admission(10**9, throughput, max_seconds=1.0)
-    many = [admission.entered("k", 1, 100, 100) for _ in range(21)]
-    for one in many:
-        one.__enter__()
-    with pytest.raises(Unavailable) as refused:
-        admission.entered("k", 1, 100, 100).__enter__()
-    assert refused.value.retry_after_seconds == 2, "1.05 seconds wait"
-    for one in many:
-        one.__exit__(None, None, None)
-    with admission.entered("k", 10_000, 100, 10**6):
-        with admission.entered("k", 1, 100, 100):
-            assert admission.drain_seconds() == 60, "it takes minutes, and others go between"
-        with pytest.raises(Unavailable):
-            admission.entered("k", 10, 100, 1000).__enter__()
-    assert (admission.queued_work, admission.queued_requests) == (0, 0)
 
 
 def test_of_ten_times_too_many_all_are_answered_or_refused(make_service: MakeService) -> None:

@@ -1,22 +1,22 @@
-"""The parts of the serving path on their own: engine, admission, cache, lookup."""
+"""The parts of the serving path on their own: estimate, admission, cache, lookup."""
 
 import asyncio
-import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
 
 from app.serving import versions
 from app.serving.admission import Admission
-from app.serving.batching import Computed, Entry
+from app.serving.batching import Entry
 from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from app.serving.throughput import Throughput
@@ -25,14 +25,12 @@ from core.access.callers import View
 from core.exceptions import NotFound, Unavailable
 from core.registry.registry import Version
 from models.prediction.options import PredictOptions
-from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from tests.app.serving.test_batching import assert_equal, truth
+from tests.app.serving.test_batching import Model
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 120.0  # seconds, for what comes at once on a quiet machine
 VERSION = Version(
     model="m",
     owner="",
@@ -50,154 +48,30 @@ def version(number: int) -> Version:
     return replace(VERSION, version=number, artifact_key=f"models/m/{number}")
 
 
-class Model:
-    """Answers after the gate opens, by `truth`; a row of NaN is poison."""
-
-    def __init__(self) -> None:
-        self.begun, self.gate = threading.Event(), threading.Event()
-        self.asked: list[int] = []
-        self.threads: set[int] = set()
-        self.num_threads = 0
-
-    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> RowPrediction:
-        self.asked.append(len(x))
-        self.threads.add(threading.get_ident())
-        self.num_threads = torch.get_num_threads()
-        self.begun.set()
-        assert self.gate.wait(PATIENCE)
-        if x.isnan().any():
-            raise ZeroDivisionError
-        if x.isinf().any():
-            raise SystemExit
-        return truth(x, options)
-
-
-@pytest.fixture
-def throughput() -> Throughput:
-    return Throughput()
-
-
-@pytest.fixture
-def engine(throughput: Throughput) -> Iterator[Engine]:
-    engine = Engine(1, throughput)
-    yield engine
-    engine.close(PATIENCE)
-
-
-@pytest.fixture
-def model() -> Iterator[Model]:
-    model = Model()
-    yield model
-    model.gate.set()
-
-
-def entry(model: Model, *row: float, seconds: float = math.inf, **options: Any) -> Entry:
-    chosen = PredictOptions(**{"seed": 1, "sampler": "monte_carlo", "samples": 10} | options)
-    return Entry("a", model, torch.tensor([row]), chosen, time.perf_counter() + seconds)
-
-
-async def ask(engine: Engine, *entries: Entry) -> list[asyncio.Task[Computed]]:
-    """Submit entries behind one that the engine is busy with."""
-    first, *others = entries
-    tasks = [asyncio.create_task(engine.compute(first))]
-    await asyncio.to_thread(cast(Model, first.model).begun.wait, PATIENCE)
-    tasks += [asyncio.create_task(engine.compute(other)) for other in others]
-    await asyncio.sleep(0)
-    return tasks
-
-
-async def test_what_waits_is_computed_at_once_and_each_gets_its_own(
-    engine: Engine, model: Model
-) -> None:
-    entries = [entry(model, float(i), 1.0, intervals=(i / 10 + 0.1,)) for i in range(6)]
-    tasks = await ask(engine, *entries)
-    model.gate.set()
-    computed = await asyncio.gather(*tasks)
-    assert model.asked == [1, 5], "one alone, since nobody else was there; then all that waited"
-    assert len(model.threads) == 1
-    assert model.num_threads == 1
-    for e, c in zip(entries, computed, strict=True):
-        assert_equal(c.prediction, truth(e.x, e.options))
-        assert min(c.queue_seconds, c.compute_seconds) > 0
-
-
-async def test_a_failure_is_the_failure_of_its_own_request(engine: Engine, model: Model) -> None:
-    tasks = await ask(engine, *(entry(model, v) for v in (0.0, 1.0, math.nan, 3.0)))
-    model.gate.set()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [
-        Computed, Computed, ZeroDivisionError, Computed,
-    ]  # fmt: skip
-    assert model.asked == [1, 3, 1, 1, 1]
-    again = await engine.compute(entry(model, 5.0))
-    assert again.prediction.mean == 51.0
-
-
-async def test_who_goes_away_while_waiting_is_never_computed(engine: Engine, model: Model) -> None:
-    tasks = await ask(engine, *(entry(model, float(i)) for i in range(5)))
-    for gone in (tasks[1], tasks[3]):
-        gone.cancel()
-    await asyncio.wait({tasks[1], tasks[3]})
-    model.gate.set()
-    assert [(await tasks[i]).prediction.mean[0] for i in (0, 2, 4)] == [1.0, 21.0, 41.0]
-    assert model.asked == [1, 2]
-
-
-async def test_an_estimate_that_refuses_everybody_does_not_last(
-    engine: Engine, model: Model, throughput: Throughput
-) -> None:
+async def test_an_estimate_that_refuses_everybody_does_not_last() -> None:
     """Nothing is measured while all are refused, so a wrong estimate must wear off by itself."""
-    model.gate.set()
-    throughput.observe(entry(model, 1.0).speed_key, 1, 10, 1000.0)
-    for _ in range(200):
-        try:
-            computed = await engine.compute(entry(model, 1.0, seconds=100.0))
-        except TimeoutError:
-            continue
-        assert computed.prediction.mean == 11.0
-        return
+    throughput = Throughput()
+
+    def entry() -> Entry:
+        options = PredictOptions(seed=1, sampler="monte_carlo", samples=10)
+        deadline = time.perf_counter() + 100.0
+        return Entry("a", Model(), torch.tensor([[1.0]]), options, deadline)
+
+    throughput.observe(entry().speed_key, 1, 10, 1000.0)
+    engine = Engine(1, throughput)
+    try:
+        for _ in range(200):
+            with suppress(TimeoutError):
+                assert (await engine.compute(entry())).prediction.mean == 11.0
+                return
+    finally:
+        engine.close(120.0)
     pytest.fail("one slow computation in the past, and nobody is answered for ever")
 
 
-async def test_an_engine_that_closes_finishes_its_queue_and_takes_no_more(
-    engine: Engine, model: Model
-) -> None:
-    tasks = await ask(engine, entry(model, 1.0), entry(model, 2.0))
-    closing = asyncio.create_task(asyncio.to_thread(engine.close, PATIENCE))
-    await comes_true(lambda: engine._is_closing)
-    with pytest.raises(Unavailable):
-        await engine.compute(entry(model, 3.0))
-    model.gate.set()
-    assert await closing
-    assert [(await task).prediction.mean[0] for task in tasks] == [11.0, 21.0]
-
-
-def test_too_much_queued_work_is_turned_away_with_the_time_to_wait(
-    throughput: Throughput,
-) -> None:
-    admission = Admission(1000, throughput)
-    with admission.entered("k", 9, 100, 900):
-        assert admission.queued_work == 900
-        with pytest.raises(Unavailable) as first, admission.entered("k", 2, 100, 200):
-            pass
-        assert first.value.retry_after_seconds == 1, "nothing is known of the throughput yet"
-        throughput.observe("k", 1, 100, 1.0)
-        with pytest.raises(Unavailable) as second, admission.entered("other", 2, 100, 200):
-            pass
-        assert second.value.retry_after_seconds == 9, "nine rows of a second each"
-        with admission.entered("k", 1, 100, 100):
-            assert admission.drain_seconds() == 10
-    assert admission.queued_work == 0
-    assert admission.drain_seconds() == 1
-    with admission.entered("k", 15, 100, 1500):
-        pass  # alone, anything that one request may be
-
-
-def test_too_many_small_requests_are_turned_away_too(
-    throughput: Throughput, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_small_requests_are_turned_away_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.serving.admission.MAX_QUEUED_REQUESTS", 2)
-    admission = Admission(1000, throughput)
+    admission = Admission(1000, Throughput())
     enter = partial(admission.entered, "k", 1, 1, 1)
     with enter(), enter(), pytest.raises(Unavailable, match="requests"), enter():
         pass
@@ -214,15 +88,6 @@ def loader(seconds: float, loads: list[int]) -> Callable[[Version], TabularModel
         return cast(TabularModel, SimpleNamespace(num_bytes=100, version=version.version))
 
     return load
-
-
-async def test_models_are_loaded_once_for_all_who_ask_at_once() -> None:
-    loads: list[int] = []
-    cache = ModelCache(loader(0.05, loads), 1000, size=lambda _: 100)
-    found = await asyncio.gather(*(cache.get(version(1)) for _ in range(20)))
-    assert loads == [1]
-    assert all(model is found[0] for model in found)
-    assert await cache.get(version(1)) is found[0]
 
 
 async def test_the_least_recently_used_model_makes_room() -> None:

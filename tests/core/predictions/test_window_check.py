@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from core.predictions.window_check import alarm_p_value, check_window, verdict
+from core.predictions.window_check import check_window, verdict
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores, summarise
 from models.evaluation.reliability import MAX_BINS
 
@@ -48,11 +48,6 @@ def test_the_first_window_is_tested_while_it_grows() -> None:
     scores = numbers(250, 0.9)
     assert "coverage" not in check_window(numbers(99, 0.9), 99, 1000, [HELD_OUT])
     assert check_window(scores, 250, 1000, [HELD_OUT])["rows"] == 200
-
-
-def test_the_tests_of_a_window_share_its_rate() -> None:
-    rates = {100: 1e-4, 1000: 1e-4, 10_000: 1e-5, 100_000: 1e-6}
-    assert {window: alarm_p_value(window) for window in rates} == pytest.approx(rates)
 
 
 def test_as_few_rows_inside_as_chance_does_not_allow_raise_an_alarm() -> None:

@@ -36,21 +36,3 @@ def test_residuals_follow_the_size_of_the_prediction() -> None:
     metrics = number_metrics(scores)
     assert metrics["coverage"]["0.5"] == pytest.approx(0.5, abs=0.03)
     assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean((truth - prediction)[10_000:] ** 2)))
-
-
-def test_weighted_residuals_are_those_of_repeated_rows() -> None:
-    """Groups, CRPS, quantiles and metrics, in three groups of predictions."""
-    random = np.random.default_rng(0)
-    prediction, error = random.normal(size=(2, 300))
-    truth, times = prediction + error * (1 + (prediction > 0)), random.integers(1, 4, 300)
-    found = Residuals.fit(prediction, truth, 3, times.astype(float))
-    wanted = Residuals.fit(np.repeat(prediction, times), np.repeat(truth, times), 3)
-    np.testing.assert_allclose(found.edges, wanted.edges)
-    scores, others = (one.scores(prediction, truth) for one in (found, wanted))
-    for name, values in scores.items():
-        np.testing.assert_allclose(values, others[name], atol=1e-9)
-    many = {name: np.repeat(values, times) for name, values in scores.items()}
-    weighted, repeated = number_metrics(scores, times.astype(float)), number_metrics(many)
-    assert weighted["crps"] == pytest.approx(repeated["crps"])
-    assert weighted["coverage"] == pytest.approx(repeated["coverage"])
-    assert (weighted["rows"], weighted["weight"]) == (300, repeated["rows"])
