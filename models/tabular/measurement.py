@@ -21,7 +21,7 @@ from models.evaluation.cells import Cells
 from models.evaluation.class_scores import threshold_curve
 from models.evaluation.group_coverage import uncovered
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
-from models.evaluation.weighting import Weights
+from models.evaluation.weighting import Weights, filled
 from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread
 from models.model import TrainedModel
@@ -37,7 +37,7 @@ from models.prediction.cheapest.measure import (
 )
 from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.mc_error import LEVEL, ROWS, measure_factors
+from models.prediction.mc_error import LEVEL, ROWS, Factors, OutputFactors, measure_factors
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.predictive import CategoricalMixture
@@ -157,13 +157,13 @@ def predictive_ood_score(
 
 def measure_sobol_factors(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> dict[int, float]:
-    """Actual ÷ stated error of evenly spread samples, by number of samples."""
+) -> tuple[Factors, OutputFactors]:
+    """Actual ÷ stated error of evenly spread samples, by number of samples, and by output."""
     fitted, rows = model.fitted(prune), x[:ROWS]
     if isinstance(fitted, FittedDraws) or "sobol" not in model.samplers:
-        return {}
+        return {}, {}
     if not model.has_errors("sobol"):
-        return {}
+        return {}, {}
     asked = PredictOptions(prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True)
     plain = model.resolve(asked)
 
@@ -241,7 +241,7 @@ def describe_numbers(parts: Iterable[Labelled], calibration: AnyNumberCalibratio
     for part in parts:
         assert isinstance(part.mixture, NumberMixture)
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
-        ends = mixture.quantiles([0.5 - CHART_LEVEL / 2, 0.5 + CHART_LEVEL / 2])
+        ends = mixture.intervals([CHART_LEVEL])[:, 0]
         columns.append([v.double().cpu().numpy() for v in (part.targets, mixture.mean(), *ends)])
     actual, mean, lower, upper = (np.concatenate(one) for one in zip(*columns, strict=True))
     finite = np.isfinite(np.stack([actual, mean, lower, upper])).all(0)
@@ -257,15 +257,14 @@ def describe_classes(
     """By class: recall, precision and false positive rate of the rows whose probability of the
     class is at least the threshold; the most frequent classes first. Classes without rows, and one
     that all rows have, are left out."""
-    found, each, known = [], [], []
+    found, each, of_rows = [], [], []
     for part in parts:
         assert isinstance(part.mixture, CategoricalMixture)
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
         found.append(mixture.mean().cpu())
         each.append(part.targets.cpu())
-        known += [] if part.weights is None else [part.weights.cpu()]
-    probabilities, targets = torch.cat(found), torch.cat(each)
-    weights = torch.cat(known) if known else None
+        of_rows.append(filled(part.weights, part.targets).cpu())
+    probabilities, targets, weights = torch.cat(found), torch.cat(each), torch.cat(of_rows)
     counts = torch.bincount(targets, minlength=len(classes)).tolist()
     some = [k for k in range(len(classes)) if 0 < counts[k] < len(targets)]
     order = sorted(some, key=lambda k: (-counts[k], k))
@@ -276,11 +275,10 @@ def describe_classes(
     return {"rows": len(targets), "curves": curves}
 
 
-def _curve_of(scores: Tensor, positive: Tensor, weights: Weights | None) -> Json:
+def _curve_of(scores: Tensor, positive: Tensor, weights: Weights) -> Json:
     """The curve at no more than `MOST_POINTS` thresholds, with both ends of it."""
     at, recall, precision, share = threshold_curve(scores, positive, weights)
-    own = torch.ones(len(scores)).double() if weights is None else weights.double()
-    prior = float(own[positive].sum() / own.sum())
+    prior = float(weights[positive].sum() / weights.sum())
     false_positives = ((share - prior * recall) / (1 - prior)).clamp(0, 1)
     kept = torch.linspace(0, len(at) - 1, min(len(at), MOST_POINTS)).round().long()
     named = {
