@@ -321,7 +321,9 @@ class TrainedModel(ABC):
         if isinstance(options, ResolvedOptions):
             return options
         self._check(options)
-        whole = ResolvedOptions.of(options, **self._defaults(options), **self._sampling(options))
+        defaults = {"seed": self.default_seed, "top": DEFAULT_TOP, "horizon": self.horizon}
+        missing = {k: v for k, v in defaults.items() if getattr(options, k, None) is None}
+        whole = ResolvedOptions.of(options, **missing, **self._sampling(options))
         kept = self.variant(options.prune).state.num_draws
         return whole if kept is None else replace(whole, samples=min(whole.samples, kept))
 
@@ -363,14 +365,6 @@ class TrainedModel(ABC):
                 "forecasts have them; request credible ones",
                 "/interval_kinds",
             )
-
-    def _defaults(self, options: BatchOptions) -> Json:
-        defaults = {
-            "seed": self.default_seed,
-            "top": DEFAULT_TOP,
-            "horizon": self.horizon,
-        }
-        return {k: v for k, v in defaults.items() if getattr(options, k, None) is None}
 
     # Inputs
 

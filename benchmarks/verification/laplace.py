@@ -21,7 +21,7 @@ from models.config import Json, LaplaceConfig, MLPConfig, ModelConfig, TrainingC
 from models.features.columns import ColumnProfile
 from models.features.rows import Rows
 from models.features.targets import NumberTarget
-from models.inference.laplace import Approximation, LaplaceFit, LaplaceState
+from models.inference.laplace import Laplace, LaplaceFit, LaplaceState
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, HomoscedasticGaussian
 from models.networks import MLP
@@ -76,7 +76,7 @@ def _logistic(num_rows: int) -> Iterator[Check]:
 
     mode = _maximise(log_posterior)
     config = LaplaceConfig(kind="laplace", hessian="full", prior_sigma=1.0)
-    fit = Approximation(network, likelihood, config).fit(
+    fit = Laplace(network, likelihood, config, num_rows).approximate(
         DrawsState(mode.float().view(1, -1), {}), lambda _: [Rows(x, y)]
     )
     axis = torch.linspace(-4, 4, 400, dtype=torch.float64)
@@ -203,8 +203,8 @@ def _fit_exact(
     config = LaplaceConfig(kind="laplace", hessian=hessian, prior_sigma=sigma)  # type: ignore[arg-type]
     point = {"log_variance": torch.full((1, 1), math.log(exact.likelihood.variance))}
     weights = (exact.mean if mode is None else mode).float().view(1, -1)
-    approximation = Approximation(exact.network, HomoscedasticGaussian(), config)
-    return approximation.fit(DrawsState(weights, point), lambda size: _cut(exact.rows, size))
+    method = Laplace(exact.network, HomoscedasticGaussian(), config, len(exact.rows))
+    return method.approximate(DrawsState(weights, point), lambda size: _cut(exact.rows, size))
 
 
 def _cut(rows: Rows, size: int) -> Iterator[Rows]:

@@ -101,36 +101,30 @@ def _describe(
     model: TabularModel, posterior: Posterior, prune: float, functions: Functions
 ) -> Json:
     """Return what a user of the graph must know about inputs, outputs and posterior."""
-    features = [
-        {"name": feature.name, "type": feature.type, **_describe_values(encoder)}
-        for feature, encoder in zip(model.features, model.encoder.encoders, strict=True)
-    ]
+
+    def values_of(encoder: Encoder) -> Json:
+        match encoder:
+            case CategoryEncoder():
+                return {"levels": list(encoder.known_levels)}
+            case TensorEncoder():
+                return {"shape": list(encoder.shape)}
+            case DatetimeEncoder():
+                return {"unit": "microseconds since 1970-01-01 UTC"}
+        return {}
+
+    pairs = zip(model.features, model.encoder.encoders, strict=True)
+    # Draws are of masks for dropout, of weights for other methods.
+    drawn = functions.masks[0] if functions.masks else next(iter(functions.weights.values()))
     return {
         "task": model.task,
         "target": model.config.target,
         "classes": None if model.classes is None else list(model.classes),
-        "features": features,
+        "features": [{"name": f.name, "type": f.type, **values_of(e)} for f, e in pairs],
         "posterior": posterior,
         "prune": prune,
-        "samples": _num_draws(functions) * model.network.layout.members,
+        "samples": len(drawn) * model.network.layout.members,
         "seed": model.default_seed,
     }
-
-
-def _num_draws(functions: Functions) -> int:
-    """Number of draws: of masks for dropout, of weights for other methods."""
-    return len(functions.masks[0] if functions.masks else next(iter(functions.weights.values())))
-
-
-def _describe_values(encoder: Encoder) -> Json:
-    match encoder:
-        case CategoryEncoder():
-            return {"levels": list(encoder.known_levels)}
-        case TensorEncoder():
-            return {"shape": list(encoder.shape)}
-        case DatetimeEncoder():
-            return {"unit": "microseconds since 1970-01-01 UTC"}
-    return {}
 
 
 class _Exported(nn.Module):
@@ -138,8 +132,12 @@ class _Exported(nn.Module):
 
     def __init__(self, model: TabularModel, functions: Functions, prune: float) -> None:
         super().__init__()
-        self._model = model
-        self._prune = prune
+        self._model, self._prune = model, prune
+        pairs = zip(model.features, model.encoder.encoders, strict=True)
+        tensors = [(f.name, e.shape) for f, e in pairs if isinstance(e, TensorEncoder)]
+        self._num_columns = len(model.features) - len(tensors)
+        self._shapes = [shape for _, shape in tensors]
+        self.input_names = ("features",) * bool(self._num_columns) + tuple(n for n, _ in tensors)
         _fill_caches(model)
         self._weights = self._register("weight", functions.weights)
         self._centre = self._register("centre", functions.centre or {})
@@ -147,16 +145,12 @@ class _Exported(nn.Module):
         masks = functions.masks or []
         self._masks = self._register("mask", {str(i): mask for i, mask in enumerate(masks)})
 
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        names = [name for name, _ in self._tensors]
-        return (*(["features"] if self._num_columns else []), *names)
-
     def example(self, rows: int) -> tuple[Tensor, ...]:
         """Return zeros of the types and shapes that `forward` takes."""
-        table = [torch.zeros(rows, self._num_columns, dtype=torch.float64)]
-        tensors = [torch.zeros(rows, *encoder.shape) for _, encoder in self._tensors]
-        return *(table if self._num_columns else []), *tensors
+        tensors = [torch.zeros(rows, *shape) for shape in self._shapes]
+        if not self._num_columns:
+            return tuple(tensors)
+        return torch.zeros(rows, self._num_columns, dtype=torch.float64), *tensors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The moments or probabilities of the mixture that predictions are made of."""
@@ -202,15 +196,6 @@ class _Exported(nn.Module):
         known = (codes >= 0) & (codes < new) & (codes == codes.floor())
         codes = torch.where(codes.isnan(), new + 2, torch.where(known, codes.long(), new))
         return ReadColumns(numbers, codes, inputs[int(self._num_columns > 0) :])
-
-    @property
-    def _tensors(self) -> list[tuple[str, TensorEncoder]]:
-        pairs = zip(self._model.features, self._model.encoder.encoders, strict=True)
-        return [(f.name, e) for f, e in pairs if isinstance(e, TensorEncoder)]
-
-    @property
-    def _num_columns(self) -> int:
-        return len(self._model.features) - len(self._tensors)
 
     def _register(self, kind: str, tensors: Weights) -> dict[str, str]:
         """Register tensors as buffers; return the buffers' names, which may not contain dots."""

@@ -141,8 +141,13 @@ class _Source:
         return self.directory / member_file(self.number, name)
 
     def tensors(self, name: str) -> dict[str, Tensor]:
-        _check_header(self.path(name))
-        return load_file(self.path(name))
+        path = self.path(name)
+        with path.open("rb") as file:  # the length of the header is in the first eight bytes
+            length = int.from_bytes(file.read(8), "little")
+        if length > MAX_HEADER_BYTES:
+            message = f"{path} has a header of {length} bytes; at most {MAX_HEADER_BYTES}"
+            raise CorruptArtifact(message)
+        return load_file(path)
 
     def has(self, name: str) -> bool:
         return member_file(self.number, name) in self.files
@@ -172,24 +177,15 @@ def examine_artifact(directory: Path) -> TrainedModel:
         raise CorruptArtifact("is not in the manifest", f"/{min(unknown)}")
     model = read_model(directory)
     try:
-        for prune in model.variants:
-            _try_prediction(model, prune)
+        for prune in model.variants:  # one blank row lacks all values, another lacks none
+            options = PredictOptions(prune=prune, samples=2)  # enough for a variance
+            if not model.predict_rows(model.blank(2), options).is_finite:
+                raise CorruptArtifact("predicts numbers that are not finite")
     except Exception as error:  # any error: a model that cannot predict is of no use
         if ran_out_of_memory(error):
             raise MemoryError(str(error)[:500]) from error
         raise CorruptArtifact(f"cannot predict: {error!r}"[:500], "/model.json") from error
     return model
-
-
-def _try_prediction(model: TrainedModel, prune: float) -> None:
-    """Predict from blank inputs: one row lacks all values, another lacks none.
-
-    Raises:
-        CorruptArtifact: if the result is not finite.
-    """
-    options = PredictOptions(prune=prune, samples=2)  # enough for a variance
-    if not model.predict_rows(model.blank(2), options).is_finite:
-        raise CorruptArtifact("predicts numbers that are not finite")
 
 
 def read_card(directory: Path) -> Json:
@@ -261,6 +257,7 @@ def _variant_json(variant: Variant) -> Json:
         "bfloat16": variant.bfloat16,
         "detector": variant.detector and asdict(variant.detector),
         "sobol_factors": dict(variant.sobol_factors),
+        "output_factors": {k: dict(v) for k, v in variant.output_factors.items()},
         "promise": variant.promise and asdict(variant.promise),
         "samplers": variant.samplers and asdict(variant.samplers),
         "rounding": variant.rounding and asdict(variant.rounding),
@@ -287,14 +284,6 @@ def _with_background(model: TrainedModel, source: _Source) -> TrainedModel:
         message = f"must be {MIN_ROWS} to {MAX_ROWS} rows of {width} finite float32 numbers"
         raise CorruptArtifact(message, f"/{member_file(source.number, BACKGROUND)}")
     return replace(model, background=rows)
-
-
-def _check_header(path: Path) -> None:
-    """Refuse a long header; its length is in the first eight bytes of the file."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-    if length > MAX_HEADER_BYTES:
-        raise CorruptArtifact(f"{path} has a header of {length} bytes; at most {MAX_HEADER_BYTES}")
 
 
 def _file_name(prune: float) -> str:

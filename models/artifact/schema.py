@@ -66,6 +66,7 @@ class VariantDocument(TypedDict):
     bfloat16: Flag
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
+    output_factors: NotRequired[Annotated[dict[Text, dict[Rows, NotNegative]], Len(0, 100)]]
     promise: NotRequired[Promise | None]
     samplers: NotRequired[MeasuredSamplers | None]
     rounding: NotRequired[Rounding | None]
@@ -152,7 +153,9 @@ def parse_document(data: Json) -> ModelDocument:
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
     for number, member in enumerate((document, *document.get("others", ()))):
         try:
-            _check_member(member)
+            if "encoders" in member:
+                _check_encoders(member)
+            _check_variants(member)
         except CorruptArtifact as error:
             place = f"/others/{number - 1}" if number else ""
             raise CorruptArtifact(error.message, f"{place}{error.path}") from error
@@ -165,13 +168,6 @@ def parse_document(data: Json) -> ModelDocument:
 def _validate() -> Callable[[Json], ModelDocument]:
     """The function that checks a document. To build it takes ten times as long as to read one."""
     return TypeAdapter(ModelDocument).validate_python
-
-
-def _check_member(document: ModelDocument) -> None:
-    if "encoders" in document:
-        _check_encoders(document)
-        _check_seen(document)
-    _check_variants(document)
 
 
 def _check_together(document: ModelDocument) -> None:
@@ -207,14 +203,12 @@ def _check_dependence(one: Dependence, targets: int, path: str) -> None:
         raise CorruptArtifact("must be one for each score", f"{path}/weights")
 
 
-def _repeats(levels: Sequence[str]) -> bool:
-    return len(set(levels)) < len(levels)
-
-
 def _check_encoders(document: ModelDocument) -> None:
     for i, encoder in enumerate(document["encoders"]):
         match encoder:
-            case CategoryEncoder(levels=levels) | KeyEncoder(levels=levels) if _repeats(levels):
+            case CategoryEncoder(levels=levels) | KeyEncoder(levels=levels) if len({*levels}) < len(
+                levels
+            ):
                 raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
             case CategoryEncoder(effects=LevelEffects()):
                 _check_effects(encoder, f"/encoders/{i}")
@@ -222,23 +216,26 @@ def _check_encoders(document: ModelDocument) -> None:
                 message = f"a tensor may have at most {_MAX_TENSOR} numbers"
                 raise CorruptArtifact(message, f"/encoders/{i}/shape")
             case TextEncoder():
-                _check_hashes(encoder, f"/encoders/{i}/hashes")
+                if len(encoder.hashes) != len(encoder.rarity) or not _increases(encoder.hashes):
+                    message = "must increase, with a rarity for each"
+                    raise CorruptArtifact(message, f"/encoders/{i}/hashes")
             case NumberEncoder():
                 _check_quantiles(encoder, f"/encoders/{i}")
             case DatetimeEncoder(instant=instant):
                 _check_quantiles(instant, f"/encoders/{i}/instant")
-    if len(document["stored"]) != len(document["encoders"]):
-        message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
-        raise CorruptArtifact(message, "/encoders")
+    _check_lengths(document)
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
 
 
-def _check_seen(document: ModelDocument) -> None:
-    """What training saw is of the columns that are encoded."""
-    seen, encoders = document.get("seen"), document["encoders"]
-    if seen is not None and len(seen.columns) != len(encoders):
-        message = f"has {len(seen.columns)} columns for {len(encoders)} encoders"
+def _check_lengths(document: ModelDocument) -> None:
+    """There is an encoder, and what training saw, for each column."""
+    if len(document["stored"]) != len(document["encoders"]):
+        message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
+        raise CorruptArtifact(message, "/encoders")
+    seen = document.get("seen")
+    if seen is not None and len(seen.columns) != len(document["encoders"]):
+        message = f"has {len(seen.columns)} columns for {len(document['encoders'])} encoders"
         raise CorruptArtifact(message, "/seen/columns")
 
 
@@ -275,11 +272,6 @@ def _check_effects(encoder: CategoryEncoder, path: str) -> None:
         if any(len(each) != len(levels) for each in values):
             message = f"must have a number for each of the {len(levels)} levels"
             raise CorruptArtifact(message, f"{path}/effects/{name}")
-
-
-def _check_hashes(encoder: TextEncoder, path: str) -> None:
-    if len(encoder.hashes) != len(encoder.rarity) or not _increases(encoder.hashes):
-        raise CorruptArtifact("must increase, with a rarity for each", path)
 
 
 def _increases(values: Sequence[float]) -> bool:

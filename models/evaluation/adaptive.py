@@ -32,6 +32,10 @@ from models.evaluation.conformal_rank import Reference, score_at
 
 S = TypeVar("S")
 
+Scores = Float64[np.ndarray, "labels"]
+Known = Int[np.ndarray, "labels"]
+Path = Float64[np.ndarray, "times levels"]
+
 STEP_SIZES = tuple(0.001 * 2**k for k in range(8))  # γ, of Gibbs and Candès 2022, §4
 SPAN = 500  # I, of the same section: rows over which the levels are nearly the best
 MAX_LABELS = 1000
@@ -71,7 +75,7 @@ class Labels:
         return cls(tuple(kept), tuple(max(0, k - left_out) for k in known[left_out:]))
 
     @property
-    def arrays(self) -> tuple[Float64[np.ndarray, "labels"], Int[np.ndarray, "labels"]]:
+    def arrays(self) -> tuple[Scores, Known]:
         return np.asarray(self.scores, dtype=float), np.asarray(self.known, dtype=int)
 
 
@@ -100,9 +104,7 @@ def allowed_scores(
     return [math.inf if score is None else score for score in scores]
 
 
-def follow(
-    reference: Reference, labels: Labels, levels: Sequence[float]
-) -> Float64[np.ndarray, "times levels"]:
+def follow(reference: Reference, labels: Labels, levels: Sequence[float]) -> Path:
     """`track` for labels: the adapted levels before the first, and after each."""
     scores, known = labels.arrays
     before = needed_levels(reference, scores, np.arange(len(scores)))
@@ -111,7 +113,7 @@ def follow(
 
 
 def covered(
-    reference: Reference, labels: Labels, path: Float64[np.ndarray, "times levels"]
+    reference: Reference, labels: Labels, path: Path
 ) -> Float64[np.ndarray, "labels levels"]:
     """1 where the interval at the level that followed from the labels known then has the target.
 
@@ -123,11 +125,7 @@ def covered(
     return (path[known] > needed).astype(float)
 
 
-def needed_levels(
-    reference: Reference,
-    labelled: Float64[np.ndarray, "labels"],
-    known: Int[np.ndarray, "labels"],
-) -> Float64[np.ndarray, "labels"]:
+def needed_levels(reference: Reference, labelled: Scores, known: Known) -> Scores:
     """λ_t: the interval of row t contains its target if its level is above λ_t.
 
     λ = (weight of the scores below this one) ÷ (weight of all + 1), the new row's own weight being
@@ -150,14 +148,14 @@ def needed_levels(
 
 
 def track(
-    needed: Float64[np.ndarray, "labels"],
+    needed: Scores,
     levels: Sequence[float],
     step_sizes: Sequence[float] = STEP_SIZES,
     *,
-    then: Float64[np.ndarray, "labels"] | None = None,
-    known: Int[np.ndarray, "labels"] | None = None,
+    then: Scores | None = None,
+    known: Known | None = None,
     weight: float = 1.0,
-) -> Float64[np.ndarray, "times levels"]:
+) -> Path:
     """1 − α_t for each level before the first label, and after each.
 
     Args:
@@ -194,9 +192,7 @@ def _rates(
     return rate, 1 / (2 * SPAN)
 
 
-def allowed_score(
-    reference: Reference, labelled: Float64[np.ndarray, "labels"], level: float
-) -> float:
+def allowed_score(reference: Reference, labelled: Scores, level: float) -> float:
     """The largest score that an interval of this level contains; infinite if there is none."""
     (share,) = _share(reference, np.array([len(labelled)]))
     scores = np.concatenate([reference.scores, labelled])

@@ -11,12 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 from torch.nn.functional import pad
 
 from models.config import Json
-from models.evaluation.class_sets import RankedClasses, SetCalibration
+from models.evaluation.class_sets import Probabilities, RankedClasses, SetCalibration, Targets
 from models.evaluation.weighting import (
     PerRow,
     Weights,
@@ -39,9 +39,7 @@ _SETS = {name: name for name in (*_COVERAGES, "set_size", "conformal_set_size")}
 Positive = Bool[Tensor, "rows"]
 
 
-def class_row_scores(
-    probabilities: Float[Tensor, "rows classes"], targets: Int[Tensor, "rows"]
-) -> dict[str, Tensor]:
+def class_row_scores(probabilities: Probabilities, targets: Targets) -> dict[str, Tensor]:
     """What `class_metrics` reads of each row. More than `MOST_CLASSES` have no probabilities."""
     scores = {TARGET: targets, LABEL: probabilities.argmax(-1)}
     if probabilities.shape[-1] > MOST_CLASSES:
@@ -187,8 +185,8 @@ def _share_below(
 
 
 def set_row_scores(
-    probabilities: Float[Tensor, "rows classes"],
-    targets: Int[Tensor, "rows"],
+    probabilities: Probabilities,
+    targets: Targets,
     sets: SetCalibration | None,
     levels: Sequence[float],
 ) -> dict[str, PerRow]:
@@ -218,7 +216,7 @@ def set_coverage_by_class(
     if num_classes > MOST_CLASSES or TARGET not in scores:
         return []
     rows, weights = split_weights(scores)
-    found = []
+    by_class = []
     for k in range(num_classes):
         mine = rows[TARGET] == k
         of_class = {name: values[mine] for name, values in rows.items()}
@@ -226,5 +224,5 @@ def set_coverage_by_class(
         means, _ = means_by_level(of_class, weights[mine], levels, names)
         if not mine.any():
             means = {name: dict.fromkeys(by_level) for name, by_level in means.items()}
-        found.append(means)
-    return found
+        by_class.append(means)
+    return by_class

@@ -39,6 +39,9 @@ _CHOOSING = 5  # every fifth calibration row chooses λ and k, if these are
 _MIN_CHOOSING = 19  # rows or more, as 0.95 needs
 _ROUNDING = 1e-12  # of sums of probabilities
 
+Probabilities = Float[Tensor, "rows classes"]
+Targets = Int[Tensor, "rows"]
+
 
 @dataclass(frozen=True)
 class RankedClasses:
@@ -50,10 +53,10 @@ class RankedClasses:
     """
 
     order: Int[Tensor, "rows classes"]
-    probabilities: Float[Tensor, "rows classes"]
+    probabilities: Probabilities
 
     @classmethod
-    def of(cls, probabilities: Float[Tensor, "rows classes"]) -> "RankedClasses":
+    def of(cls, probabilities: Probabilities) -> "RankedClasses":
         ranked = probabilities.sort(dim=-1, descending=True, stable=True)
         return cls(ranked.indices, ranked.values)
 
@@ -61,16 +64,16 @@ class RankedClasses:
     def num_classes(self) -> int:
         return self.order.shape[-1]
 
-    def before(self) -> Float[Tensor, "rows classes"]:
+    def before(self) -> Probabilities:
         """p_1 + … + p_{r−1}, for r = 1 … K."""
         sums = self.probabilities.cumsum(-1)
         return torch.nn.functional.pad(sums[:, :-1], (1, 0))
 
-    def ranks(self, targets: Int[Tensor, "rows"]) -> Int[Tensor, "rows"]:
+    def ranks(self, targets: Targets) -> Targets:
         """The rank r of each row's true class, from 1."""
         return (self.order == targets.unsqueeze(-1)).int().argmax(-1) + 1
 
-    def credible_sizes(self, level: float) -> Int[Tensor, "rows"]:
+    def credible_sizes(self, level: float) -> Targets:
         """The size of the smallest set whose predicted probability is `level` or more."""
         return (self.before() < level - _ROUNDING).sum(-1).clamp(min=1)
 
@@ -87,20 +90,17 @@ class Penalty:
     weight: NotNegative = 0.0
     free: Count = 1
 
-    def scores(self, ranked: RankedClasses) -> Float[Tensor, "rows classes"]:
+    def scores(self, ranked: RankedClasses) -> Probabilities:
         """s_r of the classes in their ranking; it does not decrease with r."""
         ranks = torch.arange(1, ranked.num_classes + 1, device=ranked.order.device)
         return ranked.before() + self.weight * (ranks - self.free).clamp(min=0) * (ranks > 1)
 
-    def true_scores(self, ranked: RankedClasses, targets: Int[Tensor, "rows"]) -> PerRow:
+    def true_scores(self, ranked: RankedClasses, targets: Targets) -> PerRow:
         place = (ranked.ranks(targets) - 1).unsqueeze(-1)
         return self.scores(ranked).gather(-1, place).squeeze(-1)
 
     def calibrated(
-        self,
-        ranked: RankedClasses,
-        targets: Int[Tensor, "rows"],
-        weights: Weights | None = None,
+        self, ranked: RankedClasses, targets: Targets, weights: Weights | None = None
     ) -> "SetCalibration":
         """The order statistics of the true classes' scores."""
         scores, of_scores = order_statistics(self.true_scores(ranked, targets), weights)
@@ -126,7 +126,7 @@ class SetCalibration(RanksScores):
     def ranked(self) -> tuple[float, ...]:
         return self.scores
 
-    def sizes(self, ranked: RankedClasses, level: float) -> Int[Tensor, "rows"]:
+    def sizes(self, ranked: RankedClasses, level: float) -> Targets:
         """The size of each conformal set: its classes have scores up to that of the level.
 
         It is at least 1, and the number of all classes if the calibration rows are too few.
@@ -142,9 +142,7 @@ class SetCalibration(RanksScores):
 
 
 def fit_sets(
-    probabilities: Float[Tensor, "rows classes"],
-    targets: Int[Tensor, "rows"],
-    weights: Weights | None = None,
+    probabilities: Probabilities, targets: Targets, weights: Weights | None = None
 ) -> SetCalibration:
     """Rank the scores of rows that no weight was fitted to.
 
@@ -161,9 +159,7 @@ def fit_sets(
 
 
 def choose_penalty(
-    probabilities: Float[Tensor, "rows classes"],
-    targets: Int[Tensor, "rows"],
-    weights: Weights | None = None,
+    probabilities: Probabilities, targets: Targets, weights: Weights | None = None
 ) -> Penalty:
     """The least penalty whose sets are not clearly larger than the smallest ones on some rows.
 

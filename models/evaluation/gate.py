@@ -95,10 +95,7 @@ class Verdict:
 
 
 def judge(
-    challenger: Scores,
-    champion: Scores | None,
-    config: GateConfig,
-    weights: Weights | None = None,
+    challenger: Scores, champion: Scores | None, config: GateConfig, weights: Weights | None = None
 ) -> Verdict:
     """The verdict on a challenger.
 
@@ -112,16 +109,16 @@ def judge(
     each, count = each[kept], int(kept.sum())
     each = each * (each.sum() / each.square().sum())
     rows = float(each.sum())
-    found: dict[str, Any] = {"rows": count}
+    measures: dict[str, Any] = {"rows": count}
     for prefix, scores in (("", challenger), ("champion_", champion)):
         if scores is not None and count:
-            found[f"{prefix}score"] = mean(scores.log_likelihood[kept], each)
-            found[f"{prefix}coverage"] = mean(scores.covered[kept].double(), each)
+            measures[f"{prefix}score"] = mean(scores.log_likelihood[kept], each)
+            measures[f"{prefix}coverage"] = mean(scores.covered[kept].double(), each)
     if rows < LEAST_ROWS:
         few = f"{rows:.0f} rows are too few to compare: at least {LEAST_ROWS} are needed"
-        return Verdict(passed=False, reason=few, **found)
-    low, high = coverage_bounds(found["coverage"], rows)
-    found |= {"coverage_lower": low, "coverage_upper": high}
+        return Verdict(passed=False, reason=few, **measures)
+    low, high = coverage_bounds(measures["coverage"], rows)
+    measures |= {"coverage_lower": low, "coverage_upper": high}
     refusals = []
     if champion is not None:
         both = challenger.log_likelihood[kept], champion.log_likelihood[kept]
@@ -131,15 +128,15 @@ def judge(
 
             reach = float(special.stdtrit(rows - 1, 1 - ERROR)) * pair.standard_error
             lower, upper = pair.difference - reach, pair.difference + reach
-        found |= {"difference": pair.difference, "lower": lower, "upper": upper}
-        refusals += _lost(found, config)
+        measures |= {"difference": pair.difference, "lower": lower, "upper": upper}
+        refusals += _lost(measures, config)
     if high < config.min_coverage:
-        measured = f"{found['coverage']:.1%} of the rows, at most {high:.1%} allowing for chance"
+        measured = f"{measures['coverage']:.1%} of the rows, at most {high:.1%} allowing for chance"
         refusals.append(
             f"its 90 % intervals hold {measured}: below min_coverage {config.min_coverage:g}"
         )
-    reason = "; ".join(refusals) or _praise(found, config)
-    return Verdict(passed=not refusals, reason=reason, **found)
+    reason = "; ".join(refusals) or _praise(measures, config)
+    return Verdict(passed=not refusals, reason=reason, **measures)
 
 
 def coverage_bounds(coverage: float, rows: float) -> tuple[float, float]:
@@ -153,8 +150,8 @@ def coverage_bounds(coverage: float, rows: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _lost(found: Mapping[str, Any], config: GateConfig) -> list[str]:
-    difference, lower, upper = found["difference"], found["lower"], found["upper"]
+def _lost(measures: Mapping[str, Any], config: GateConfig) -> list[str]:
+    difference, lower, upper = measures["difference"], measures["lower"], measures["upper"]
     if not math.isfinite(difference):
         return ["a row has a log likelihood that is not finite, so that no mean can be compared"]
     if lower >= -config.max_loss:
@@ -169,11 +166,11 @@ def _lost(found: Mapping[str, Any], config: GateConfig) -> list[str]:
     return [f"its log likelihood differs by {measured}: no proof that it {wanted}; {advice}"]
 
 
-def _praise(found: Mapping[str, Any], config: GateConfig) -> str:
-    covers = f"its 90 % intervals hold {found['coverage']:.1%} of {found['rows']} rows"
-    if "difference" not in found:
+def _praise(measures: Mapping[str, Any], config: GateConfig) -> str:
+    covers = f"its 90 % intervals hold {measures['coverage']:.1%} of {measures['rows']} rows"
+    if "difference" not in measures:
         return f"there is no champion yet, and {covers}"
     return (
-        f"its log likelihood differs by {found['difference']:+.4f} nats per row, and loses at most "
-        f"{max(0.0, -found['lower']):.4f} (max_loss {config.max_loss:g}); {covers}"
+        f"its log likelihood differs by {measures['difference']:+.4f} nats per row, and loses at "
+        f"most {max(0.0, -measures['lower']):.4f} (max_loss {config.max_loss:g}); {covers}"
     )

@@ -55,8 +55,8 @@ def coverage_by_size(scores: Mapping[str, Tensor]) -> Json:
 def uncovered(metrics: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each part that is not covered."""
     by_group, by_size = (metrics.get(f"coverage_by_{kind}") or {} for kind in ("group", "size"))
-    for found, what in ((by_group, by_group.get("column")), (by_size, "predictions")):
-        for part in found.get("parts", ()):
+    for coverage, what in ((by_group, by_group.get("column")), (by_size, "predictions")):
+        for part in coverage.get("parts", ()):
             if part["covered"] is False:
                 kind = KINDS[-1] if KINDS[-1] in part else KINDS[0]
                 yield (
@@ -64,7 +64,7 @@ def uncovered(metrics: Mapping[str, Any]) -> Iterator[str]:
                     f"{part['rows']} held-out rows are inside their "
                     f"{'conformal' if kind == KINDS[-1] else 'credible'} {100 * LEVEL:g} % "
                     f"intervals, which chance does not explain (p = {part['p_value']:.1g}, "
-                    f"{len(found['parts'])} parts were tested)"
+                    f"{len(coverage['parts'])} parts were tested)"
                 )
 
 

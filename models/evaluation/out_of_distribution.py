@@ -26,7 +26,7 @@ SURPRISE = "surprise"
 _LEAST_RATE = 1e-6  # of a version that does not say how many rows it rests on
 
 NUMBER_SCORES: Mapping[str, Callable[[NumberMixture], Float[Tensor, "rows"]]] = {
-    "epistemic_variance": lambda mixture: mixture.epistemic(),
+    "epistemic_variance": lambda mixture: mixture.epistemic()
 }
 CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]] = {
     "total_entropy": CategoricalMixture.total_entropy,

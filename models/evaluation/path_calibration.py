@@ -22,7 +22,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import torch
 from annotated_types import Interval, Len
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 from torch import Tensor
 
 from models.config import Json
@@ -43,6 +43,9 @@ SCALE_SPREAD = 0.2
 # The probability below a Gaussian's mean + 1 deviation, and so the quantile that gives a deviation.
 ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))
 _GRADIENT = 1e-9  # of the loss per independent error, where the fit of the scales ends
+
+Numbers = Int[np.ndarray, "origins"]  # of series, or of the first steps of forecasts
+PerStep = Float64[Tensor, "steps"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class SumCalibration:
     own: tuple[Residuals, ...] = ()
     rho: Annotated[float, Interval(ge=0, lt=1)] = 0.0
 
-    def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
+    def half_widths(self, level: float, steps: int) -> PerStep:
         """Half the width of a conformal interval of each sum, in deviations, as of a step."""
         return _half_widths(self.pooled, self.own, level, steps)
 
@@ -140,7 +143,7 @@ class PathCalibration:
     sums: SumCalibration | None = None
     has_intervals: ClassVar[bool] = True
 
-    def factors(self, steps: int) -> Float64[Tensor, "steps"]:
+    def factors(self, steps: int) -> PerStep:
         """c_h of so many steps; those beyond the horizon have that of the horizon."""
         return torch.exp(math.log(self.scale) + self.growth * progress(steps, self.horizon))
 
@@ -155,7 +158,7 @@ class PathCalibration:
         own = tuple(Residuals.of(*step) for step in zip(residuals.T, alone, strict=False))
         return replace(self, residuals=Residuals.of(residuals, self.independent).values, own=own)
 
-    def half_widths(self, level: float, steps: int) -> Float64[Tensor, "steps"]:
+    def half_widths(self, level: float, steps: int) -> PerStep:
         """Half the width of a conformal interval of each step, in deviations.
 
         It would contain a step of a new forecast with a probability of `level` or more, if that
@@ -182,9 +185,7 @@ class PathCalibration:
         }
 
 
-def _half_widths(
-    pooled: Residuals, own: Sequence[Residuals], level: float, steps: int
-) -> Float64[Tensor, "steps"]:
+def _half_widths(pooled: Residuals, own: Sequence[Residuals], level: float, steps: int) -> PerStep:
     """Of each step, by its own residuals if they are worth enough for the level, else by all.
 
     Steps beyond the horizon have that of the horizon. A higher level never has a narrower interval.
@@ -194,7 +195,7 @@ def _half_widths(
     return torch.tensor(each + each[-1:] * (steps - len(each)), dtype=torch.float64)
 
 
-def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
+def progress(steps: int, horizon: int) -> PerStep:
     """g_h = log h ÷ log H, at most 1; 0 if the horizon is one step."""
     if horizon == 1:
         return torch.zeros(steps, dtype=torch.float64)

@@ -35,13 +35,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from models.config import Json
-from models.evaluation.weighting import (
-    PerRow,
-    Weights,
-    equal_bins,
-    filled,
-    whole_if_possible,
-)
+from models.evaluation.weighting import PerRow, Weights, equal_bins, filled, whole_if_possible
 
 MAX_BINS = 15  # of confidence, as usual since Guo et al. 2017
 PIT_BINS = 20  # so that the share inside central intervals of 10, 20, … 90 % is a sum of bins
@@ -65,10 +59,7 @@ def pit_histogram(pit: PerRow, weights: Weights | None = None) -> list[Any]:
 
 
 def confidence_counts(
-    confidence: PerRow,
-    correct: PerRow,
-    bins: int = MAX_BINS,
-    weights: Weights | None = None,
+    confidence: PerRow, correct: PerRow, bins: int = MAX_BINS, weights: Weights | None = None
 ) -> list[list[int]]:
     """Number of rows, and of correct ones, by confidence in bins of equal width.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from models.config.ranges import Count, NotNegative, Number
 from models.evaluation.exact_tests import ALARM_RATE, bernoulli_divergence
 from models.evaluation.out_of_distribution import Detector
-from models.expected_scores.simulation import WORLDS, HeldOut, RowMoments, Simulated
+from models.expected_scores.simulation import WORLDS, HeldOut, Simulated
 
 # The prior of the slope is N(1, ½²), as that of log c in `models.evaluation.calibration`: without
 # rows that say more, a change that predictions expect is true within a factor of ½ to 1½.
@@ -66,49 +66,40 @@ class Promise:
         weights = torch.cat([part.weights for part in parts])
         scores = {}
         for name, total in found.worlds.items():
-            rows = _joined([part.moments[name] for part in parts])
-            if bool(total.isfinite().all()) and bool(rows.actual.isfinite().all()):
+            rows = torch.cat([part.moments[name] for part in parts], 1)
+            if bool(total.isfinite().all()) and bool(rows[0].isfinite().all()):
                 scores[name] = _promised(name, rows, weights, total / found.weight)
         loss = found.loss / found.weight
         spread = max(found.loss_squares / found.weight - loss**2, 0.0)
         return cls(found.rows, scores, loss, math.sqrt(spread / max(found.rows - 1, 1)))
 
 
-def _joined(parts: Sequence[RowMoments]) -> RowMoments:
-    return RowMoments(
-        *(torch.cat([getattr(part, f.name) for part in parts]) for f in fields(RowMoments))
-    )
-
-
 def _promised(
     name: str,
-    rows: RowMoments,
+    rows: Float[Tensor, "3 rows"],
     weights: Float[Tensor, "rows"],
     worlds: Float[Tensor, "worlds"],
 ) -> PromisedScore:
-    each = weights / weights.sum()
-    measured, expected = float(each @ rows.actual), float(each @ rows.mean)
+    """The promise of a score by the moments of its rows (`HeldOut`)."""
+    (actual, mean, variance), each = rows, weights / weights.sum()
+    measured, expected = float(each @ actual), float(each @ mean)
     scale = measured / expected if name in ERRORS and min(measured, expected) > 0 else 1.0
     slope, error = _slope(rows, each, len(worlds), scale)
+    surprise = actual - mean
+    spread = float(each @ (surprise - each @ surprise).square())
+    right = float(each @ variance) * (1 + 1 / len(worlds))  # if the predictions were right
+    is_known = right > 0 and math.isfinite(spread / right)
     return PromisedScore(
         measured=measured,
-        worlds=tuple(float(f"{one:.9g}") for one in worlds.tolist()),
-        dispersion=_dispersion(rows, each, len(worlds)),
+        worlds=tuple(float(f"{world:.9g}") for world in worlds.tolist()),
+        dispersion=max(1.0, spread / right) if is_known else 1.0,
         slope=slope,
         slope_error=error,
     )
 
 
-def _dispersion(rows: RowMoments, each: Float[Tensor, "rows"], worlds: int) -> float:
-    """Var(actual − simulated mean) ÷ what it would be if the predictions were right, or 1."""
-    surprise = rows.actual - rows.mean
-    found = float(each @ (surprise - each @ surprise).square())
-    right = float(each @ rows.variance) * (1 + 1 / worlds)
-    return max(1.0, found / right) if right > 0 and math.isfinite(found / right) else 1.0
-
-
 def _slope(
-    rows: RowMoments, each: Float[Tensor, "rows"], worlds: int, scale: float
+    rows: Float[Tensor, "3 rows"], each: Float[Tensor, "rows"], worlds: int, scale: float
 ) -> tuple[float, float]:
     """The slope of actual on expected scores, and its standard error, given the prior.
 
@@ -118,11 +109,12 @@ def _slope(
     Args:
         scale: of the actual scores ÷ that of the expected ones.
     """
-    apart = rows.mean - each @ rows.mean
-    spread = float(each @ apart.square() - each @ rows.variance / worlds)
+    actual, mean, variance = rows
+    apart = mean - each @ mean
+    spread = float(each @ apart.square() - each @ variance / worlds)
     if spread <= 0:
         return 1.0, SLOPE_SCALE
-    actual = (rows.actual - each @ rows.actual) / scale
+    actual = (actual - each @ actual) / scale
     slope = float(each @ (apart * actual)) / spread
     residual = actual - slope * apart
     error = math.sqrt(float((each * apart * residual).square().sum())) / spread

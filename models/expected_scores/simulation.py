@@ -30,20 +30,6 @@ Groups = Int[Tensor, "rows"] | None
 
 
 @dataclass(frozen=True)
-class RowMoments:
-    """A score of rows whose labels are known, beside what their predictions say of it.
-
-    Args:
-        actual: of the label.
-        mean, variance: over the simulated labels of all worlds.
-    """
-
-    actual: Float[Tensor, "rows"]
-    mean: Float[Tensor, "rows"]
-    variance: Float[Tensor, "rows"]
-
-
-@dataclass(frozen=True)
 class Simulated:
     """Sums over rows, weighted by the rows' weights.
 
@@ -107,9 +93,7 @@ class Drawn:
     def held_out(self) -> "HeldOut":
         """What is kept of rows all of whose labels are known."""
         moments = {
-            name: RowMoments(
-                *(part.cpu() for part in (self.actual[name][0], drawn.mean(0), drawn.var(0)))
-            )
+            name: torch.stack([self.actual[name][0], drawn.mean(0), drawn.var(0)]).cpu()
             for name, drawn in self.simulated.items()
         }
         all_known = torch.ones_like(self.loss, dtype=torch.bool)
@@ -118,11 +102,15 @@ class Drawn:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Sums over some held-out rows, their weights, and by score what each row shows."""
+    """What is kept of some held-out rows.
+
+    Args:
+        moments: by score, that of each row's label, and mean and variance over the simulated ones.
+    """
 
     sums: Simulated
     weights: Float[Tensor, "rows"]
-    moments: Mapping[str, RowMoments]
+    moments: Mapping[str, Float[Tensor, "3 rows"]]
 
 
 def simulate(
@@ -184,9 +172,7 @@ def _number_scorer(
     mixture: NumberMixture, calibration: AnyNumberCalibration | None, groups: Groups
 ) -> Callable[[Tensor], RowScores]:
     mean = mixture.mean()
-    tails = [0.5 * (1 - level) for level in LEVELS]
-    ends = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
-    intervals = {"coverage": list(zip(*ends, strict=True))}
+    intervals = {"coverage": list(zip(*mixture.intervals(LEVELS), strict=True))}
     if calibration is not None:
         found = calibration.intervals(mixture, LEVELS, groups)
         intervals["conformal_coverage"] = found

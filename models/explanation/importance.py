@@ -49,15 +49,32 @@ def measure_importance(
     Args:
         columns: a table with the features, for `correlated_with`: features that share importance.
     """
-    rows = affordable_rows(model, len(held_out))
+    explainer = model.explainer
+    if explainer is None:
+        return {}
+    sampler: Sampler = "moments" if "moments" in model.samplers else model.samplers[0]
+    draws = 1 if sampler == "moments" else SAMPLES
+    nodes = _NODES if isinstance(model.likelihood, ShapedLikelihood) else 1
+    numbers = model.network.layout.members * model.network.num_outputs * nodes * draws
+    evaluations, runs = explainer.evaluations + 1, _PER_MOMENTS if draws == 1 else SAMPLES
+    operations = max(1, model.fitted(0.0).operations) * runs * evaluations  # linear: 0
+    affordable = min(_OPERATIONS // operations, _EVALUATIONS // evaluations)
+    summarised = max(MIN_ROWS, _NUMBERS // (evaluations * numbers))
+    rows = int(min(len(held_out), MAX_ROWS, affordable, summarised))
     if rows < MIN_ROWS:
         return {}
-    options = PredictOptions(explain=True, samples=SAMPLES, sampler=_sampler(model), intervals=())
+    # The background rows that so many rows can be compared with; of wide tables fewer.
+    per_pair = max(1, explainer.evaluations // explainer.pairs)
+    background = explainer.background[: max(_MIN_PAIRS, _NUMBERS // (rows * per_pair * numbers))]
+    options = PredictOptions(explain=True, samples=SAMPLES, sampler=sampler, intervals=())
     x = held_out[evenly_spread(len(held_out), rows).to(held_out.device)]
-    few = replace(model, background=affordable_background(model, rows)).with_nodes(0.0, _NODES)
+    few = replace(model, background=background).with_nodes(0.0, _NODES)
     found = few.predict_rows(x, options)
     features = found.constants["features"]
-    sizes = {part: _sizes(found[f"{part}_contribution"]) for part in PARTS}
+    sizes = {}
+    for part in PARTS:
+        size = np.abs(found[f"{part}_contribution"])
+        sizes[part] = size if size.ndim == 2 else 0.5 * size.sum(2)
     order = np.argsort(-sizes["mean"].mean(0), kind="stable")[:MAX_SHOWN]
     shown = {features[i] for i in order}
     kinds = {f.name: f.type for f in model.features if f.name in shown}
@@ -75,44 +92,6 @@ def measure_importance(
             for i in order
         ],
     }
-
-
-def affordable_rows(model: TabularModel, held_out: int) -> int:
-    """How many rows training can explain without becoming noticeably slower."""
-    explainer = model.explainer
-    if explainer is None:
-        return 0
-    runs = _PER_MOMENTS if _sampler(model) == "moments" else SAMPLES
-    evaluations = explainer.evaluations + 1
-    operations = max(1, model.fitted(0.0).operations) * runs * evaluations  # linear: 0
-    rows = min(_OPERATIONS // operations, _EVALUATIONS // evaluations)
-    summarised = max(MIN_ROWS, _NUMBERS // (evaluations * _numbers(model)))
-    return int(min(held_out, MAX_ROWS, rows, summarised))
-
-
-def affordable_background(model: TabularModel, rows: int) -> Tensor | None:
-    """The background rows that so many rows can be compared with; of wide tables fewer."""
-    explainer = model.explainer
-    if explainer is None:
-        return None
-    per_pair = max(1, explainer.evaluations // explainer.pairs)
-    most = _NUMBERS // (rows * per_pair * _numbers(model))
-    return explainer.background[: max(_MIN_PAIRS, most)]
-
-
-def _numbers(model: TabularModel) -> int:
-    """Numbers that one evaluation computes."""
-    nodes = _NODES if isinstance(model.likelihood, ShapedLikelihood) else 1
-    draws = 1 if _sampler(model) == "moments" else SAMPLES
-    return model.network.layout.members * model.network.num_outputs * nodes * draws
-
-
-def _sampler(model: TabularModel) -> Sampler:
-    return "moments" if "moments" in model.samplers else model.samplers[0]
-
-
-def _sizes(values: np.ndarray) -> Float[np.ndarray, "rows features"]:
-    return np.abs(values) if values.ndim == 2 else 0.5 * np.abs(values).sum(2)
 
 
 def _error(values: Float[np.ndarray, "rows"]) -> float:

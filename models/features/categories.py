@@ -73,13 +73,9 @@ class LevelEffects:
             [_noise_ratio(codes, output, len(levels), weights) for output in targets.T]
         )
         folds = np.zeros(len(values), dtype=np.int64)
-        table = _table(_Sums.of(codes, targets, folds, len(levels), weights).total(), ratios)
-        return cls(
-            tuple(levels),
-            tuple(tuple(effects) for effects in table[:, :-1].T.tolist()),
-            tuple(table[:, -1].tolist()),
-            tuple(ratios.tolist()),
-        )
+        table = _Sums.of(codes, targets, folds, len(levels), weights).table(ratios)
+        empty = cls(tuple(levels), (), (), tuple(ratios.tolist()))
+        return empty._with_table(table)
 
     @property
     def width(self) -> int:
@@ -100,15 +96,14 @@ class LevelEffects:
         """
         sums = _Sums.of(codes, targets, folds, len(self.levels), weights)
         ratios = np.asarray(self.noise_ratio)
-        tables = {k: _table(sums.without(k), ratios) for k in np.unique(folds).tolist()}
         return {
-            fold: replace(
-                self,
-                effects=tuple(tuple(effects) for effects in table[:, :-1].T.tolist()),
-                certainty=tuple(table[:, -1].tolist()),
-            )
-            for fold, table in tables.items()
+            fold: self._with_table(sums.table(ratios, without=fold))
+            for fold in np.unique(folds).tolist()
         }
+
+    def _with_table(self, table: Float[np.ndarray, "levels width"]) -> "LevelEffects":
+        effects = tuple(tuple(each) for each in table[:, :-1].T.tolist())
+        return replace(self, effects=effects, certainty=tuple(table[:, -1].tolist()))
 
 
 def places_of(levels: Sequence[str]) -> Mapping[str | None, int]:
@@ -150,15 +145,6 @@ def target_scores(
 
 
 @dataclass(frozen=True)
-class _LevelSums:
-    """Rows and sums of targets by level, and the mean target of all rows."""
-
-    rows: Float[np.ndarray, "levels"]
-    targets: Float[np.ndarray, "levels outputs"]
-    mean: Float[np.ndarray, "outputs"]
-
-
-@dataclass(frozen=True)
 class _Sums:
     """Rows and sums of targets by level and fold; the last level collects those without a code."""
 
@@ -182,25 +168,21 @@ class _Sums:
         rows = np.bincount(cells, weights, size).reshape(shape)
         return cls(rows.astype(float), np.stack(sums))
 
-    def total(self) -> _LevelSums:
-        return self._level_sums(self.rows.sum(1), self.targets.sum(2))
+    def table(
+        self, ratios: Float[np.ndarray, "outputs"], without: int | None = None
+    ) -> Float[np.ndarray, "levels width"]:
+        """The inputs of each level: its effect on each output, and the certainty.
 
-    def without(self, fold: int) -> _LevelSums:
-        rows = self.rows.sum(1) - self.rows[:, fold]
-        return self._level_sums(rows, self.targets.sum(2) - self.targets[:, :, fold])
-
-    def _level_sums(self, rows: np.ndarray, targets: np.ndarray) -> _LevelSums:
-        mean = targets.sum(1) / (rows.sum() or 1.0)
-        return _LevelSums(rows[:-1], targets[:, :-1].T, mean)
-
-
-def _table(
-    sums: _LevelSums, ratios: Float[np.ndarray, "outputs"]
-) -> Float[np.ndarray, "levels width"]:
-    """The inputs of each level: its effect on each output, and the certainty."""
-    counts = sums.rows[:, None]
-    effects = (sums.targets - counts * sums.mean) / (counts + ratios)
-    return np.column_stack([effects, (counts / (counts + ratios)).mean(1)])
+        Args:
+            without: a fold whose rows do not count.
+        """
+        rows, targets = self.rows.sum(1), self.targets.sum(2)
+        if without is not None:
+            rows = rows - self.rows[:, without]
+            targets = targets - self.targets[:, :, without]
+        mean, counts = targets.sum(1) / (rows.sum() or 1.0), rows[:-1, None]
+        effects = (targets[:, :-1].T - counts * mean) / (counts + ratios)
+        return np.column_stack([effects, (counts / (counts + ratios)).mean(1)])
 
 
 def _noise_ratio(
@@ -264,51 +246,34 @@ class CategoryEncoder:
         *,
         coded: bool = False,
         most: int = MAX_LEVELS,
+        targets: Targets | None = None,
         weights: Weights | None = None,
     ) -> "CategoryEncoder":
-        """Fit the slots to training values.
+        """Fit the slots to training values, and effects on the targets where levels are many.
 
         Args:
             most: the most levels with a slot.
             coded: store codes, pool levels of fewer than three rows with unknown ones, and give
                 missing values a slot of their own where training rows had them.
+            targets: standardised, as `target_scores` makes them; without them there are no effects.
         """
         counts, absent = _counts(values, weights)
         least = _MIN_ROWS if coded else 1
-        frequent = [
-            level for level in moments.by_frequency(counts)[:most] if counts[level] >= least
-        ]
-        levels = tuple(sorted(frequent))
+        by_frequency, rows = moments.by_frequency(counts), sum(counts.values())
+        frequent = {level for level in by_frequency[:most] if counts[level] >= least}
         missing = coded and absent > 0
-        pooled = sum(counts.values()) - sum(counts[level] for level in levels)
-        rows = pooled + (0 if coded else absent)
-        used = len(levels) + int(missing) + int(rows > 0)
-        return cls(levels, missing=missing, coded=coded) if used > 1 else cls((), coded=coded)
-
-    @classmethod
-    def fit_effects(
-        cls,
-        values: np.ndarray,
-        targets: Targets,
-        *,
-        most: int = MAX_LEVELS,
-        weights: Weights | None = None,
-    ) -> "CategoryEncoder":
-        """Fit the slots, and where there are more than a few levels their effects on the targets.
-
-        Args:
-            most: the most levels with a slot.
-            targets: standardised, as `models.features.categories.target_scores` makes them.
-        """
-        encoder = cls.fit(values, coded=True, most=most, weights=weights)
-        counts, _ = _counts(values, weights)
-        enough = sum(counts.values()) >= _ROWS_PER_LEVEL * len(counts)
-        if len(counts) <= min(_FEW_LEVELS, most) or not enough:
+        pooled = rows - sum(counts[level] for level in frequent) + (0 if coded else absent)
+        used = len(frequent) + int(missing) + int(pooled > 0)
+        encoder = cls(tuple(sorted(frequent)), missing=missing, coded=coded)
+        if used <= 1:
+            encoder = cls((), coded=coded)
+        enough = rows >= _ROWS_PER_LEVEL * len(counts)
+        if not coded or targets is None or len(counts) <= min(_FEW_LEVELS, most) or not enough:
             return encoder
         slots = set(encoder.levels)
-        others = [level for level in moments.by_frequency(counts) if level not in slots]
+        others = [level for level in by_frequency if level not in slots]
         effects = LevelEffects.fit([*encoder.levels, *others], values, targets, weights)
-        return cls(encoder.levels, missing=encoder.missing, coded=True, effects=effects)
+        return replace(encoder, effects=effects)
 
     def marking(self, values: np.ndarray) -> "CategoryEncoder":
         """A copy that marks levels that no training row had; itself if these had too many."""

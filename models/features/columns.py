@@ -265,26 +265,25 @@ def sentinels_of(reading: ColumnReading) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=1024)  # each request asks for those of each of its columns
 def _sentinels(type_: str, missing: tuple[str, ...]) -> tuple[Any, ...]:
-    read = {"number": _number, "datetime": _day}.get(type_)
+
+    def number(text: str) -> float | None:
+        try:
+            return float(text)
+        except ValueError:
+            return None
+
+    def day(text: str) -> np.datetime64 | None:
+        """A day of ISO 8601, in whatever form the file writes its dates."""
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            return None
+        try:
+            return np.datetime64(text, "D")
+        except ValueError:
+            return None
+
+    read = {"number": number, "datetime": day}.get(type_)
     found = map(read, missing) if read else ()
     return tuple(value for value in found if value is not None)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _day(text: str) -> np.datetime64 | None:
-    """A day of ISO 8601, in whatever form the file writes its dates."""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        return None
-    try:
-        return np.datetime64(text, "D")
-    except ValueError:
-        return None
 
 
 def fold(level: str) -> str:

@@ -21,7 +21,7 @@ from models.features import moments
 from models.features.categories import CategoryEncoder, KeyEncoder, Targets
 from models.features.clock import Clock, microseconds
 from models.features.encodings import MAX_INPUT, Encoding, Missing, Standard, Wave, encode
-from models.features.expansion import Distinct, Form, NormalScore, Pieces, Sizes
+from models.features.expansion import MAX_LEVELS, Distinct, Form, NormalScore, Pieces, Sizes
 from models.features.moments import Weights
 from models.features.scales import PowerTransform
 from models.features.texts import TextEncoder
@@ -201,7 +201,10 @@ class TensorEncoder:
         if weights is None:
             mean, std = (float(f(values, dtype=np.float64)) for f in (np.mean, np.std))
         else:
-            mean, std = _weighted_moments(values.reshape(len(values), -1), weights)
+            rows = values.reshape(len(values), -1)
+            mean = moments.mean(rows.mean(1, dtype=np.float64), weights)
+            squares = (np.square(row - mean, dtype=np.float64).mean() for row in rows)
+            std = moments.mean(np.array([*squares]), weights) ** 0.5
         return cls(
             tuple(values.shape[1:]),
             mean,
@@ -226,13 +229,6 @@ class TensorEncoder:
         if self.std == 0:
             return tensors.new_empty(len(tensors), 0)
         return ((tensors.flatten(1) - self.mean) / self.std).clamp_(-MAX_INPUT, MAX_INPUT)
-
-
-def _weighted_moments(values: np.ndarray, weights: Weights) -> tuple[float, float]:
-    """Mean and deviation of all elements, row by row in float64."""
-    centre = moments.mean(values.mean(1, dtype=np.float64), weights)
-    squares = np.array([np.square(row - centre, dtype=np.float64).mean() for row in values])
-    return centre, moments.mean(squares, weights) ** 0.5
 
 
 Encoder = Annotated[
@@ -262,20 +258,14 @@ def fit_encoder(
         case "boolean":
             return NumberEncoder.fit(values, sizes=sizes, weights=weights)
         case "category":
-            return _fit_category(values, sizes, targets, weights)
+            most = MAX_LEVELS if sizes is None else sizes.levels
+            coded = sizes is not None
+            return CategoryEncoder.fit(
+                values, coded=coded, most=most, targets=targets, weights=weights
+            )
         case "datetime":
             return DatetimeEncoder.fit(values, sizes=sizes, weights=weights)
         case "tensor":
             return TensorEncoder.fit(values, weights)
         case "text":
             return TextEncoder.fit(values, weights)
-
-
-def _fit_category(
-    values: np.ndarray, sizes: Sizes | None, targets: Targets | None, weights: Weights | None
-) -> CategoryEncoder:
-    if sizes is None:
-        return CategoryEncoder.fit(values, weights=weights)
-    if targets is None:
-        return CategoryEncoder.fit(values, coded=True, most=sizes.levels, weights=weights)
-    return CategoryEncoder.fit_effects(values, targets, most=sizes.levels, weights=weights)

@@ -5,7 +5,7 @@ rows then stay small, and each mini-batch is expanded where it is used: in train
 and in an exported graph alike.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -207,15 +207,26 @@ class Expansion(TensorRecord):
     @classmethod
     def of(cls, forms: Sequence[Form]) -> "Expansion":
         """The expansion of columns side by side."""
-        columns = list(_columns(forms))
-        slots, pieces = list(_slots(columns)), list(_pieces(columns))
+        plain: list[int] = []
+        coded: list[tuple[int, int]] = []  # compact column and code of each slot
+        placed: list[tuple[int, int, float]] = []  # compact column, bin and mean of each piece
+        at = 0
+        for form in forms:
+            plain += range(at, at + form.plain)
+            at += form.plain
+            for count in form.slots:
+                coded += [(at, code) for code in range(count)]
+                at += 1
+            for pieces in form.pieces:
+                placed += [(at, j, centre) for j, centre in enumerate(pieces.centres)]
+                at += 1
         return cls(
-            torch.tensor([at + i for at, form in columns for i in range(form.plain)], dtype=_INT),
-            torch.tensor([at for at, _ in slots], dtype=_INT),
-            torch.tensor([code for _, code in slots], dtype=torch.float32),
-            torch.tensor([at for at, _, _ in pieces], dtype=_INT),
-            torch.tensor([lower for _, lower, _ in pieces], dtype=torch.float32),
-            torch.tensor([centre for _, _, centre in pieces], dtype=torch.float32),
+            torch.tensor(plain, dtype=_INT),
+            torch.tensor([column for column, _ in coded], dtype=_INT),
+            torch.tensor([code for _, code in coded], dtype=torch.float32),
+            torch.tensor([column for column, _, _ in placed], dtype=_INT),
+            torch.tensor([lower for _, lower, _ in placed], dtype=torch.float32),
+            torch.tensor([centre for _, _, centre in placed], dtype=torch.float32),
         )
 
     @property
@@ -243,37 +254,3 @@ class Expansion(TensorRecord):
         known = (positions + 1).clamp_(0, 1)  # 0 at MISSING = −1
         pieces = positions.sub_(own.lower).clamp_(0, 1).sub_(own.centres).mul_(known)
         return torch.cat([plain, slots, pieces], dim=1)
-
-
-def feature_of(forms: Sequence[Form]) -> Int[np.ndarray, "inputs"]:
-    """The number of the form that each network input is made by."""
-    each = np.arange(len(forms))
-    widths = (
-        [f.plain for f in forms],
-        [sum(f.slots) for f in forms],
-        [f.num_pieces for f in forms],
-    )
-    return np.concatenate([np.repeat(each, width) for width in widths])
-
-
-def _columns(forms: Sequence[Form]) -> Iterator[tuple[int, Form]]:
-    """Each form with the number of its first compact column."""
-    start = 0
-    for form in forms:
-        yield start, form
-        start += form.compact_width
-
-
-def _slots(columns: Sequence[tuple[int, Form]]) -> Iterator[tuple[int, int]]:
-    """Compact column and code of each one-hot slot."""
-    for start, form in columns:
-        for i, count in enumerate(form.slots):
-            yield from ((start + form.plain + i, code) for code in range(count))
-
-
-def _pieces(columns: Sequence[tuple[int, Form]]) -> Iterator[tuple[int, int, float]]:
-    """Compact column, lower edge (in bins) and mean of each piece."""
-    for start, form in columns:
-        first = start + form.plain + len(form.slots)
-        for i, pieces in enumerate(form.pieces):
-            yield from ((first + i, j, centre) for j, centre in enumerate(pieces.centres))

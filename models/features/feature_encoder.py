@@ -23,7 +23,7 @@ from models.features.encoders import (
     fit_encoder,
 )
 from models.features.encodings import MAX_INPUT, Encodings
-from models.features.expansion import Expansion, Form, Sizes, feature_of
+from models.features.expansion import Expansion, Form, Sizes
 from models.features.moments import Weights
 from models.features.texts import TextEncoder
 from models.networks import Inputs, TensorSlot
@@ -190,7 +190,10 @@ class FeatureEncoder:
     @cached_property
     def feature_of(self) -> Int[np.ndarray, "inputs"]:
         """The number of the feature that each network input belongs to."""
-        return feature_of(self._forms)
+        forms = self._forms
+        of_pieces = [form.num_pieces for form in forms]
+        widths = [f.plain for f in forms], [sum(f.slots) for f in forms], of_pieces
+        return np.concatenate([np.repeat(np.arange(len(forms)), each) for each in widths])
 
     @cached_property
     def feature_of_compact(self) -> Int[np.ndarray, "read"]:

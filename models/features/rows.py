@@ -10,6 +10,8 @@ from torch import Tensor
 from models.randomness import generator
 from models.tensors import TensorRecord
 
+_ADDED = 2**20  # weights at once, which may be on disk
+
 
 @dataclass(frozen=True)
 class Rows(TensorRecord):
@@ -39,7 +41,9 @@ class Rows(TensorRecord):
     @property
     def weight(self) -> float:
         """The number of rows that these rows count as: the sum of their weights."""
-        return float(len(self)) if self.weights is None else float(self.weights.double().sum())
+        if self.weights is None:
+            return float(len(self))
+        return float(sum(part.double().sum() for part in self.weights.split(_ADDED)))
 
     @classmethod
     def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":

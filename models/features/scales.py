@@ -12,7 +12,7 @@ An exponent of 0 means the logarithm. ψ is monotone and smooth.
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import torch
@@ -54,28 +54,30 @@ class PowerTransform:
     exponent: Annotated[float, Field(strict=True, ge=_MIN_EXPONENT, le=_MAX_EXPONENT)]
 
     @classmethod
-    def fit(cls, values: Numbers, weights: Weights | None = None) -> "PowerTransform | None":
+    def fit(cls, values: Numbers, weights: Weights | None = None) -> Self | None:
         """Fit the exponent by maximum likelihood; return None if the column is not skewed.
 
         Args:
             values: training values without missing ones.
         """
-        if len(np.unique(values)) <= _MIN_VALUES or abs(_skewness(values, weights)) <= _SKEWED:
+        if len(np.unique(values)) <= _MIN_VALUES:
+            return None
+        centred = values - moments.mean(values, weights)
+        skewness = moments.mean(centred**3, weights) / moments.mean(centred**2, weights) ** 1.5
+        if abs(skewness) <= _SKEWED:
             return None
         if len(values) > _MOST_VALUES:  # as many quantiles of them
-            values, weights = _some(values, weights)
+            if weights is None:
+                kept = np.linspace(0, len(values) - 1, _MOST_VALUES).round().astype(np.int64)
+                values = np.sort(values)[kept]
+            else:
+                shares = np.linspace(0, 1, _MOST_VALUES).tolist()
+                values, weights = moments.quantile(values, shares, weights), None
         lower, centre, upper = moments.quantile(values, [0.25, 0.5, 0.75], weights)
         # of a Gaussian 1.349 deviations
         scale = (upper - lower) / 1.349 or moments.deviation(values, weights)
         z = (values - centre) / scale
         return cls(float(centre), float(scale), _most_likely_exponent(z, weights))
-
-
-def _some(values: Numbers, weights: Weights | None) -> tuple[Kept, Kept | None]:
-    if weights is not None:
-        return moments.quantile(values, np.linspace(0, 1, _MOST_VALUES).tolist(), weights), None
-    kept = np.linspace(0, len(values) - 1, _MOST_VALUES).round().astype(np.int64)
-    return np.sort(values)[kept], None
 
 
 def yeo_johnson(z: Shaped, powers: Powers) -> Shaped:
@@ -95,11 +97,6 @@ def inverse_yeo_johnson(u: Shaped, powers: Powers) -> Shaped:
 def powers_of(exponent: Float[Tensor, "*columns"]) -> Powers:
     """λ and 2 − λ. For 0 they have a number so small that the power becomes the logarithm."""
     return exponent.clamp(min=_LOGARITHM), (2 - exponent).clamp(min=_LOGARITHM)
-
-
-def _skewness(values: Numbers, weights: Weights | None) -> float:
-    centred = values - moments.mean(values, weights)
-    return moments.mean(centred**3, weights) / moments.mean(centred**2, weights) ** 1.5
 
 
 def _log_likelihood(z: Numbers, exponent: float, weights: Weights | None) -> float:
@@ -166,12 +163,9 @@ class LogScale:
 
 
 @dataclass(frozen=True)
-class PowerScale:
-    """ψ((y − centre)/scale), the power transform of Yeo and Johnson (`models.features.scales`)."""
+class PowerScale(PowerTransform):
+    """ψ((y − centre)/scale), the power transform."""
 
-    centre: Number
-    scale: Positive
-    exponent: Annotated[float, Field(strict=True, ge=0, le=2)]
     kind: Literal["power"] = "power"
 
     def __call__(self, y: Values) -> Values:

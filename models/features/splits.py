@@ -120,7 +120,8 @@ def _hold_out_order(
     if config.split == "last":
         return np.arange(num_rows)[::-1], each
     if key is None:
-        if classes is not None and _are_rare(classes, config.validation_fraction):
+        fraction = config.validation_fraction
+        if classes is not None and np.bincount(classes).min() * fraction < _FEW_SCORED:
             return _stratified_order(classes, scored, random), each
         return random.permutation(num_rows), each
     if not isinstance(config.split, SplitBy):
@@ -173,11 +174,6 @@ def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list
     return sets
 
 
-def _are_rare(classes: Int[np.ndarray, "rows"], fraction: float) -> bool:
-    """Whether a random share of the rows would have few rows of some class."""
-    return bool(np.bincount(classes).min() * fraction < _FEW_SCORED)
-
-
 def _stratified_order(
     classes: Int[np.ndarray, "rows"], first: int, random: np.random.Generator
 ) -> Int[np.ndarray, "rows"]:
@@ -192,23 +188,15 @@ def _stratified_order(
         first: the number of scored rows.
     """
     shuffled = random.permutation(len(classes))
-    rank = _rank_in_class(classes[shuffled])
-    counts = np.bincount(classes)
+    mine, counts = classes[shuffled], np.bincount(classes)
     scored = _quotas(counts, first)
-    mine = classes[shuffled]
+    rank = np.empty(len(classes), np.int64)  # the number of earlier rows of the same class
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    rank[np.argsort(mine, kind="stable")] = np.arange(len(classes)) - starts
     is_last, is_first = rank == counts[mine] - 1, rank < scored[mine]
     place = (rank + random.random(len(counts))[mine]) / counts[mine]  # even within each class
     part = np.where(is_first, 0, np.where(is_last, 2, 1))
     return shuffled[np.lexsort((place, part))]
-
-
-def _rank_in_class(classes: Int[np.ndarray, "rows"]) -> Int[np.ndarray, "rows"]:
-    """The number of earlier rows of the same class."""
-    order = np.argsort(classes, kind="stable")
-    counts = np.bincount(classes)
-    rank = np.empty(len(classes), np.int64)
-    rank[order] = np.arange(len(classes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rank
 
 
 def _quotas(counts: Int[np.ndarray, "classes"], total: int) -> Int[np.ndarray, "classes"]:

@@ -38,6 +38,8 @@ class NumberTarget:
         integer: whether only whole numbers have probability.
         atoms: values that have a probability of their own, in increasing order.
         z_range: smallest and largest z of the training rows that are not atoms.
+        shortest: whether intervals are the shortest closed sets of whole numbers that hold their
+            level. Versions before release 0.9 have equal tails, as all other numbers.
     """
 
     mean: Number
@@ -49,6 +51,7 @@ class NumberTarget:
     integer: Flag = False
     atoms: Annotated[tuple[Number, ...], Len(0, MAX_ATOMS)] = ()
     z_range: tuple[Number, Number] | None = None
+    shortest: Flag = False
 
     @classmethod
     def fit(cls, values: np.ndarray, weights: Weights | None = None) -> "NumberTarget":
@@ -93,6 +96,7 @@ class NumberTarget:
             integer=integer,
             atoms=atoms,
             z_range=(float(z.min()), float(z.max())),
+            shortest=integer,
         )
 
     @property
@@ -197,7 +201,11 @@ class ClassTarget:
                 f"the target has {len(found)} classes; classification needs 2 to {MAX_CLASSES}",
                 "/target",
             )
-        return cls(tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found)))
+        if boolean:
+            return cls(tuple(bool(value) for value in found))
+        # Whole numbers as ints, so that classes read 1 rather than 1.0.
+        plain = (int(v) if isinstance(v, float) and v.is_integer() else v for v in found)
+        return cls(tuple(plain))
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
         """Return class indices.
@@ -215,11 +223,6 @@ class ClassTarget:
 
 
 Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
-
-
-def _plain(value: str | float) -> str | float:
-    """Return a whole number as an int, so that classes read 1 rather than 1.0."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def present(values: np.ndarray) -> np.ndarray:

@@ -38,8 +38,17 @@ class UsableRows:
         Raises:
             InvalidData: if a weight is missing, negative or infinite.
         """
-        labelled = present(columns[target])
-        counts = labelled if weight is None else labelled & (checked(columns[weight], weight) > 0)
+        counts = labelled = present(columns[target])
+        if weight is not None:
+            weights = columns[weight]
+            wrong = ~(np.isfinite(weights) & (weights >= 0))
+            if wrong.any():
+                raise InvalidData(
+                    f"column {weight!r} cannot weigh rows: it needs finite numbers of 0 or more, "
+                    f"and has {weights[wrong][0]:g}",
+                    "/weight",
+                )
+            counts = labelled & (weights > 0)
         return cls(np.flatnonzero(counts), int((~labelled).sum()), int((labelled & ~counts).sum()))
 
 
@@ -66,22 +75,6 @@ def check_enough(usable: int, weight: str | None) -> None:
 def left_out_rows(count: int, which: str) -> str:
     """The note on rows that a training leaves out."""
     return f"{counted(count, 'row')} {which} {'was' if count == 1 else 'were'} left out"
-
-
-def checked(weights: Float[np.ndarray, "rows"], name: str) -> Float[np.ndarray, "rows"]:
-    """The weights.
-
-    Raises:
-        InvalidData: if one is missing, negative or infinite; it names the column and a value.
-    """
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        raise InvalidData(
-            f"column {name!r} cannot weigh rows: it needs finite numbers of 0 or more, and has "
-            f"{weights[wrong][0]:g}",
-            "/weight",
-        )
-    return weights
 
 
 def notes_on_weights(weights: Weights, calibration: Float[np.ndarray, "some"]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import BBBConfig, GaussianPriorConfig, KLConfig
 from models.exceptions import InvalidData
@@ -199,7 +199,7 @@ class BayesByBackprop(Method):
         """Variational parameters: a loc and a rho for each weight."""
         return 2 * self.layout.num_weights
 
-    def init(self, generator: torch.Generator) -> BBBState:
+    def init(self, generator: Generator) -> BBBState:
         """Random means; scales from `initial_sigma`, by default a multiple of 1/√fan-in.
 
         The predicted noise starts as a constant, independent of the inputs.
@@ -227,20 +227,14 @@ class BayesByBackprop(Method):
         return softplus_inverse(scale / math.sqrt(fan_in(self.network.layers, name)))
 
     def loss(
-        self,
-        state: BBBState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
+        self, state: BBBState, batch: Rows, kl_weight: float, noise: Generator, part: Part
     ) -> Loss:
         """Return the negative ELBO per row, estimated with one draw."""
-        part = part or Part.whole(len(batch))
         if self._local is None:
-            weights, kl = self._drawn(state, generator)
+            weights, kl = self._drawn(state, noise)
             outputs = self.products(self.network, weights, batch.inputs)
         else:
-            outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
+            outputs, kl = self._draw_outputs(self._local, state, batch.inputs, noise, part)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         tempered = None
         if self.part_weights is not None:
@@ -249,14 +243,12 @@ class BayesByBackprop(Method):
             batch.weigh(nll), kl.sum(), self.num_data, kl_weight, part, tempered=tempered
         )
 
-    def draw(self, state: BBBState, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: BBBState, streams: int, generator: Generator) -> Draw:
         """Draw w ~ q, the same for all streams and steps; the penalty is the KL divergence."""
         weights, kl = self._drawn(state, generator)
         return Draw(weights, kl.sum())
 
-    def _drawn(
-        self, state: BBBState, generator: torch.Generator
-    ) -> tuple[dict[str, Tensor], PerPart]:
+    def _drawn(self, state: BBBState, generator: Generator) -> tuple[dict[str, Tensor], PerPart]:
         """One draw of the weights, and the divergence."""
         noise = _standard_normal(state.posterior.loc, generator)
         drawn = self._reparameterise(state.posterior, noise)
@@ -275,7 +267,7 @@ class BayesByBackprop(Method):
         network: LocallyDrawn,
         state: BBBState,
         x: Float[Tensor, "batch inputs"],
-        generator: torch.Generator,
+        generator: Generator,
         part: Part,
     ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
         """Draw each layer's pre-activations instead of its weights; also return the divergence."""
@@ -317,7 +309,7 @@ class BayesByBackprop(Method):
         return torch.stack([self.prior.reverse_kl(part, drawn_by) for part, drawn_by in pairs])
 
 
-def _standard_normal(like: Tensor, generator: torch.Generator) -> Tensor:
+def _standard_normal(like: Tensor, generator: Generator) -> Tensor:
     return torch.empty_like(like, requires_grad=False).normal_(generator=generator)
 
 

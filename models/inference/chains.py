@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import Json
 from models.exceptions import Diverged
@@ -84,11 +84,6 @@ class ChainState:
         places = values.clone(), torch.zeros_like(values)
         return cls(values, kept, density, log_scale, accepted, root, rate, *places, heat, counted)
 
-    def disperse(self, generator: torch.Generator) -> None:
-        """Displace all chains by noise of `JITTER` times the preconditioner's scale."""
-        noise = torch.empty_like(self.values).normal_(generator=generator)
-        self.values.add_(spread(self.root, noise), alpha=JITTER)
-
     @property
     def temperature(self) -> float:
         """⟨−(w − c)·∇ log P⟩ ÷ values, the mean of all chains; 1 if they sample the posterior.
@@ -155,12 +150,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def move(
-        self,
-        posterior: LogPosterior,
-        state: ChainState,
-        batch: Rows,
-        step: int,
-        generator: torch.Generator,
+        self, posterior: LogPosterior, state: ChainState, batch: Rows, step: int, source: Generator
     ) -> Terms:
         """Move all chains by one step, in place; return the terms of log P̂."""
 
@@ -233,12 +223,13 @@ def begin_chains(
     Fits of networks without hidden layers end at the same mode: they are dispersed. Those of others
     end at modes far from each other.
     """
-    values, count = flat_values(fitted), len(task.rows)
-    some = task.take(evenly_spread(count, ROWS))
-    root = preconditioner(posterior, values, some)
+    rows = task.take(evenly_spread(len(task.rows), ROWS))
+    root = preconditioner(posterior, flat_values(fitted), rows)
     state = ChainState.begin(fitted, len(kernel.kept_steps), root)
-    if not posterior.network.mask_widths:
-        state.disperse(generator(seed, "disperse", device=task.device))
+    if not posterior.network.mask_widths:  # by noise of `JITTER` times the preconditioner's scale
+        noise = torch.empty_like(state.values)
+        noise.normal_(generator=generator(seed, "disperse", device=task.device))
+        state.values.add_(spread(root, noise), alpha=JITTER)
     return state
 
 

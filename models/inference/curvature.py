@@ -28,7 +28,7 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.layers.dense import Dense
 from models.likelihoods import (
@@ -39,8 +39,8 @@ from models.likelihoods import (
     Likelihood,
     ShapedLikelihood,
 )
-from models.likelihoods.draws import draw_targets
-from models.likelihoods.gaussian import MAX_LOG_VARIANCE, MIN_LOG_VARIANCE
+from models.likelihoods.likelihood import MAX_LOG_VARIANCE, MIN_LOG_VARIANCE
+from models.likelihoods.shaped import draw_targets
 from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
 from models.posteriors.layout import Layout, Weights
 from models.tensors import TensorRecord
@@ -91,12 +91,12 @@ class Member:
 
     def places(self, over: Over) -> dict[str, Place]:
         """The layers of the approximation by name, in the order of the vector."""
-        found, start = {}, self.start
+        places, start = {}, self.start
         for layer in self.network.layers:
             if isinstance(layer, Dense):
-                found[layer.name] = Place(start, layer)
+                places[layer.name] = Place(start, layer)
             start += sum(Layout(layer.shapes()).sizes)
-        return found if over == "all" else dict([list(found.items())[-1]])
+        return places if over == "all" else dict([list(places.items())[-1]])
 
 
 def split(network: Network) -> list[Member]:
@@ -105,9 +105,9 @@ def split(network: Network) -> list[Member]:
         return [Member(0, network, 0, lambda x: x)]
     members, start = [], 0
     reads = [part.read for part in network.parts for _ in range(part.count)]
-    for number, (one, read) in enumerate(zip(network.networks, reads, strict=True)):
-        members.append(Member(number, one, start, read))
-        start += one.layout.num_weights
+    for number, (member, read) in enumerate(zip(network.networks, reads, strict=True)):
+        members.append(Member(number, member, start, read))
+        start += member.layout.num_weights
     return members
 
 
@@ -165,13 +165,13 @@ def _all_layers(network: MLP, weights: Weights, x: Float[Tensor, "rows inputs"])
         outputs = outputs + network.skip(weights, x)
 
     def gradients(roots: Roots) -> dict[str, Tensor]:
-        found, g = {last.name: roots}, roots
+        by_layer, g = {last.name: roots}, roots
         if network.skip is not None:
-            found[network.skip.name] = roots
+            by_layer[network.skip.name] = roots
         for i in range(len(slopes), 0, -1):
             g = (g @ weights[network.dense[i].weight]) * slopes[i - 1]
-            found[network.dense[i - 1].name] = g
-        return found
+            by_layer[network.dense[i - 1].name] = g
+        return by_layer
 
     return Pass(outputs, inputs, gradients)
 
@@ -196,7 +196,7 @@ def count_roots(likelihood: Likelihood) -> int:
 
 
 def fisher_roots(
-    likelihood: Likelihood, outputs: Outputs, point: dict[str, Tensor], noise: torch.Generator
+    likelihood: Likelihood, outputs: Outputs, point: dict[str, Tensor], noise: Generator
 ) -> Roots:
     """Return r_k for each row."""
     match likelihood:
@@ -230,7 +230,7 @@ def _of_gaussian(
 
 
 def _score(
-    likelihood: Likelihood, outputs: Outputs, point: dict[str, Tensor], noise: torch.Generator
+    likelihood: Likelihood, outputs: Outputs, point: dict[str, Tensor], noise: Generator
 ) -> Outputs:
     """s for a drawn target of each row."""
     if isinstance(likelihood, Categorical):
@@ -334,22 +334,22 @@ class Curvature:
 
     def spectra(self) -> dict[str, Spectrum]:
         """The spectra of blocks that are independent of each other, by name."""
-        found = {}
+        spectra = {}
         for name, place in self._places.items():
             match self._sums[name]:
                 case {"inputs": inputs, "outputs": outputs, "rows": rows}:
                     of_inputs, right = _eigen(inputs)
                     of_outputs, left = _eigen(outputs / rows)
                     values = torch.outer(of_outputs, of_inputs)
-                    found[name] = Spectrum(place.start, place.layer.biased, values, left, right)
+                    spectra[name] = Spectrum(place.start, place.layer.biased, values, left, right)
                 case {"squares": squares}:
                     values = in_order(squares, place).unsqueeze(1)
-                    found[name] = Spectrum(place.start, False, values)
+                    spectra[name] = Spectrum(place.start, False, values)
                 case {"products": products}:
                     order = in_order(torch.arange(len(products)).view(place.shape), place)
                     values, vectors = _eigen(products[order][:, order])
-                    found["all"] = Spectrum(place.start, False, values.unsqueeze(1), vectors)
-        return found
+                    spectra["all"] = Spectrum(place.start, False, values.unsqueeze(1), vectors)
+        return spectra
 
 
 def _kron(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:

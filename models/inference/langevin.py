@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
+from torch import Generator
 
 from models.config import CyclicalSGLDConfig, Json, SGLDConfig
 from models.features.rows import Rows
@@ -56,12 +57,7 @@ class Langevin(Kernel):
         return None if size is None else size * self.share(step)
 
     def move(
-        self,
-        posterior: LogPosterior,
-        state: ChainState,
-        batch: Rows,
-        step: int,
-        generator: torch.Generator,
+        self, posterior: LogPosterior, state: ChainState, batch: Rows, step: int, source: Generator
     ) -> Terms:
         """Return log P̂ at the previous positions."""
         terms, slope = controlled_gradient(posterior, state, batch)
@@ -69,7 +65,7 @@ class Langevin(Kernel):
             share = self.share(step)  # so that steps count as draws do
             state.heat.sub_(((state.values - state.anchor) * slope).sum(1), alpha=share)
             state.counted.add_(share)
-        noise = torch.empty_like(state.values).normal_(generator=generator)
+        noise = torch.empty_like(state.values).normal_(generator=source)
         given, heat = self.step_size(step), self.temperature(step)
         if given is None:
             epsilon = (state.rate * self.share(step)).unsqueeze(1)
@@ -86,8 +82,8 @@ class Langevin(Kernel):
         state.rate.copy_(allowed * (_NOISE / heat.clamp_min(1e-12)).clamp(_LEAST, 1.0))
 
     def describe(self, state: ChainState) -> Json:
-        found = state.temperature
-        return {"temperature": found} if math.isfinite(found) else {}
+        temperature = state.temperature
+        return {"temperature": temperature} if math.isfinite(temperature) else {}
 
 
 @dataclass(frozen=True)

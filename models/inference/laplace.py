@@ -15,7 +15,7 @@ al. 2021 (arXiv 2106.14806); Immer et al. 2021 (arXiv 2008.08217, 2104.04975).
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -56,6 +56,7 @@ _CHUNK_BYTES = 2**26
 
 Chunks = Callable[[int], Iterable[Rows]]
 """The rows in chunks of this many."""
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class LaplaceState(State):
                 name, field = key.removeprefix("block.").rsplit(".", 1)
                 blocks.setdefault(name, {})[field] = value
         estimate = DrawsState.unpack(tensors, num_weights)
-        read = [(name, Block.unpack(own)) for name, own in blocks.items()]
+        read = [(name, Block.unpack(packed)) for name, packed in blocks.items()]
         in_order = sorted(read, key=lambda item: item[1].start)  # of the noise that they take
         return cls(estimate, dict(in_order), bool(tensors["linearised"]))
 
@@ -136,8 +137,8 @@ class LaplaceState(State):
         fitted, count = self.estimate, len(noise)
         weights = fitted.weights.detach().expand(count, -1).clone()
         blocks = list(self.blocks.values())
-        own = noise.to(weights).split([block.scales.numel() for block in blocks], dim=1)
-        for block, part in zip(blocks, own, strict=True):
+        parts = noise.to(weights).split([block.scales.numel() for block in blocks], dim=1)
+        for block, part in zip(blocks, parts, strict=True):
             weights[:, block.start : block.stop] += block.deviations(part)
         point = {k: v.detach().expand(count, *v.shape[1:]) for k, v in fitted.point.items()}
         return replace(fitted, weights=weights, point=point)
@@ -199,80 +200,6 @@ class LaplaceFit:
 
 
 @dataclass(frozen=True)
-class Approximation:
-    """The Laplace approximation of a network's posterior.
-
-    Rows must be a method's rows with all network inputs (`models.training.row_task`).
-    """
-
-    network: Network
-    likelihood: Likelihood
-    config: LaplaceConfig
-    seed: int = 0
-    should_stop: Callable[[], bool] = field(default=lambda: False)
-
-    @torch.no_grad()
-    def fit(self, estimate: DrawsState, chunks: Chunks) -> LaplaceFit:
-        """Fit the Gaussian around the weight vector of `estimate`.
-
-        Raises:
-            Stopped: between two chunks of rows, once `should_stop` returns True.
-        """
-        estimate = estimate.detach()
-        spectra: dict[str, Spectrum] = {}
-        total = 0.0
-        for member in split(self.network):
-            found, log_likelihood = self._curvature(member, estimate, chunks)
-            prefix = f"member{member.number}." if estimate.members > 1 else ""
-            spectra |= {f"{prefix}{name}": spectrum for name, spectrum in found.items()}
-            total += log_likelihood
-        sigmas, blocks = {}, {}
-        for name, spectrum in spectra.items():
-            square = float(
-                estimate.weights[0, spectrum.start : spectrum.stop].double().square().sum()
-            )
-            given = self.config.prior_sigma
-            sigmas[name] = sigma = best_sigma(spectrum.values, square) if given == "auto" else given
-            blocks[name] = spectrum.block(sigma**-2)
-            total += log_evidence(spectrum.values, square, sigma**-2)
-        state = LaplaceState(estimate, blocks, linearised=self.config.over == "all")
-        note = (
-            f"the curvature of laplace is a mean over {MOST} targets per row, drawn from the "
-            "model, because this likelihood has no short closed form for it"
-        )
-        return LaplaceFit(state, sigmas, total, () if is_exact(self.likelihood) else (note,))
-
-    def _curvature(
-        self, member: Member, estimate: DrawsState, chunks: Chunks
-    ) -> tuple[dict[str, Spectrum], float]:
-        """The spectra of a network, and its log likelihood."""
-        vector, number, places = estimate.weights[0], member.number, member.places(self.config.over)
-        point = {k: v[0].reshape(-1)[number].double() for k, v in estimate.point.items()}
-        noise = generator(self.seed, "fisher", number, device=vector.device)
-        weights, log_likelihood = member.weights(vector), 0.0
-        curvature = Curvature(self.config.hessian, places)
-        for rows in chunks(self._rows_at_once(places)):
-            if self.should_stop():
-                raise Stopped
-            counts = rows.inputs.new_ones(len(rows)) if rows.weights is None else rows.weights
-            counts = (counts if counts.ndim == 1 else counts[:, number]).to(vector).double()
-            read = run(member.network, weights, member.read(rows.inputs), self.config.over)
-            roots = fisher_roots(self.likelihood, read.outputs, point, noise)
-            curvature.add(read, roots.double(), counts)
-            log_prob = self.likelihood.log_prob(read.outputs, rows.targets, point)
-            log_likelihood += float((log_prob * counts).sum())
-        return curvature.spectra(), log_likelihood
-
-    def _rows_at_once(self, places: Mapping[str, Place]) -> int:
-        roots, shapes = count_roots(self.likelihood), [place.shape for place in places.values()]
-        if self.config.hessian == "full":
-            numbers = roots * sum(map(math.prod, shapes))
-        else:
-            numbers = sum(roots * outputs + columns for outputs, columns in shapes)
-        return max(1, _CHUNK_BYTES // (8 * numbers))
-
-
-@dataclass(frozen=True)
 class Laplace(PointEstimates):
     """A `map` fit, and the Gaussian around it, or around one under the prior that it chose.
 
@@ -321,10 +248,8 @@ class Laplace(PointEstimates):
         return math.ceil(_SHARE * fitted) if config.prior_sigma == "auto" else 0
 
     def finish(self, fit: Fit, stages: Stages) -> Finished:
-        config, chunks = self.config, stages.problem.task.chunks
-        seed = stages.config.training.seed
-        whole = Approximation(self.network, self.likelihood, config, seed, stages.should_stop)
-        found = whole.fit(fit.state, chunks)
+        config, of_rows = self.config, (stages.problem.task.chunks, stages.config.training.seed)
+        found = self.approximate(fit.state, *of_rows, stages.should_stop)
         if epochs := self.epochs(config, fit.best_epoch):
             sigmas = torch.full_like(found.state.estimate.weights[0], FIRST_SIGMA)
             for name, block in found.state.blocks.items():
@@ -332,12 +257,86 @@ class Laplace(PointEstimates):
             chosen = replace(self, chosen=DiagonalPrior(sigmas))
             lower = replace(stages.lower(epochs, "laplace"), patience=None)
             again = stages.go_on(chosen, lower, fit.state, "laplace")
-            found = whole.fit(again, chunks)
+            found = self.approximate(again, *of_rows, stages.should_stop)
         metrics: Json = {
             "log_marginal_likelihood": found.log_marginal_likelihood,
             "prior_sigma": dict(found.sigmas),
         }
         return Finished(found.state, metrics, found.notes)
+
+    @torch.no_grad()
+    def approximate(
+        self,
+        estimate: DrawsState,
+        chunks: Chunks,
+        seed: int = 0,
+        should_stop: Stop = lambda: False,
+    ) -> LaplaceFit:
+        """Fit the Gaussian around the weight vector of `estimate`.
+
+        Args:
+            chunks: the method's rows, with all network inputs.
+
+        Raises:
+            Stopped: between two chunks of rows, once `should_stop` returns True.
+        """
+        estimate = estimate.detach()
+        spectra: dict[str, Spectrum] = {}
+        total = 0.0
+        for member in split(self.network):
+            of_member, log_likelihood = self._curvature(member, estimate, chunks, seed, should_stop)
+            prefix = f"member{member.number}." if estimate.members > 1 else ""
+            spectra |= {f"{prefix}{name}": spectrum for name, spectrum in of_member.items()}
+            total += log_likelihood
+        sigmas, blocks = {}, {}
+        for name, spectrum in spectra.items():
+            square = float(
+                estimate.weights[0, spectrum.start : spectrum.stop].double().square().sum()
+            )
+            given = self.config.prior_sigma
+            sigmas[name] = sigma = best_sigma(spectrum.values, square) if given == "auto" else given
+            blocks[name] = spectrum.block(sigma**-2)
+            total += log_evidence(spectrum.values, square, sigma**-2)
+        state = LaplaceState(estimate, blocks, linearised=self.config.over == "all")
+        note = (
+            f"the curvature of laplace is a mean over {MOST} targets per row, drawn from the "
+            "model, because this likelihood has no short closed form for it"
+        )
+        return LaplaceFit(state, sigmas, total, () if is_exact(self.likelihood) else (note,))
+
+    def _curvature(
+        self,
+        member: Member,
+        estimate: DrawsState,
+        chunks: Chunks,
+        seed: int,
+        should_stop: Callable[[], bool],
+    ) -> tuple[dict[str, Spectrum], float]:
+        """The spectra of a network, and its log likelihood."""
+        vector, number, places = estimate.weights[0], member.number, member.places(self.config.over)
+        point = {k: v[0].reshape(-1)[number].double() for k, v in estimate.point.items()}
+        noise = generator(seed, "fisher", number, device=vector.device)
+        weights, log_likelihood = member.weights(vector), 0.0
+        curvature = Curvature(self.config.hessian, places)
+        for rows in chunks(self._rows_at_once(places)):
+            if should_stop():
+                raise Stopped
+            counts = rows.inputs.new_ones(len(rows)) if rows.weights is None else rows.weights
+            counts = (counts if counts.ndim == 1 else counts[:, number]).to(vector).double()
+            read = run(member.network, weights, member.read(rows.inputs), self.config.over)
+            roots = fisher_roots(self.likelihood, read.outputs, point, noise)
+            curvature.add(read, roots.double(), counts)
+            log_prob = self.likelihood.log_prob(read.outputs, rows.targets, point)
+            log_likelihood += float((log_prob * counts).sum())
+        return curvature.spectra(), log_likelihood
+
+    def _rows_at_once(self, places: Mapping[str, Place]) -> int:
+        roots, shapes = count_roots(self.likelihood), [place.shape for place in places.values()]
+        if self.config.hessian == "full":
+            numbers = roots * sum(map(math.prod, shapes))
+        else:
+            numbers = sum(roots * outputs + columns for outputs, columns in shapes)
+        return max(1, _CHUNK_BYTES // (8 * numbers))
 
 
 def _check_size(config: LaplaceConfig, places: Mapping[str, Place]) -> None:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import DropoutConfig
 from models.exceptions import CorruptArtifact, InvalidData
@@ -100,32 +100,27 @@ class MCDropout(Method):
     def prior(self) -> GaussianPrior:
         return GaussianPrior(self.config.prior_sigma)
 
-    def init(self, generator: torch.Generator) -> DropoutState:
+    def init(self, generator: Generator) -> DropoutState:
         weights = initial_weights(self.network, self.likelihood, generator)
         rates = torch.full((len(self.network.mask_widths),), self.config.rate)
         return DropoutState(weights, rates, self.initial_point())
 
     def loss(
-        self,
-        state: DropoutState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
+        self, state: DropoutState, batch: Rows, kl_weight: float, noise: Generator, part: Part
     ) -> Loss:
         """Return −log P(D | w, z) and the KL per row, with different masks for every row."""
-        part, x = part or Part.whole(len(batch)), batch.inputs
-        noise = [
-            x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
+        x = batch.inputs
+        blocks = [
+            x.new_empty(part.total, width).normal_(generator=noise)[part.rows]
             for width in self.network.mask_widths
         ]
         weights = self.layout.unflatten(state.weights)
-        outputs = self.products(self.network, weights, x, masks(noise, state.rates))
+        outputs = self.products(self.network, weights, x, masks(blocks, state.rates))
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         penalty = self._penalty(state)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
-    def draw(self, state: DropoutState, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: DropoutState, streams: int, generator: Generator) -> Draw:
         """Draw masks for each stream, the same at all steps; the penalty is the KL."""
         weights = state.weights
         noise = [

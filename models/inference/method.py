@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import Json, KLConfig, ModelConfig, TrainingConfig
 from models.exceptions import CorruptArtifact
@@ -214,28 +214,21 @@ class Method(ABC):
         return FIXED
 
     @abstractmethod
-    def init(self, generator: torch.Generator) -> Any:
+    def init(self, generator: Generator) -> Any:
         """The state that a fit starts from."""
 
     @abstractmethod
-    def loss(
-        self,
-        state: Any,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
-    ) -> Loss:
+    def loss(self, state: Any, batch: Rows, kl_weight: float, noise: Generator, part: Part) -> Loss:
         """Both terms per row, estimated from a mini-batch.
 
         Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
 
         Args:
-            part: the part of the mini-batch that `batch` holds; by default all of it. The losses
-                of all parts add up to the loss of the mini-batch.
+            part: the part of the mini-batch that `batch` holds; the losses of all parts add
+                up to the loss of the mini-batch.
         """
 
-    def draw(self, state: Any, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: Any, streams: int, generator: Generator) -> Draw:
         """Draw one function for a window of `streams` sequences, with its penalty."""
         raise TypeError(f"{type(self).__name__} is not fitted to texts")
 

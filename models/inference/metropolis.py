@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Generator
 
 from models.config import Json, MetropolisConfig
 from models.exceptions import InvalidData
@@ -42,20 +43,15 @@ class RandomWalk(Kernel):
 
     @torch.no_grad()
     def move(
-        self,
-        posterior: LogPosterior,
-        state: ChainState,
-        batch: Rows,
-        step: int,
-        generator: torch.Generator,
+        self, posterior: LogPosterior, state: ChainState, batch: Rows, step: int, source: Generator
     ) -> Terms:
         """Accept or reject one proposal per chain; return the terms at the new positions."""
         values = state.values
         if step == 0:
             state.density.copy_(posterior(values, batch).log_density)
             state.log_scale.fill_(math.log(_SCALE / math.sqrt(values.shape[1])))
-        noise = torch.empty_like(values).normal_(generator=generator)
-        uniform = torch.empty_like(state.density).uniform_(generator=generator)
+        noise = torch.empty_like(values).normal_(generator=source)
+        uniform = torch.empty_like(state.density).uniform_(generator=source)
         scale = state.log_scale.exp().unsqueeze(1)
         proposal = torch.addcmul(values, spread(state.root, noise), scale)
         terms = posterior(proposal, batch)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import EnsembleConfig, MAPConfig, MLEConfig
 from models.exceptions import CorruptArtifact
@@ -119,7 +119,7 @@ class PointEstimates(Method):
     def num_parameters(self) -> int:
         return self.vectors * self.layout.num_weights
 
-    def init(self, generator: torch.Generator) -> DrawsState:
+    def init(self, generator: Generator) -> DrawsState:
         """Initialise each vector with its own generator, independent of their number."""
         seed = generator.initial_seed()
         weights = [
@@ -130,12 +130,7 @@ class PointEstimates(Method):
         return DrawsState(torch.stack(weights), point, self.layout.members)
 
     def loss(
-        self,
-        state: DrawsState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
+        self, state: DrawsState, batch: Rows, kl_weight: float, noise: Generator, part: Part
     ) -> Loss:
         """Return −log P(D | w) and −log P(w) per row, added over the members."""
         weights = self.layout.unflatten(state.weights)
@@ -144,7 +139,7 @@ class PointEstimates(Method):
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
-    def draw(self, state: DrawsState, streams: int, generator: torch.Generator) -> Draw:
+    def draw(self, state: DrawsState, streams: int, generator: Generator) -> Draw:
         """Return all members; the penalty is the sum of their −log P(w)."""
         penalty = negative_log_prior(self.prior, state.weights)
         return Draw(self.layout.unflatten(state.weights), penalty)
@@ -196,7 +191,7 @@ def repeated(value: Tensor, samples: int) -> Float[Tensor, "samples *members 1"]
 
 
 def initial_weights(
-    network: Network, likelihood: Likelihood, generator: torch.Generator
+    network: Network, likelihood: Likelihood, generator: Generator
 ) -> Float[Tensor, "weights"]:
     """The network's initial weights, with predicted noise that does not depend on the inputs.
 

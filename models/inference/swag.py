@@ -66,6 +66,9 @@ _BURN_IN = 4  # the share of the epochs that are not collected is 1/4
 _MOST_LENGTHS = 4.0  # of a step ÷ its usual length, of which chance makes hardly any
 _MOMENTS = ("count", "mean", "squares", "snapshots")
 
+OneChain = Float[Tensor, "1 values"]
+MatrixOrDiagonal = Float64[Tensor, "values *columns"]
+
 
 @dataclass(frozen=True)
 class SWAGState(State):
@@ -164,9 +167,7 @@ class SWAGState(State):
         return replace(self.iterate, weights=weights, point=shaped)
 
     def rsample(
-        self,
-        diagonal: Float[Tensor, "draws values"],
-        low_rank: Float[Tensor, "draws rank"],
+        self, diagonal: Float[Tensor, "draws values"], low_rank: Float[Tensor, "draws rank"]
     ) -> Float[Tensor, "draws values"]:
         """Return draws from standard normals for both terms of the covariance."""
         count = int(self.count)
@@ -209,11 +210,7 @@ class ConstantSGD:
 
 
 def tuned(
-    posterior: LogPosterior,
-    fitted: Float[Tensor, "1 values"],
-    rows: Rows,
-    batch: int,
-    start: Float[Tensor, "1 values"],
+    posterior: LogPosterior, fitted: OneChain, rows: Rows, batch: int, start: OneChain
 ) -> ConstantSGD:
     """The step that gives the posterior's width.
 
@@ -239,7 +236,7 @@ def tuned(
 
 def given(
     posterior: LogPosterior,
-    fitted: Float[Tensor, "1 values"],
+    fitted: OneChain,
     rows: Rows,
     *,
     batch: int,
@@ -272,7 +269,7 @@ def given(
 
 def _noise_and_precision(
     posterior: LogPosterior, values: Float[Tensor, "values"], rows: Rows
-) -> tuple[Float64[Tensor, "values *columns"], Float64[Tensor, "values *columns"]]:
+) -> tuple[MatrixOrDiagonal, MatrixOrDiagonal]:
     """N·C and N·Λ, as `fisher`."""
     noise = fisher(posterior, values, rows)
     is_matrix = noise.ndim == 2
@@ -329,12 +326,12 @@ def plan_steps(
 ) -> ConstantSGD:
     """The steps for the posterior's width, or those of a given rate with their predicted width."""
     values, count = flat_values(fitted), len(task.rows)
-    some = task.take(evenly_spread(count, ROWS))
+    rows = task.take(evenly_spread(count, ROWS))
     if rate is None:
         start = torch.empty_like(values).normal_(generator=generator(seed, "sharpness"))
-        return tuned(posterior, values, some, batch, start)
+        return tuned(posterior, values, rows, batch, start)
     steps = (epochs - epochs // _BURN_IN) * -(-count // batch)
-    return given(posterior, values, some, batch=batch, rate=rate, momentum=momentum, steps=steps)
+    return given(posterior, values, rows, batch=batch, rate=rate, momentum=momentum, steps=steps)
 
 
 @dataclass

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from models.config import Json, ModelConfig, RecurrentConfig
@@ -24,6 +23,7 @@ from models.language.prediction import (
     VALUES_PER_TOKEN,
     NextToken,
     TextPrediction,
+    Texts,
     mean_log_likelihood,
     score,
     texts_at_once,
@@ -165,21 +165,21 @@ class BayesianLanguageModel(TrainedModel):
         texts = columns[self.config.target]
         return 1 + max(len(self.vocabulary.encode(str(text))) for text in texts)
 
-    def size(self, x: Int[Tensor, "texts steps"]) -> int:
+    def size(self, x: Texts) -> int:
         """The steps of all texts."""
         return x[:, 1:].numel()
 
-    def blank(self, size: int) -> Int[Tensor, "1 steps"]:
+    def blank(self, size: int) -> Texts:
         """One text of `size` steps, all of them end tokens."""
         return torch.full((1, size + 1), self.vocabulary.end, device=self.device)
 
-    def example(self, columns: Columns) -> Int[Tensor, "1 steps"]:
+    def example(self, columns: Columns) -> Texts:
         """The first text, of `_EXAMPLE_TOKENS` at most: a line may be a whole book."""
         texts = columns[self.config.target]
         x = self.encode({self.config.target: texts[present(texts)][:1]})
         return x[:, : _EXAMPLE_TOKENS + 1]
 
-    def encode(self, columns: Columns) -> Int[Tensor, "texts steps"]:
+    def encode(self, columns: Columns) -> Texts:
         """Token numbers of each text between two end tokens, then padding."""
         end = self.vocabulary.end
         rows = [[end, *self.vocabulary.encode(str(t)), end] for t in columns[self.config.target]]
@@ -193,13 +193,11 @@ class BayesianLanguageModel(TrainedModel):
         """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory."""
         return self.predict_rows(self.encode(columns), options)
 
-    def predict_rows(self, x: Int[Tensor, "texts steps"], options: BatchOptions) -> TextPrediction:
+    def predict_rows(self, x: Texts, options: BatchOptions) -> TextPrediction:
         """`predict` for encoded texts."""
         return self.predict_pausing(x, options, go_on)
 
-    def predict_pausing(
-        self, x: Int[Tensor, "texts steps"], options: BatchOptions, pause: Pause
-    ) -> TextPrediction:
+    def predict_pausing(self, x: Texts, options: BatchOptions, pause: Pause) -> TextPrediction:
         """With a pause before each window of each chunk of samples."""
         options = self.resolve(options)
         texts = x.split(texts_at_once(self.network))
@@ -216,9 +214,7 @@ class BayesianLanguageModel(TrainedModel):
         """The text as streams of this model's tokens."""
         return Corpus.of(self.vocabulary.stream(lines), num_streams)
 
-    def _predict(
-        self, x: Int[Tensor, "texts steps"], options: ResolvedOptions, pause: Pause
-    ) -> TextPrediction:
+    def _predict(self, x: Texts, options: ResolvedOptions, pause: Pause) -> TextPrediction:
         fitted, seed = self.fitted(options.prune), options.seed
         with threads_for(fitted.operations * x.numel() * options.samples):
             scores = score(fitted, x, self.vocabulary.end, seed, options.samples, pause)
@@ -228,7 +224,7 @@ class BayesianLanguageModel(TrainedModel):
         epistemic = (total - scores.aleatoric).clamp_min(0)
         parts = {"epistemic_entropy": epistemic, "aleatoric_entropy": scores.aleatoric}
         entropies = to_host(parts)
-        each = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
+        of_texts = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
         values = {
             **entropies,
             "total_entropy": entropies["aleatoric_entropy"] + entropies["epistemic_entropy"],
@@ -236,7 +232,7 @@ class BayesianLanguageModel(TrainedModel):
             "out_of_distribution": np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
             "log_likelihood": log_likelihood.cpu().numpy(),
             "perplexity": torch.exp(-log_likelihood / lengths).cpu().numpy(),
-            "token_log_likelihoods": [one[:length].tolist() for one, length in each],
+            "token_log_likelihoods": [tokens[:length].tolist() for tokens, length in of_texts],
             "next_tokens": self._next_tokens(scores.probabilities, options.top),
         }
         return TextPrediction(

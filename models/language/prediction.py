@@ -40,6 +40,10 @@ _CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
 VALUES_PER_TEXT, VALUES_PER_TOKEN = 5, 3
 PADDING = -1  # after the end of a text that is shorter than the longest
 
+Texts = Int[Tensor, "texts steps"]
+PerToken = Float[Tensor, "texts steps"]
+Hidden = Float[Tensor, "samples texts steps hidden"]
+
 
 @dataclass(frozen=True)
 class NextToken:
@@ -58,7 +62,7 @@ class TextPrediction(Prediction):
         """About how many numbers the response has."""
         tokens = sum(len(values) for values in self["token_log_likelihoods"])
         return tokens + sum(
-            VALUES_PER_TOKEN * len(found) + VALUES_PER_TEXT for found in self["next_tokens"]
+            VALUES_PER_TOKEN * len(next_) + VALUES_PER_TEXT for next_ in self["next_tokens"]
         )
 
 
@@ -66,19 +70,14 @@ class TextPrediction(Prediction):
 class Scores:
     """Log likelihoods of the tokens of some texts, and the distribution of each next token."""
 
-    log_likelihoods: Float[Tensor, "texts steps"]  # per token, 0 after a text's end
+    log_likelihoods: PerToken  # per token, 0 after a text's end
     probabilities: Float[Tensor, "texts tokens"]  # of the next token
     aleatoric: Float[Tensor, "texts"]  # mean of the samples' entropies
 
 
 @torch.inference_mode()
 def score(  # noqa: PLR0917 - what is read, the draws, and who may run in between
-    fitted: FittedDraws,
-    x: Int[Tensor, "texts steps"],
-    end: int,
-    seed: int,
-    samples: int,
-    pause: Pause = go_on,
+    fitted: FittedDraws, x: Texts, end: int, seed: int, samples: int, pause: Pause = go_on
 ) -> Scores:
     """Scores of encoded texts that begin and end with an end token, padded at the right."""
     network = _language_model(fitted)
@@ -145,13 +144,10 @@ def _functions(fitted: FittedDraws, seed: int, samples: int, steps: int) -> Iter
         stop = min(start + drawn_at_once, count)
         drawn = fitted.source.functions(seed, start, stop)
         for first in range(0, stop - start, at_once):
-            yield _some_functions(drawn, slice(first, first + at_once))
-
-
-def _some_functions(functions: Functions, samples: slice) -> Functions:
-    weights = {name: _some(value, samples, name) for name, value in functions.weights.items()}
-    masks = functions.masks and [mask[samples] for mask in functions.masks]
-    return replace(functions, weights=weights, masks=masks)
+            part = slice(first, first + at_once)
+            weights = {name: _some(value, part, name) for name, value in drawn.weights.items()}
+            masks = drawn.masks and [mask[part] for mask in drawn.masks]
+            yield replace(drawn, weights=weights, masks=masks)
 
 
 def _steps_at_once(network: LanguageModel) -> int:
@@ -164,10 +160,10 @@ def _steps_at_once(network: LanguageModel) -> int:
 def _read(  # noqa: PLR0917 - inputs and where results are added
     network: LanguageModel,
     functions: Functions,
-    inputs: Int[Tensor, "texts steps"],
-    targets: Int[Tensor, "texts steps"],
+    inputs: Texts,
+    targets: Texts,
     steps: int,
-    mixture: Float[Tensor, "texts steps"],
+    mixture: PerToken,
     pause: Pause,
 ) -> Float[Tensor, "samples texts 1 hidden"]:
     """Add exp C_s,t of these samples to exp `mixture`; return each text's last hidden state."""
@@ -193,24 +189,22 @@ def _log_probs(
     network: LanguageModel,
     functions: Functions,
     hidden: Float[Tensor, "*samples texts steps hidden"],
-    targets: Int[Tensor, "texts steps"],
+    targets: Texts,
 ) -> Float[Tensor, "samples texts steps"]:
     """log p of each target, 0 for padding."""
     hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
     chosen = targets.clamp_min(0)
-    found = hidden.new_empty(hidden.shape[:3], dtype=torch.float64)
+    log_probs = hidden.new_empty(hidden.shape[:3], dtype=torch.float64)
     for weights, s, t in _parts(network, functions, hidden):
         logits = network.decoder(weights, hidden[s, :, t])
         index = chosen[:, t].expand(logits.shape[:-1]).unsqueeze(-1)
         given = logits.gather(-1, index).squeeze(-1)
-        found[s, :, t] = given.double() - logits.logsumexp(-1).double()
-    return found * (targets != PADDING)
+        log_probs[s, :, t] = given.double() - logits.logsumexp(-1).double()
+    return log_probs * (targets != PADDING)
 
 
 def _parts(
-    network: LanguageModel,
-    functions: Functions,
-    hidden: Float[Tensor, "samples texts steps hidden"],
+    network: LanguageModel, functions: Functions, hidden: Hidden
 ) -> Iterator[tuple[dict[str, Tensor], slice, slice]]:
     """Decoder weights, samples and steps of the parts whose logits are computed at once."""
     samples, texts, steps, _ = hidden.shape

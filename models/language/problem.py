@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
+from torch import Generator
 from torch.nn.functional import cross_entropy
 
 from models.config import Json, ModelConfig, TrainingConfig
@@ -72,7 +72,7 @@ class TextTask:
         batch: int,
         *,
         kl_weight: float,
-        noise: torch.Generator,
+        noise: Generator,
         carried: Carried,
     ) -> tuple[Loss, Carried]:
         """The negative ELBO per token, estimated from one window."""
@@ -147,11 +147,13 @@ def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProb
     """
     values, training = columns[config.target], config.training
     lines = [str(line) for line in values[present(values)]]
-    kept, first, second = _divide(training, len(lines))
-    learned, stopping, scores = ([lines[i] for i in index] for index in (kept, first, second))
-    held_out = len(first) + len(second)
+    if len(lines) < MIN_LINES:
+        raise InvalidData(f"{len(lines)} lines are too few: {NEEDED}", "/dataset")
+    held_out = max(2, round(training.validation_fraction * len(lines)))
+    start, middle = len(lines) - held_out, len(lines) - held_out + held_out // 2
+    learned, stopping, scores = lines[:start], lines[start:middle], lines[middle:]
     where = (
-        f"held out: the last {held_out} of {len(lines)} lines, of which the first {len(first)} "
+        f"held out: the last {held_out} of {len(lines)} lines, of which the first {len(stopping)} "
         "chose the epoch and the others were scored"
     )
     model = BayesianLanguageModel(
@@ -171,21 +173,8 @@ def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProb
         held_out=len(scores),
         columns=(text,),
     )
-    corpus = model.corpus(stopping, _HELD_OUT_STREAMS).to(device)
-    return TextProblem(model, _text_task(model, learned, device), corpus, scores, profile)
-
-
-def _divide(training: TrainingConfig, num_lines: int) -> tuple[np.ndarray, ...]:
-    """The lines to learn from, those that choose the epoch and those that are scored."""
-    if num_lines < MIN_LINES:
-        raise InvalidData(f"{num_lines} lines are too few: {NEEDED}", "/dataset")
-    held_out = max(2, round(training.validation_fraction * num_lines))
-    lines = np.arange(num_lines)
-    return tuple(np.split(lines, [num_lines - held_out, num_lines - held_out + held_out // 2]))
-
-
-def _text_task(model: BayesianLanguageModel, learned: Sequence[str], device: str) -> TextTask:
-    steps = required(required(model.config.language, "language").steps, "language.steps")
-    streams = required(model.config.training.batch_size, "batch_size")
-    corpus = model.corpus(learned, streams).whole_windows(steps).to(device)
-    return TextTask(model.network, corpus, steps)
+    steps = required(required(config.language, "language").steps, "language.steps")
+    learning = model.corpus(learned, required(training.batch_size, "batch_size"))
+    task = TextTask(model.network, learning.whole_windows(steps).to(device), steps)
+    choosing = model.corpus(stopping, _HELD_OUT_STREAMS).to(device)
+    return TextProblem(model, task, choosing, scores, profile)

@@ -11,9 +11,12 @@ from models.layers.drawing import gaussian_draw
 from models.layers.layer import Layer
 from models.posteriors.layout import Weights
 
+Batch = Float[Tensor, "*samples batch inputs"]
+Outputs = Float[Tensor, "*samples2 batch outputs"]
+
 
 def affine(
-    x: Float[Tensor, "*samples batch inputs"],
+    x: Batch,
     weight: Float[Tensor, "*samples2 outputs inputs"],
     bias: Float[Tensor, "*samples2 outputs"] | None,
 ) -> Float[Tensor, "*samples3 batch outputs"]:
@@ -21,8 +24,8 @@ def affine(
     if weight.ndim == 2:
         return linear(x, weight, bias)
     if len(weight) == 1:  # a batched product of one sample would copy its gradient
-        one = None if bias is None else bias[0]
-        return linear(x, weight[0], one).view(1, -1, weight.shape[-2])
+        only = None if bias is None else bias[0]
+        return linear(x, weight[0], only).view(1, -1, weight.shape[-2])
     if bias is None:
         return torch.bmm(x.expand(len(weight), -1, -1), weight.mT)
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
@@ -46,15 +49,11 @@ class Dense(Layer):
             shapes[self.bias] = (self.out_features,)
         return shapes
 
-    def __call__(
-        self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+    def __call__(self, weights: Weights, x: Batch) -> Outputs:
         """Compute one batched product; the sample axis may be on the weights, on `x` or on both."""
         return affine(x, weights[self.weight], weights[self.bias] if self.biased else None)
 
-    def moments(
-        self, loc: Weights, variance: Weights, x: Float[Tensor, "*samples batch inputs"]
-    ) -> tuple[Float[Tensor, "*samples2 batch outputs"], Float[Tensor, "*samples2 batch outputs"]]:
+    def moments(self, loc: Weights, variance: Weights, x: Batch) -> tuple[Outputs, Outputs]:
         """Mean xμ + b and variance x²σ² + σ_b² of the pre-activations: exact for each row.
 
         Members [M, …] of the weights read the same rows, or each rows of its own.
@@ -62,12 +61,8 @@ class Dense(Layer):
         return self(loc, x), self(variance, x.square())
 
     def local(
-        self,
-        loc: Weights,
-        variance: Weights,
-        x: Float[Tensor, "*samples batch inputs"],
-        noise: Float[Tensor, "*noise outputs"],
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
+        self, loc: Weights, variance: Weights, x: Batch, noise: Float[Tensor, "*noise outputs"]
+    ) -> Outputs:
         """Draw pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights.
 
         Args:

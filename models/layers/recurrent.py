@@ -101,27 +101,14 @@ class Recurrent(Layer):
         The default initial state is zeros. The sample axis may be on the weights, on `x`, on the
         state or on several of them.
         """
-        steps = self._input_steps(weights, x)
-        state = state or self._zeros(steps[0])
-        outputs = []
-        for a in steps:
-            state = CELLS[self.kind].step(a, self._recurrence(weights, state[0]), state)
+        cell, outputs = CELLS[self.kind], []
+        by_step = x.transpose(-3, -2)  # in memory, steps come before rows
+        a = self.input(weights, by_step.flatten(-3, -2)).unflatten(-2, by_step.shape[-3:-1])
+        state = state or (a.new_zeros(*a[..., 0, :, 0].shape, self.hidden),) * cell.states
+        for a_t in a.unbind(-3):
+            u = state[0] @ weights[self.hidden_weight].mT
+            if self.kind == "gru":  # d is added in the rows of n
+                u = u + pad(weights[self.hidden_bias], (2 * self.hidden, 0)).unsqueeze(-2)
+            state = cell.step(a_t, u, state)
             outputs.append(state[0])
         return torch.stack(outputs, dim=-3).transpose(-3, -2), state
-
-    def _input_steps(self, weights: Weights, x: Sequences) -> tuple[Tensor, ...]:
-        """a_t of each step, [*samples, batch, gates]; in memory, steps come before rows."""
-        by_step = x.transpose(-3, -2)
-        a = self.input(weights, by_step.flatten(-3, -2))
-        return a.unflatten(-2, by_step.shape[-3:-1]).unbind(-3)
-
-    def _recurrence(self, weights: Weights, h: Tensor) -> Tensor:
-        """U h; for a GRU d is added in the rows of n."""
-        u = h @ weights[self.hidden_weight].mT
-        if self.kind != "gru":
-            return u
-        return u + pad(weights[self.hidden_bias], (2 * self.hidden, 0)).unsqueeze(-2)
-
-    def _zeros(self, a: Tensor) -> State:
-        zeros = a.new_zeros(*a.shape[:-1], self.hidden)
-        return (zeros,) * CELLS[self.kind].states

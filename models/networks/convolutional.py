@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import ConvolutionalConfig, MLPConfig
 from models.exceptions import InvalidData
@@ -28,13 +27,15 @@ from models.posteriors.layout import Weights
 
 _MAX_CHANNELS_LAST = 4  # a last axis up to this length, after longer ones, is the channels
 
+Shape = tuple[int, int, int]  # channels, height, width
+
 
 @dataclass(frozen=True)
 class Image:
     """The slot of an image among the inputs, and its shape [channels, height, width]."""
 
     slot: TensorSlot
-    shape: tuple[int, int, int]
+    shape: Shape
     channels_last: bool = False
 
     @classmethod
@@ -48,10 +49,10 @@ class Image:
         """
         slot = inputs.tensor
         if slot is None or len(slot.shape) not in (2, 3):
-            found = f"one of shape {list(slot.shape)}" if slot else "none"
+            given = f"one of shape {list(slot.shape)}" if slot else "none"
             raise InvalidData(
                 "a cnn reads one tensor per row: [height, width], [channels, height, width] or "
-                f"[height, width, channels]; the features have {found}",
+                f"[height, width, channels]; the features have {given}",
                 "/network/kind",
             )
         *sides, last = slot.shape
@@ -60,9 +61,7 @@ class Image:
         channels = sides[0] if len(sides) == 2 else 1
         return cls(slot, (channels, sides[-1], last))
 
-    def read(
-        self, x: Float[Tensor, "*samples batch inputs"]
-    ) -> Float[Tensor, "*samples batch channels height width"]:
+    def read(self, x: Batch) -> Float[Tensor, "*samples batch channels height width"]:
         """Return the images, channels first."""
         flat = x[..., self.slot.start : self.slot.stop]
         if self.channels_last:
@@ -138,7 +137,7 @@ class ConvolutionalNetwork(LocallyDrawn):
     def noise_widths(self) -> list[int]:
         return [*map(math.prod, self._out_shapes()), *self.head.noise_widths()]
 
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> dict[str, Tensor]:
         """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
         return init_layers(self.layers, gain_of(self.head.activation), generator)
 
@@ -166,13 +165,11 @@ class ConvolutionalNetwork(LocallyDrawn):
             loc, variance, beside(x, self.image.slot, y.flatten(-3)), noise[num:]
         )
 
-    def _out_shapes(self) -> list[tuple[int, int, int]]:
+    def _out_shapes(self) -> list[Shape]:
         return _out_shapes(self.convolutions, self.pool, self.image.shape)
 
 
-def _out_shapes(
-    convolutions: tuple[Conv2d, ...], pool: int, shape: tuple[int, int, int]
-) -> list[tuple[int, int, int]]:
+def _out_shapes(convolutions: tuple[Conv2d, ...], pool: int, shape: Shape) -> list[Shape]:
     """Return channels, height and width of each convolution's output, before pooling."""
     shapes = []
     for layer in convolutions:
@@ -181,6 +178,6 @@ def _out_shapes(
     return shapes
 
 
-def _pooled(shape: tuple[int, int, int], size: int) -> tuple[int, int, int]:
+def _pooled(shape: Shape, size: int) -> Shape:
     channels, height, width = shape
     return channels, height // size, width // size

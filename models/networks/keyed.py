@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.layers.layer import Layer
 from models.layers.tables import KeyTable
@@ -56,7 +56,7 @@ class KeyedNetwork(Network):
     def mask_widths(self) -> tuple[int, ...]:
         return self.inner.mask_widths
 
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> dict[str, Tensor]:
         """Rows from N(0, 0.1²), and the weights of the network that reads them."""
         shape = self.table.shapes()[self.table.weight]
         rows = torch.randn(shape, generator=generator) * self.table.fan_in**-0.5

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import functional
 
 from models.config import MLPConfig
@@ -85,7 +85,7 @@ class MLP(LocallyDrawn):
     def noise_widths(self) -> list[int]:
         return [layer.out_features for layer in self.dense]
 
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> dict[str, Tensor]:
         """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015).
 
         A linear path starts at 0.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.layers.layer import Layer
 from models.posteriors.layout import Layout, Weights
@@ -55,7 +55,7 @@ class Network(ABC):
     def mask_widths(self) -> tuple[int, ...]:
         """Units per layer that dropout may drop."""
 
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> dict[str, Tensor]:
         """Random weights from N(0, 1/fan-in); biases are 0."""
         return init_layers(self.layers, 1.0, generator)
 
@@ -111,9 +111,7 @@ class Inputs:
 
 
 def beside(
-    x: Float[Tensor, "*samples batch inputs"],
-    slot: TensorSlot,
-    read: Float[Tensor, "*samples2 batch units"],
+    x: Batch, slot: TensorSlot, read: Float[Tensor, "*samples2 batch units"]
 ) -> Float[Tensor, "*samples3 batch units_and_rest"]:
     """Concatenate units computed from the tensor with the other inputs."""
     if slot.stop - slot.start == x.shape[-1]:
@@ -133,9 +131,7 @@ def fan_in(layers: Sequence[Layer], name: str) -> int:
     return next(layer.fan_in for layer in layers if name in layer.shapes())
 
 
-def init_layers(
-    layers: Sequence[Layer], gain: float, generator: torch.Generator
-) -> dict[str, Tensor]:
+def init_layers(layers: Sequence[Layer], gain: float, generator: Generator) -> dict[str, Tensor]:
     """Draw weights from N(0, gain²/fan-in); biases are 0."""
     weights = {}
     for layer in layers:

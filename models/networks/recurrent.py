@@ -31,6 +31,10 @@ from models.posteriors.layout import Weights
 States = tuple[State, ...]
 """One state per layer. For truncated backpropagation the caller detaches them."""
 
+Tokens = Int[Tensor, "batch steps"]
+Logits = Float[Tensor, "*samples batch steps tokens"]
+Hidden = Float[Tensor, "*samples batch steps hidden"]
+
 
 def recurrent_layers(config: RecurrentConfig, in_features: int) -> tuple[Recurrent, ...]:
     """Build the configured layers."""
@@ -97,19 +101,17 @@ class LanguageModel(Network):
     def mask_widths(self) -> tuple[int, ...]:
         return tuple(layer.hidden for layer in self.recurrent)
 
-    def __call__(
-        self, weights: Weights, x: Int[Tensor, "batch steps"], masks: Masks | None = None
-    ) -> Float[Tensor, "*samples batch steps tokens"]:
+    def __call__(self, weights: Weights, x: Tokens, masks: Masks | None = None) -> Logits:
         """Return the logits after every step, starting from a state of zeros."""
         return self.advance(weights, x, masks=masks)[0]
 
     def advance(
         self,
         weights: Weights,
-        tokens: Int[Tensor, "batch steps"],
+        tokens: Tokens,
         states: States | None = None,
         masks: Masks | None = None,
-    ) -> tuple[Float[Tensor, "*samples batch steps tokens"], States]:
+    ) -> tuple[Logits, States]:
         """Return the logits after every step, and the states after the last one."""
         hidden, states = self.read(weights, tokens, states, masks)
         return self.decoder(weights, hidden), states
@@ -117,10 +119,10 @@ class LanguageModel(Network):
     def read(
         self,
         weights: Weights,
-        tokens: Int[Tensor, "batch steps"],
+        tokens: Tokens,
         states: States | None = None,
         masks: Masks | None = None,
-    ) -> tuple[Float[Tensor, "*samples batch steps hidden"], States]:
+    ) -> tuple[Hidden, States]:
         """Return hidden states instead of logits, which are many times larger, and the states."""
         embedded = self.embedding(weights, tokens)
         return run(self.recurrent, weights, embedded, states, masks)
@@ -189,10 +191,10 @@ def _sequence(config: RecurrentConfig, inputs: Inputs) -> TensorSlot:
     """Return the slot of the sequence."""
     slot = inputs.tensor
     if slot is None or len(slot.shape) > 2:
-        found = f"one of shape {list(slot.shape)}" if slot else "none"
+        given = f"one of shape {list(slot.shape)}" if slot else "none"
         raise InvalidData(
             f"network kind {config.kind!r} reads one tensor per row, [steps] or [steps, features]; "
-            f"the features have {found}",
+            f"the features have {given}",
             "/network/kind",
         )
     return slot

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import MLPConfig, PartConfig
 from models.exceptions import InvalidData
@@ -201,7 +201,7 @@ class Stack(LocallyDrawn):
         counts = Counter(numbers[member] for member in chosen)
         return Stack(tuple(replace(self.parts[i], count=n) for i, n in sorted(counts.items())))
 
-    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def init(self, generator: Generator) -> dict[str, Tensor]:
         """Member by member."""
         vectors = [net.layout.flatten(net.init(generator)) for net in self.networks]
         return self.layout.unflatten(torch.cat(vectors))

@@ -80,16 +80,6 @@ class Groups:
     parts: tuple[PartGroups, ...]
 
     @classmethod
-    def consecutive(cls, sizes: Sequence[int]) -> "Groups":
-        """Groups of these sizes, one after the other, of a single network."""
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        tensors = [
-            TensorGroups(start, (1, size, 1), i)
-            for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
-        ]
-        return cls((PartGroups(1, tuple(tensors)),))
-
-    @classmethod
     def whole(cls, part_sizes: Sequence[int]) -> "Groups":
         """One group for each part."""
         return cls(tuple(PartGroups(1, (TensorGroups(0, (1, n, 1), 0),)) for n in part_sizes))
@@ -119,19 +109,19 @@ class Groups:
     def _sizes(self) -> Constant:
         sizes = torch.zeros(sum(self.part_counts), dtype=torch.float64)
         tensors = (each for part in self.parts for each in part.tensors)
-        for each, found in zip(tensors, self.views_of_groups(sizes), strict=True):
-            found.add_(each.shape[1])
+        for each, of_groups in zip(tensors, self.views_of_groups(sizes), strict=True):
+            of_groups.add_(each.shape[1])
         return Constant(tuple(sizes.tolist()))
 
     def sums(self, values: Vector) -> PerGroup:
         """Sum the values of each group."""
         views, parts = self.views(values), []
         for part in self.parts:
-            found: dict[int, Tensor] = {}
+            sums: dict[int, Tensor] = {}
             for each in part.tensors:  # in the order of their first groups
                 total = next(views).sum(2).flatten(1)
-                found[each.first] = found[each.first] + total if each.first in found else total
-            parts.append(torch.cat(list(found.values()), dim=1).flatten())
+                sums[each.first] = sums[each.first] + total if each.first in sums else total
+            parts.append(torch.cat(list(sums.values()), dim=1).flatten())
         return torch.cat(parts)
 
     def square_sums(self, values: Vector) -> PerGroup:
@@ -158,8 +148,7 @@ class Groups:
             rows = values.view(part.members, -1)
             for each in part.tensors:
                 outer, _, inner = each.shape
-                found = rows.narrow(1, each.first, each.count)
-                yield found.view(part.members, outer, 1, inner)
+                yield rows.narrow(1, each.first, each.count).view(part.members, outer, 1, inner)
 
     def by_part(self, by_group: PerGroup) -> Float[Tensor, "parts"]:
         """Sum the groups of each part."""

@@ -16,6 +16,9 @@ from models.layers.dense import Dense
 from models.posteriors.layout import Layout
 from models.posteriors.mean_field import MeanFieldNormal
 
+Layers = Sequence[Dense]
+Mask = Bool[Tensor, "weights"]
+
 
 def signal_to_noise(posterior: MeanFieldNormal) -> Float[Tensor, "weights"]:
     """Return |μ|/σ of every weight; −1 for pruned weights, so that they rank below all others."""
@@ -44,7 +47,7 @@ def prune(posterior: MeanFieldNormal, fraction: float) -> MeanFieldNormal:
 
 
 def unit_ratios(
-    posterior: MeanFieldNormal, layout: Layout, layers: Sequence[Dense]
+    posterior: MeanFieldNormal, layout: Layout, layers: Layers
 ) -> list[Float[Tensor, "units"]]:
     """Return the signal-to-noise ratio of each hidden unit, layer by layer.
 
@@ -57,7 +60,7 @@ def unit_ratios(
     distribution = posterior.distribution()
     squares = distribution.kept((distribution.loc / distribution.scale).square()).detach()
     ratios = layout.unflatten(squares)
-    pairs = [(ratios[one.weight], ratios[following.weight]) for one, following in pairwise(layers)]
+    pairs = pairwise(ratios[layer.weight] for layer in layers)
     return [
         ((incoming.sum(1) + outgoing.sum(0)) / (incoming.shape[1] + len(outgoing))).sqrt()
         for incoming, outgoing in pairs
@@ -65,7 +68,7 @@ def unit_ratios(
 
 
 def prune_units(
-    posterior: MeanFieldNormal, layout: Layout, layers: Sequence[Dense], fraction: float
+    posterior: MeanFieldNormal, layout: Layout, layers: Layers, fraction: float
 ) -> MeanFieldNormal:
     """Prune the hidden units of lowest ratio until the `fraction` of all weights is pruned.
 
@@ -88,9 +91,7 @@ def prune_units(
     return MeanFieldNormal(posterior.loc.detach(), posterior.rho.detach(), mask)
 
 
-def _largest(
-    orders: Sequence[Tensor], layout: Layout, layers: Sequence[Dense], most: int
-) -> Bool[Tensor, "weights"]:
+def _largest(orders: Sequence[Tensor], layout: Layout, layers: Layers, most: int) -> Mask:
     """The mask that keeps the largest share of each layer's units with at most so many weights.
 
     The number of weights grows with the share, so that bisection finds it.
@@ -104,16 +105,14 @@ def _largest(
     return _mask(orders, layout, layers, kept / widest)
 
 
-def _mask(
-    orders: Sequence[Tensor], layout: Layout, layers: Sequence[Dense], share: float
-) -> Bool[Tensor, "weights"]:
+def _mask(orders: Sequence[Tensor], layout: Layout, layers: Layers, share: float) -> Mask:
     """Keep this share of each hidden layer's units, the first of its order, and at least one."""
     kept = torch.ones(layout.num_weights, dtype=torch.bool, device=orders[0].device)
     mask = layout.unflatten(kept)  # views
-    for order, (one, following) in zip(orders, pairwise(layers), strict=True):
+    for order, (layer, following) in zip(orders, pairwise(layers), strict=True):
         dropped = order[max(1, round(share * len(order))) :]
-        mask[one.weight][dropped] = False
+        mask[layer.weight][dropped] = False
         mask[following.weight][:, dropped] = False
-        if one.biased:
-            mask[one.bias][dropped] = False
+        if layer.biased:
+            mask[layer.bias][dropped] = False
     return kept

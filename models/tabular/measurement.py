@@ -37,7 +37,7 @@ from models.prediction.cheapest.measure import (
 )
 from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.mc_error import LEVEL, ROWS, measure_factors
+from models.prediction.mc_error import LEVEL, ROWS, Factors, OutputFactors, measure_factors
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.predictive import CategoricalMixture
@@ -61,15 +61,11 @@ def calibrated(model: TabularModel, rows: Rows, samples: int) -> TabularModel:
     The rows must not have been used to fit weights or to choose the epoch.
     """
     engine, seed, groups = model.engine, model.default_seed, model.num_groups
-    found = {
-        prune: engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
-        for prune in model.variants
-    }
-    variants = {
-        prune: replace(variant, calibration=found[prune])
-        for prune, variant in model.variants_by_prune.items()
-    }
-    return replace(model, variants_by_prune=variants)
+    variants = {}
+    for prune, variant in model.variants_by_prune.items():
+        found = engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
+        variants[prune] = replace(variant, calibration=found)
+    return model.with_variants(variants)
 
 
 def score(
@@ -83,7 +79,7 @@ def score(
     return summarise(scores, model.classes, model.groups), scores["log_likelihood"]
 
 
-def notes_on(model: TabularModel, metrics: Json) -> tuple[str, ...]:
+def notes_on(model: TabularModel, metrics: Json) -> Iterator[str]:
     """Which conformal quantiles the full model has, and which parts of the rows it misses.
 
     Args:
@@ -91,13 +87,11 @@ def notes_on(model: TabularModel, metrics: Json) -> tuple[str, ...]:
     """
     calibration = model.variant(0.0).calibration
     cells = calibration.cells if isinstance(calibration, ScalesVariance) else None
-    return (*_notes_on(model, cells), *uncovered(metrics))
+    yield from () if cells is None else _notes_on_cells(model, cells)
+    yield from uncovered(metrics)
 
 
-def _notes_on(model: TabularModel, cells: Cells | None) -> Iterator[str]:
-    """Which quantiles the conformal intervals have."""
-    if cells is None:
-        return
+def _notes_on_cells(model: TabularModel, cells: Cells) -> Iterator[str]:
     if model.groups is None:
         low, high = cells.edges
         yield (
@@ -163,13 +157,13 @@ def predictive_ood_score(
 
 def measure_sobol_factors(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> dict[int, float]:
-    """Actual ÷ stated error of evenly spread samples, by number of samples."""
+) -> tuple[Factors, OutputFactors]:
+    """Actual ÷ stated error of evenly spread samples, by number of samples, and by output."""
     fitted, rows = model.fitted(prune), x[:ROWS]
     if isinstance(fitted, FittedDraws) or "sobol" not in model.samplers:
-        return {}
+        return {}, {}
     if not model.has_errors("sobol"):
-        return {}
+        return {}, {}
     asked = PredictOptions(prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True)
     plain = model.resolve(asked)
 
@@ -247,7 +241,7 @@ def describe_numbers(parts: Iterable[Labelled], calibration: AnyNumberCalibratio
     for part in parts:
         assert isinstance(part.mixture, NumberMixture)
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
-        ends = mixture.quantiles([0.5 - CHART_LEVEL / 2, 0.5 + CHART_LEVEL / 2])
+        ends = mixture.intervals([CHART_LEVEL])[:, 0]
         columns.append([v.double().cpu().numpy() for v in (part.targets, mixture.mean(), *ends)])
     actual, mean, lower, upper = (np.concatenate(one) for one in zip(*columns, strict=True))
     finite = np.isfinite(np.stack([actual, mean, lower, upper])).all(0)

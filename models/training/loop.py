@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import Json, TrainingConfig
 from models.exceptions import Stopped
@@ -60,7 +60,7 @@ class Task(Protocol):
         batch: Any,
         *,
         kl_weight: float,
-        noise: torch.Generator,
+        noise: Generator,
         carried: Carried,
     ) -> tuple[Loss, Carried]:
         """This process's part of a mini-batch's loss, and what it passes on to the next one.

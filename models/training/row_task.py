@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from models.config import TrainingConfig
 from models.features.expansion import Expansion
@@ -74,7 +74,7 @@ class RowTask:
         batch: Tensor,
         *,
         kl_weight: float,
-        noise: torch.Generator,
+        noise: Generator,
         carried: Carried,
     ) -> tuple[Loss, Carried]:
         part = self.ranks.part(len(batch))

@@ -23,13 +23,16 @@ from jaxtyping import Float, Int
 
 from models.config import ModelConfig, Task
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns, Load
+from models.features.columns import ColumnProfile, Load
 from models.features.targets import MAX_CLASSES
 
 _SURE = 3.0  # standard deviations by which a valley is deeper than chance makes it
 _FLAT = 2.0  # the most frequent value ÷ the rarest one
 _EVEN = 2.0  # variance ÷ mean of the counts: of 26 values above 1.7 in 1 of 100 tables
 _COUNT_TAIL = 20  # the most frequent value ÷ the largest one, of counts
+
+Numbers = Float[np.ndarray, "rows"]
+Profiles = Mapping[str, ColumnProfile]
 
 
 @dataclass(frozen=True)
@@ -40,15 +43,13 @@ class ValueCounts:
     rows: Int[np.ndarray, "values"]
 
     @classmethod
-    def of(cls, target: Float[np.ndarray, "rows"]) -> "ValueCounts":
+    def of(cls, target: Numbers) -> "ValueCounts":
         """Missing values do not count."""
         values, rows = np.unique(target[~np.isnan(target)], return_counts=True)
         return cls(values, rows)
 
     @classmethod
-    def of_blocks(
-        cls, blocks: Iterable[Float[np.ndarray, "rows"]], most: int | None = None
-    ) -> "ValueCounts | None":
+    def of_blocks(cls, blocks: Iterable[Numbers], most: int | None = None) -> "ValueCounts | None":
         """The same, of a target in blocks of rows; None once there are more than `most` values."""
         values, rows = np.empty(0), np.empty(0, np.int64)
         for block in blocks:
@@ -108,35 +109,26 @@ _MAX_LEVELS = 10  # of a category, each as a number of 0 and 1
 _CLEAR = 5.0  # standard deviations of Σ η² under chance
 
 
-@dataclass(frozen=True)
-class LevelOrder:
-    """What the features say about the order of a target's values.
+def _line_share(
+    columns: Profiles, target: ColumnProfile, num_rows: int, load: Load
+) -> float | None:
+    """Σ r² ÷ Σ η² without chance, between 0 and 1; None if the features know nothing of the values.
 
-    Args:
-        share: Σ r² ÷ Σ η² without chance, between 0 and 1: 1 if a line through the values explains
-            all that the features know of them.
-        is_known: whether the features know anything of the values.
+    It is 1 if a line through the values explains all that the features know of them.
     """
-
-    share: float
-    is_known: bool
-
-
-def measure_order(
-    values: Float[np.ndarray, "rows"], features: Columns, types: Mapping[str, str]
-) -> LevelOrder:
-    """The order of a target's values by features of any type; others than numbers, booleans and
-    categories are left out.
-
-    Args:
-        values: the target, NaN where it is missing.
-        types: of the features, as their arrays are.
-    """
+    most = min(_MAX_FEATURES, max(1, _MAX_CELLS // max(1, num_rows)))
+    types = {
+        p.name: p.type
+        for p in columns.values()
+        if p.use and p.name != target.name and p.type in ("number", "boolean", "category")
+    }
+    types = dict(list(types.items())[:most])
+    values = load([target.name])[target.name]
     rows = np.flatnonzero(~np.isnan(values))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ROWS)).astype(np.int64)]
     y, place = values[rows], np.unique(values[rows], return_inverse=True)[1]
     between, line, chance, spread = 0.0, 0.0, 0.0, 0.0
-    for name, column in features.items():
+    for name, column in load(list(types)).items() if types else ():
         for x in _numbers(column[rows], types[name]):
             shares = _shares(x, y, place)
             if shares is None:
@@ -145,12 +137,11 @@ def measure_order(
             between, line = between + eta - (k - 1) / (n - 1), line + r - 1 / (n - 1)
             chance += (k - 1) / (n - 1)
             spread += 2 * (k - 1) / (n - 1) ** 2  # the variance of η², about χ²(K − 1) ÷ n
-    if between <= _CLEAR * np.sqrt(spread) or not chance:
-        return LevelOrder(0.0, is_known=False)
-    return LevelOrder(float(np.clip(line / between, 0.0, 1.0)), is_known=True)
+    is_known = between > _CLEAR * np.sqrt(spread) and chance
+    return float(np.clip(line / between, 0.0, 1.0)) if is_known else None
 
 
-def _numbers(column: np.ndarray, type_: str) -> Iterator[Float[np.ndarray, "rows"]]:
+def _numbers(column: np.ndarray, type_: str) -> Iterator[Numbers]:
     """The column as numbers: ranks, so that outliers count as little as others."""
     if type_ == "category":
         levels, counts = np.unique([str(v) for v in column], return_counts=True)
@@ -160,7 +151,7 @@ def _numbers(column: np.ndarray, type_: str) -> Iterator[Float[np.ndarray, "rows
         yield _ranks(column)
 
 
-def _ranks(x: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
+def _ranks(x: Numbers) -> Numbers:
     """The mean rank of each value; NaN stays."""
     _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
@@ -169,7 +160,7 @@ def _ranks(x: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
 
 
 def _shares(
-    x: Float[np.ndarray, "rows"], y: Float[np.ndarray, "rows"], place: Int[np.ndarray, "rows"]
+    x: Numbers, y: Numbers, place: Int[np.ndarray, "rows"]
 ) -> tuple[int, int, float, float] | None:
     """Rows, values of the target, η² and r² of one feature; None if it does not vary."""
     known = ~np.isnan(x)
@@ -208,7 +199,7 @@ class TaskChoice:
 
 
 def choose_task(
-    config: ModelConfig, columns: Mapping[str, ColumnProfile], num_rows: int, load: Load | None
+    config: ModelConfig, columns: Profiles, num_rows: int, load: Load | None
 ) -> TaskChoice:
     """The task of a request: the given one, or what the target's type and values say.
 
@@ -245,7 +236,7 @@ def choose_task(
 
 
 def explain_task(
-    config: ModelConfig, columns: Mapping[str, ColumnProfile], num_rows: int, load: Load | None
+    config: ModelConfig, columns: Profiles, num_rows: int, load: Load | None
 ) -> tuple[str, ...]:
     """Notes on the target's task, for a job and its version: why it was chosen, and a warning
     about many classes of few rows. Empty if there is nothing to say.
@@ -279,10 +270,7 @@ def _on_many_classes(target: ColumnProfile, num_rows: int, load: Load | None) ->
 
 
 def _of_numbers(
-    target: ColumnProfile,
-    columns: Mapping[str, ColumnProfile],
-    num_rows: int,
-    load: Load | None,
+    target: ColumnProfile, columns: Profiles, num_rows: int, load: Load | None
 ) -> TaskChoice:
     if load is None:
         return TaskChoice("regression")
@@ -291,7 +279,7 @@ def _of_numbers(
         return TaskChoice("regression")
     rule = next(_by_values(counts), None)
     if rule is None:
-        rule = next(_by_order(counts, _order(columns, target, num_rows, load)))
+        rule = next(_by_order(counts, _line_share(columns, target, num_rows, load)))
     task, why = rule
     shown = [f"{v:g}" for v in counts.values.tolist()]
     listed = shown if len(shown) <= _LISTED else [*shown[:3], "…", shown[-1]]
@@ -317,11 +305,11 @@ def _by_values(counts: ValueCounts) -> Iterator[tuple[Task, str]]:
         yield "classification", "so few values are classes"
 
 
-def _by_order(counts: ValueCounts, order: LevelOrder) -> Iterator[tuple[Task, str]]:
+def _by_order(counts: ValueCounts, line_share: float | None) -> Iterator[tuple[Task, str]]:
     """The rules for four or more whole numbers, the first that holds before the others."""
-    ordered = order.is_known and order.share >= _ORDERED
-    unordered = order.is_known and order.share < _ORDERED
-    unlike_counts = order.is_known and order.share < _UNLIKE_COUNTS
+    ordered = line_share is not None and line_share >= _ORDERED
+    unordered = line_share is not None and line_share < _ORDERED
+    unlike_counts = line_share is not None and line_share < _UNLIKE_COUNTS
     may_be_labels = len(counts) <= LABELS
     if counts.look_like_counts and not unlike_counts and (len(counts) >= FEW or ordered):
         yield "regression", "they fall off from 0 as counts do"
@@ -345,20 +333,3 @@ def _blocks(load: Load, name: str, num_rows: int) -> Iterator[np.ndarray]:
         return
     for start in range(0, num_rows, _BLOCK_ROWS):
         yield load([name], slice(start, start + _BLOCK_ROWS))[name]
-
-
-def _order(
-    columns: Mapping[str, ColumnProfile],
-    target: ColumnProfile,
-    num_rows: int,
-    load: Load,
-) -> LevelOrder:
-    most = min(_MAX_FEATURES, max(1, _MAX_CELLS // max(1, num_rows)))
-    types = {
-        p.name: p.type
-        for p in columns.values()
-        if p.use and p.name != target.name and p.type in ("number", "boolean", "category")
-    }
-    types = dict(list(types.items())[:most])
-    values = load([target.name])[target.name]
-    return measure_order(values, load(list(types)) if types else {}, types)

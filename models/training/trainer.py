@@ -167,12 +167,7 @@ class Trainer(Run):
         )
         weight *= warmup(self.step, self.warmup_epochs * self.num_batches)
         loss, carried = self.task.loss(
-            self.method,
-            state.current,
-            batch,
-            kl_weight=weight,
-            noise=noise,
-            carried=state.carried,
+            self.method, state.current, batch, kl_weight=weight, noise=noise, carried=state.carried
         )
         parameters = state.current.parameters()
         for parameter in parameters:

@@ -30,7 +30,7 @@ RELU, TANH, SILU, GELU = range(4)
 _LEAST_VARIANCE = 1e-20  # as `models.prediction.moments`
 _MAX_STEPS = 60  # of Newton's method, as many as bisection alone would need
 _TOLERANCE = 1e-6  # of quantiles, in predictive standard deviations; the error is far smaller
-_LOW, _HIGH = -16.0, 6.0  # bounds of a log-variance: `models.likelihoods.gaussian`
+_LOW, _HIGH = -16.0, 6.0  # bounds of a log-variance: `models.likelihoods.likelihood`
 _REACH = 8.0  # standard deviations from a bound at which it has no effect
 
 

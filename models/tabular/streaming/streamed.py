@@ -1,10 +1,8 @@
 """Trains a model on a table that is larger than memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import torch
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
@@ -12,7 +10,6 @@ from models.features.categories import MAX_KNOWN, CategoryEncoder
 from models.features.columns import Columns
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
-from models.features.rows import Rows
 from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
 from models.features.weights import notes_on_left_out
@@ -28,7 +25,7 @@ from models.tabular.streaming.encoding import (
     encoded_parts,
     write_shuffled,
 )
-from models.tabular.streaming.gathering import MAX_COUNTED, Gathered, Limits, Sets, gather
+from models.tabular.streaming.gathering import MAX_COUNTED, Limits, Sets, gather
 from models.tabular.streaming.on_disk import Stream
 from models.training.card import ColumnTotals, by_frequency, no_rows_yet
 from models.training.distributed import ALONE
@@ -37,7 +34,6 @@ from models.training.trainer import required
 
 _STEPS = 15_000  # of a fit whose recipe is given
 _RACE_EPOCHS = 12  # of the fit to all rows of what a race has chosen
-_WEIGHED_ROWS = 2**20  # whose weights are added at once
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,17 @@ def prepare_streamed(
     found = survey(table)
     limits = Limits.of(memory_bytes, len(table.config.columns))
     sets = Sets.of(table.config.training, found, limits.held_out)
-    gathered = _checked(gather(table, types, sets, limits))
+    gathered = gather(table, types, sets, limits)
+    division = gathered.division
+    if not gathered.learned or not len(division.scores):
+        raise InvalidData(
+            "the split leaves no rows to learn from or none to score: give another "
+            "validation_fraction or split",
+            "/training/split",
+        )
+    if len(division.calibration) < MIN_CALIBRATION:
+        division = replace(division, calibration=division.calibration[:0])
+        gathered = replace(gathered, division=division)
     assigned = Assigned(gathered.division, gathered.folds)
     small = prepare(gathered.columns, types, table.config, assigned=assigned)
     model = replace(small.model, encoder=_with_levels(small.model.encoder, gathered.totals))
@@ -121,24 +127,6 @@ def prepare_streamed(
     profile = replace(small.profile, learned=gathered.learned, columns=summaries)
     small = replace(small, model=replace(model, notes=notes), profile=profile)
     return Streamed(_on_disk(small, stored), gathered.columns, gathered.division)
-
-
-def _checked(gathered: Gathered) -> Gathered:
-    """The rows without a calibration set of too few rows.
-
-    Raises:
-        InvalidData: if no row is left to learn from, or to score.
-    """
-    division = gathered.division
-    if not gathered.learned or not len(division.scores):
-        raise InvalidData(
-            "the split leaves no rows to learn from or none to score: give another "
-            "validation_fraction or split",
-            "/training/split",
-        )
-    if len(division.calibration) >= MIN_CALIBRATION:
-        return gathered
-    return replace(gathered, division=replace(division, calibration=division.calibration[:0]))
 
 
 def _with_levels(encoder: FeatureEncoder, totals: tuple[ColumnTotals, ...]) -> FeatureEncoder:
@@ -172,17 +160,10 @@ def _with_counts(
 
 def _on_disk(small: RowProblem, stored: ShuffledRows) -> RowProblem:
     """The problem with the stored rows instead of the sampled ones."""
-    mean = _mean_weight(stored.rows)
+    mean = stored.rows.weight / len(stored.rows)
     if isinstance(small, FoldProblem):
         folds = Folds(stored.folds, small.folds.count)
         stream = Stream(MAX_STEPS, _RACE_EPOCHS, mean)
         return replace(small, rows=stored.rows, folds=folds, stream=stream)
     epochs = required(small.model.config.training.epochs, "epochs")
     return replace(small, rows=stored.rows, stream=Stream(_STEPS, epochs, mean))
-
-
-def _mean_weight(rows: Rows) -> float:
-    if rows.weights is None:
-        return 1.0
-    parts: Iterator[torch.Tensor] = iter(rows.weights.split(_WEIGHED_ROWS))
-    return sum(float(part.double().sum()) for part in parts) / len(rows)

@@ -119,5 +119,6 @@ def test_effects_are_nearly_as_good_as_the_best_predictor() -> None:
 def test_identifiers_have_no_effects() -> None:
     """One row per level: the effect would be the row's own target."""
     values = np.array([f"id {i}" for i in range(1_000)], dtype=object)
-    encoder = CategoryEncoder.fit_effects(values, np.random.default_rng(0).normal(size=(1_000, 1)))
+    targets = np.random.default_rng(0).normal(size=(1_000, 1))
+    encoder = CategoryEncoder.fit(values, coded=True, targets=targets)
     assert encoder.form.width == 0

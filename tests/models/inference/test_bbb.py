@@ -21,6 +21,7 @@ from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import GaussianPrior
 from models.training.checkpoints import Checkpoints
+from models.training.distributed import Part
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
@@ -196,7 +197,9 @@ def test_the_expected_objective_is_the_evidence_for_every_batch_size(
     values = []
     for _ in range(800):
         index = torch.randperm(len(problem.rows), generator=noise)[:batch_size]
-        values.append(method.loss(state, problem.rows[index], 1.0, noise).nelbo)
+        values.append(
+            method.loss(state, problem.rows[index], 1.0, noise, Part.whole(len(index))).nelbo
+        )
     nelbo = torch.stack(values)
     error = (nelbo.std() / math.sqrt(len(nelbo))).item()
     expected = -problem.log_evidence / len(problem.rows)

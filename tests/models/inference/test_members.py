@@ -19,6 +19,7 @@ from models.inference.bbb import BayesByBackprop, BBBState
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal
+from models.training.distributed import Part
 from models.training.trainer import clip_members
 
 N = 20
@@ -83,7 +84,7 @@ def test_each_member_learns_from_its_own_rows_with_its_own_weight_of_the_kl() ->
     method = BayesByBackprop(stack, HeteroscedasticGaussian(), config, N)
     assert method.kl.weight == 1.0
     state, rows = _state(stack), _rows(kept)
-    loss = method.loss(state, rows, 0.5, torch.Generator().manual_seed(4))
+    loss = method.loss(state, rows, 0.5, torch.Generator().manual_seed(4), Part.whole(len(rows)))
     q = _state(stack).posterior
     noise = torch.empty_like(q.loc).normal_(generator=torch.Generator().manual_seed(4))
     drawn = stack.layout.blocks(q.distribution().rsample(noise))

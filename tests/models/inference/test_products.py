@@ -17,6 +17,7 @@ from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
 from models.randomness import generator
+from models.training.distributed import Part
 
 ROUNDED = Products("cpu", rounded=True)
 METHODS: dict[str, MethodConfig] = {
@@ -43,7 +44,9 @@ def test_products_alone_are_rounded(name: str) -> None:
         state = method.init(generator(0, "init"))
         for parameter in state.parameters():
             parameter.requires_grad_()
-        losses[products] = method.loss(state, data, 1.0, generator(0, "step"))
+        losses[products] = method.loss(
+            state, data, 1.0, generator(0, "step"), Part.whole(len(data))
+        )
         losses[products].nelbo.backward()
         assert all(p.grad.dtype == torch.float32 for p in state.parameters() if p.grad is not None)
     exact, rounded = losses[EXACT], losses[ROUNDED]

@@ -9,7 +9,7 @@ from models.config import BBBConfig, GaussianPriorConfig, MLPConfig
 from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
 from models.networks import MLP
-from models.posteriors.groups import Groups
+from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import MeanFieldNormal, Reparameterised, reparameterise
 from models.randomness import generator
 
@@ -61,7 +61,7 @@ def test_a_pruned_weight_is_zero_without_variance_and_leaves_the_density() -> No
     assert q.num_weights == 2
 
 
-GROUPS = Groups.consecutive([4, 5])
+GROUPS = Groups((PartGroups(1, (TensorGroups(0, (1, 4, 1), 0), TensorGroups(4, (1, 5, 1), 1))),))
 NOISE = torch.randn(9, dtype=torch.float64, generator=generator(0, "noise"))
 MASK = torch.arange(9) % 3 > 0
 
@@ -112,7 +112,7 @@ def test_the_values_are_those_of_the_distribution(
 def test_extreme_scales_keep_value_and_gradient(rho: float) -> None:
     """In float32, as torch's own softplus has them: no overflow, no scale of 0."""
     ours, theirs = (torch.tensor([rho], requires_grad=True) for _ in range(2))
-    scale = reparameterise(torch.zeros(1), ours, None, Groups.consecutive([1])).scale
+    scale = reparameterise(torch.zeros(1), ours, None, Groups.whole([1])).scale
     expected = torch.nn.functional.softplus(theirs)
     torch.testing.assert_close(scale, expected, rtol=1e-6, atol=0)
     by_ours, by_theirs = torch.autograd.grad(scale, ours), torch.autograd.grad(expected, theirs)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch.distributions import Categorical, MixtureSameFamily, Normal, kl_divergence
 
-from models.posteriors.groups import Groups
+from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import DiagonalNormal
 from models.posteriors.priors import (
     EmpiricalBayesPrior,
@@ -20,6 +20,7 @@ from models.posteriors.priors import (
 )
 
 MIXTURE = ScaleMixturePrior(0.25, 1.5, 0.01)
+SIX, THREE = TensorGroups(0, (1, 6, 1), 0), TensorGroups(6, (1, 3, 1), 1)
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_mixture_forward_kl_differs_from_the_integral_by_a_constant() -> None:
 
 
 def test_the_empirical_bayes_variance_minimises_the_objective(q: DiagonalNormal) -> None:
-    prior = EmpiricalBayesPrior(Groups.consecutive([6, 3]), a=2.0, b=0.5)
+    prior = EmpiricalBayesPrior(Groups((PartGroups(1, (SIX, THREE)),)), a=2.0, b=0.5)
     optimum = []
     for part in (slice(0, 6), slice(6, 9)):
         sub = DiagonalNormal(q.loc[part], q.scale[part])
@@ -99,7 +100,7 @@ def test_the_empirical_bayes_variance_minimises_the_objective(q: DiagonalNormal)
 
 def test_the_empirical_bayes_gradient_needs_no_term_for_the_variance(q: DiagonalNormal) -> None:
     """Finite differences move the optimal variance too; the gradient holds it fixed."""
-    prior = EmpiricalBayesPrior(Groups.consecutive([9]))
+    prior = EmpiricalBayesPrior(Groups.whole([9]))
     loc = q.loc.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(prior.reverse_kl(DiagonalNormal(loc, q.scale)), loc)
     step = torch.zeros(9, dtype=torch.float64)

@@ -12,7 +12,7 @@ from torch.func import jacrev
 from models.config import LaplaceConfig, MLPConfig
 from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
-from models.inference.laplace import Approximation, LaplaceFit, LaplaceState, best_sigma
+from models.inference.laplace import Laplace, LaplaceFit, LaplaceState, best_sigma
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, Categorical, HomoscedasticGaussian, Likelihood
 from models.networks import MLP
@@ -42,8 +42,8 @@ def fit(
     config = LaplaceConfig(kind="laplace", over=over, hessian=hessian, prior_sigma=sigma)  # type: ignore[arg-type]
     point = {"log_variance": torch.full((1, 1), 2 * math.log(NOISE))}
     state = DrawsState(weights.float().view(1, -1), point)
-    approximation = Approximation(linear(), HomoscedasticGaussian(), config)
-    return approximation.fit(state, lambda _: [Rows(X[:15], Y[:15]), Rows(X[15:], Y[15:])])
+    method = Laplace(linear(), HomoscedasticGaussian(), config, ROWS)
+    return method.approximate(state, lambda _: [Rows(X[:15], Y[:15]), Rows(X[15:], Y[15:])])
 
 
 def posterior(sigma: float) -> tuple[Tensor, Tensor]:
@@ -113,7 +113,7 @@ def test_logistic_regression_has_the_inverse_hessian(classes: int) -> None:
 
     config = LaplaceConfig(kind="laplace", hessian="full", prior_sigma=0.8)
     state = DrawsState(weights.view(1, -1), {})
-    found = Approximation(network, likelihood, config).fit(state, lambda _: [Rows(X, y)])
+    found = Laplace(network, likelihood, config, ROWS).approximate(state, lambda _: [Rows(X, y)])
     hessian = jacrev(jacrev(negative_log_posterior))(weights.double())
     torch.testing.assert_close(
         covariance(found.state), torch.linalg.inv(hessian), rtol=1e-4, atol=1e-7
@@ -127,7 +127,7 @@ def test_linearised_predictions_have_the_covariance_of_the_curvature() -> None:
     centre = 0.7 * normal("centre", layout.num_weights)
     config = LaplaceConfig(kind="laplace", over="all", prior_sigma=0.5)
     state = DrawsState(centre.view(1, -1), {"log_variance": torch.zeros(1, 1)})
-    fitted = Approximation(network, HomoscedasticGaussian(), config).fit(
+    fitted = Laplace(network, HomoscedasticGaussian(), config, ROWS).approximate(
         state, lambda _: [Rows(X, Y)]
     )
     outputs, _ = FittedDraws.of(network, fitted.state).outputs(X[:5], 3, 40_000, 2**28)
