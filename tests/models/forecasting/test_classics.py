@@ -5,10 +5,11 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
+from scipy.stats import multivariate_t
 
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.classics import Classics, stack
-from models.forecasting.classics.member import PathRequest
+from models.forecasting.classics.member import PathRequest, Regression
 
 
 def simulated(coefficients: list[float], steps: int, seed: int, rows: int = 1) -> np.ndarray:
@@ -29,6 +30,19 @@ def test_weights_maximise_the_stated_sum() -> None:
 
     truth = softmax(minimize(loss, np.zeros(4), tol=1e-12).x)
     np.testing.assert_allclose(stack(torch.from_numpy(scores), 12.0), truth, atol=1e-4)
+
+
+def test_the_evidence_of_a_regression_is_that_of_students_t() -> None:
+    """y ~ t with 2 degrees of freedom and the shape ½ (I + X diag(τ²) Xᵀ); τ = 0 drops a term."""
+    random, widths = np.random.default_rng(0), np.array([0.7, 2.0, 0.0])
+    x, y = random.normal(size=(9, 3)), random.normal(size=(2, 9))
+    both = np.stack([np.column_stack([x, one]) for one in y])
+    products = torch.from_numpy(both.transpose(0, 2, 1) @ both)
+    found = Regression.of(products, torch.tensor([9.0, 9.0]).double(), torch.from_numpy(widths))
+    shape = 0.5 * (np.eye(9) + x @ np.diag(widths**2) @ x.T)
+    truth = multivariate_t(np.zeros(9), shape, df=2).logpdf(y)
+    assert float(found.log_evidence.diff()) == pytest.approx(truth[1] - truth[0])
+    assert found.mean[:, 2].tolist() == found.known[:, 2].tolist() == [0.0, 0.0]
 
 
 def test_the_model_that_made_a_series_weighs_most() -> None:
