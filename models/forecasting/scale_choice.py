@@ -23,7 +23,6 @@ from models.features.target_shapes import (
     smallest_positive,
     usual_ends,
 )
-from models.features.targets import NumberTarget
 from models.forecasting.observation import Observation
 from models.forecasting.origins import before_scores
 from models.forecasting.series import Series
@@ -87,9 +86,7 @@ def told(observation: Observation) -> list[str]:
     usual = isinstance(scale, IdentityScale | LogScale) and observation.upper is None
     if usual and not observation.integer:
         return []
-    low, high, whole = observation.lower, observation.upper, observation.integer
-    shape = NumberTarget(0.0, 1.0, scale=scale, lower=low, upper=high, integer=whole)
-    return [describe_shape(shape)]
+    return [describe_shape(observation.target)]
 
 
 def observations(
