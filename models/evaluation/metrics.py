@@ -126,7 +126,9 @@ def regression_scores(
         scores |= _interval_scores("conformal_", targets, bounds)
         scores[CONFORMAL_SCORE] = calibration.scores(mixture, targets, start)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
-        scores["uncalibrated_coverage_0.9"] = raw.contains(targets, 0.05, 0.95).double()
+        lower, upper = raw.quantiles([0.05, 0.95])
+        inside = (lower <= targets) & (targets <= upper)
+        scores["uncalibrated_coverage_0.9"] = inside.double()
     return scores
 
 

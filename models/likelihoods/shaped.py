@@ -127,16 +127,12 @@ class ShapedLikelihood:
             targets: y, in the target's units.
         """
         parts, y = self.parts(outputs), targets.double()
-        log_prob = torch.logsumexp(parts.log_weights + self.log_terms(parts, y), dim=-1)
+        log_prob = torch.logsumexp(parts.log_weights + log_terms(self.target, parts, y), dim=-1)
         for j, atom in enumerate(self.target.atoms):
             log_atom, here = parts.log_atoms[..., j], y == atom
             both = torch.logaddexp(log_prob, log_atom) if self.target.integer else log_atom
             log_prob = torch.where(here, both, log_prob)
         return log_prob
-
-    def log_terms(self, parts: Parts, y: Float[Tensor, "rows"]) -> Components:
-        """log f_k of each component: a density of z, or the probability of a whole number."""
-        return log_terms(self.target, parts, y)
 
     @cached_property
     def location_bounds(self) -> Bounded:

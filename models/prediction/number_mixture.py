@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.features.targets import NumberTarget
@@ -380,11 +380,6 @@ class NumberMixture:
 
     def median(self) -> PerRow:
         return self.quantile(0.5)
-
-    def contains(self, targets: PerRow, low: float, high: float) -> Bool[Tensor, "rows"]:
-        """Whether the interval between two quantiles contains the target, bounds included."""
-        lower, upper = self.quantiles([low, high])
-        return (lower <= targets) & (targets <= upper)
 
     def quantile_parts(self, value: PerRow) -> PerSample:
         """(1 − F_s(q)) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile.
