@@ -504,7 +504,9 @@ class TabularModel(TrainedModel):
         elif self.engine.whole_draws:
             return summary.with_errors(factor_at(variant.error_factors, options.samples))
         elif sampler == "sobol":
-            summary = summary.with_errors(factor_at(variant.sobol_factors, options.samples))
+            common, factors = variant.sobol_factors, variant.output_factors.items()
+            own = {name: factor_at(each, options.samples) for name, each in factors}
+            summary = summary.with_errors(factor_at(common, options.samples), own)
         measured = variant.samplers
         bias = {} if measured is None else measured.bias_of(sampler, options.samples)
         return with_bias(summary, bias, options.intervals)

@@ -1,6 +1,6 @@
 """The plain summaries of a request: means, variances, intervals and errors by compiled kernels."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +14,7 @@ from models.evaluation.calibration import (
     ClassCalibration,
     NumberCalibration,
     ScalesVariance,
-    ShapeCalibration,
     about,
-    central_tails,
 )
 from models.features.targets import NumberTarget, Target
 from models.likelihoods import (
@@ -30,9 +28,16 @@ from models.prediction.answers import questions
 from models.prediction.compiled import summaries
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.number_mixture import chosen, interval_tails
 from models.prediction.options import IntervalKind, ResolvedOptions
 from models.prediction.outputs import bound_names
-from models.prediction.prediction import CALIBRATED, adapted_to, bounds, wants_errors
+from models.prediction.prediction import (
+    CALIBRATED,
+    adapted_to,
+    bounds,
+    calibrated_tails,
+    wants_errors,
+)
 from models.prediction.samplers import points
 from models.prediction.summary import Summary
 
@@ -91,7 +96,9 @@ class Plain:
         if found is None:
             return None
         error = found.pop("mc_error")  # a single sample has none
-        return Summary(values=found, errors={} if self.options.samples == 1 else {"mean": error})
+        errors = {} if self.options.samples == 1 else {"mean": error}
+        closed = {"closed": True} if self.shape is not None and self.shape.ends[2] else {}
+        return Summary(values=found, errors=errors, constants=closed)
 
     @property
     def _even(self) -> bool:
@@ -143,37 +150,23 @@ class Plain:
         components = Components.of(outputs, shape, self._variance_scale, even=self._even)
         if components is None:
             return None
-        mean = components.moments[0]
-        tails = [0.5 * (1 - level) for level in self.levels]
-        alike = [0.5, *tails, *(1 - tail for tail in tails)]
-        calibrated = dict(self._calibrated(mean, groups))
-        levels = [_of_rows(alike, len(mean)), *calibrated.values()]
-        quantiles = components.quantiles(np.concatenate(levels))
-        summary = self._moments(components.moments) | {"median": quantiles[0]}
-        start = len(alike)
-        summary |= _ends("credible", quantiles[1:start])
-        for kind, own in calibrated.items():
-            summary |= _ends(kind, quantiles[start : start + len(own)])
+        means, shortest = torch.from_numpy(components.moments[0]), shape.shortest
+        credible = interval_tails(means.new_tensor(self.levels).unsqueeze(1), shortest=shortest)
+        calibrated = calibrated_tails(
+            self.options, self.calibration, means, groups, shortest=shortest
+        )
+        tails = {"credible": credible.expand(-1, len(means)), **dict(calibrated)}
+        middle = torch.full((1, len(means)), 0.5, dtype=means.dtype)
+        quantiles = components.quantiles(torch.cat([middle, *tails.values()]).numpy())
+        summary, start = self._moments(components.moments) | {"median": quantiles[0]}, 1
+        for kind, own in tails.items():
+            ends = quantiles[start : start + len(own)]
             start += len(own)
+            if shortest and len(own):
+                found, _ = chosen(torch.from_numpy(ends), own, shortest=True)
+                ends = found.flatten(0, 1).numpy()
+            summary |= _ends(kind, ends)
         return summary
-
-    def _calibrated(
-        self, mean: Float64[np.ndarray, "rows"], groups: Int[Tensor, "rows"] | None
-    ) -> Iterator[tuple[IntervalKind, Float64[np.ndarray, "ends rows"]]]:
-        """The levels of the quantiles that bound conformal intervals, by kind."""
-        levels, calibration = self.options.intervals, self.calibration
-        kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
-        if not (levels and kinds and isinstance(calibration, ShapeCalibration)):
-            return
-        means = torch.from_numpy(mean)
-        conformal = central_tails(calibration.bounds(means, levels, groups), means).numpy()
-        for kind in kinds:
-            adapted = adapted_to(self.options) if kind == "adaptive" else ()
-            if not adapted:
-                yield kind, conformal
-                continue
-            scores = allowed_scores(levels, adapted, calibration.score)
-            yield kind, central_tails([min(score, 1.0) for score in scores], means).numpy()
 
     @property
     def _variance_scale(self) -> float:
@@ -217,8 +210,3 @@ def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:
     half = len(ends) // 2  # slices are many times faster than `np.split`
     lower, upper = bound_names(kind)
     return {lower: ends[:half].T, upper: ends[half:].T}
-
-
-def _of_rows(levels: Sequence[float], rows: int) -> Float64[np.ndarray, "levels rows"]:
-    """The same levels for each row."""
-    return np.repeat(np.array(levels), rows).reshape(-1, rows)
