@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from models.prediction.answers import questions
 from models.prediction.compiled import summaries
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.fitted import Sampled
 from models.prediction.number_mixture import chosen, interval_tails
 from models.prediction.options import IntervalKind, ResolvedOptions
 from models.prediction.outputs import bound_names
@@ -38,7 +40,6 @@ from models.prediction.prediction import (
     calibrated_tails,
     wants_errors,
 )
-from models.prediction.samplers import points
 from models.prediction.summary import Summary
 
 Arrays = dict[str, np.ndarray]
@@ -85,14 +86,17 @@ class Plain:
         levels = options.intervals if "credible" in options.interval_kinds else ()
         return cls(likelihood, options, score, calibration, units, levels, shape)
 
-    def summarise(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Summary | None:
+    def summarise(
+        self, kernels: ModuleType, sampled: Sampled, groups: Int[Tensor, "rows"] | None
+    ) -> Summary | None:
         """As `summarise` of the mixture; None where the kernels leave it to torch."""
+        outputs = Outputs.of(kernels, sampled)
         if isinstance(self.likelihood, Bernoulli | Categorical):
             found = self._classes(outputs)
         elif self.shape is not None:
             found = self._shaped(outputs, self.shape, groups)
         else:
-            found = self._numbers(outputs, groups)
+            found = self._numbers(outputs, self._log_noise(sampled), groups)
         if found is None:
             return None
         error = found.pop("mc_error")  # a single sample has none
@@ -119,12 +123,17 @@ class Plain:
             found["ood_score"] = found["expected_entropy"] + found["mutual_information"]
         return found
 
-    def _numbers(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
+    def _numbers(
+        self,
+        outputs: Outputs,
+        log_noise: Float32[np.ndarray, "_"],
+        groups: Int[Tensor, "rows"] | None,
+    ) -> Arrays | None:
         levels = self.levels
         tails = [0.5 * (1 - level) for level in levels]
         found = summaries.numbers(
             outputs,
-            self._log_noise(outputs),
+            log_noise,
             self.units,
             self._variance_scale,
             (0.5, *tails, *(1 - tail for tail in tails)),
@@ -173,12 +182,12 @@ class Plain:
         calibration = self.calibration
         return calibration.variance_scale if isinstance(calibration, ScalesVariance) else 1.0
 
-    def _log_noise(self, outputs: Outputs) -> Float32[np.ndarray, "_"]:
+    def _log_noise(self, sampled: Sampled) -> Float32[np.ndarray, "_"]:
         """Of each sample, if it is a parameter and no output."""
         if not isinstance(self.likelihood, HomoscedasticGaussian):
             return np.zeros(0, np.float32)
-        value = points(outputs.shares)["log_variance"].float().flatten()
-        return value.expand(len(outputs.column)).contiguous().numpy()
+        value = sampled.point["log_variance"].float().flatten()
+        return value.expand(sampled.num_samples).contiguous().numpy()
 
     def _conformal(
         self,
