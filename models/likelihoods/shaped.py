@@ -127,7 +127,7 @@ class ShapedLikelihood:
             targets: y, in the target's units.
         """
         parts, y = self.parts(outputs), targets.double()
-        log_prob = torch.logsumexp(parts.log_weights + self.log_terms(parts, y), dim=-1)
+        log_prob = torch.logsumexp(parts.log_weights + log_terms(self.target, parts, y), dim=-1)
         for j, atom in enumerate(self.target.atoms):
             log_atom, here = parts.log_atoms[..., j], y == atom
             both = torch.logaddexp(log_prob, log_atom) if self.target.integer else log_atom
@@ -150,10 +150,6 @@ class ShapedLikelihood:
         added = 2 * (deviation / unit).log()
         scales = 0.5 * torch.logaddexp(2 * own, added.expand_as(own)) - start
         return torch.cat([outputs[..., :k] + mean, scales, outputs[..., 2 * k :]], dim=-1)
-
-    def log_terms(self, parts: Parts, y: Float[Tensor, "rows"]) -> Components:
-        """log f_k of each component: a density of z, or the probability of a whole number."""
-        return log_terms(self.target, parts, y)
 
     @cached_property
     def location_bounds(self) -> Bounded:
@@ -206,7 +202,7 @@ def log_terms(target: NumberTarget, parts: Parts, y: Float[Tensor, "rows"]) -> C
 
     scales, family = parts.log_scales.exp(), parts.family
     if not target.integer:
-        t = distance(target.to_z(y.clamp(target.lower, target.upper) if target.is_bounded else y))
+        t = distance(target.to_z(target.inside(y)))
         return family.log_prob(t) - parts.log_scales - _log_support(target, parts.family, distance)
     low, high, open_low, open_high = whole_number_edges(target, y)
     ends = (flag.unsqueeze(-1).expand_as(parts.locs) for flag in (open_low, open_high))
@@ -218,7 +214,7 @@ def whole_number_edges(
     target: NumberTarget, y: Float[Tensor, "rows"]
 ) -> tuple[Tensor, Tensor, Bool[Tensor, "rows"], Bool[Tensor, "rows"]]:
     """z(y − ½), z(y + ½), and whether each is an open end of the support."""
-    k = y.clamp(target.lower, target.upper) if target.is_bounded else y
+    k = target.inside(y)
     never = torch.zeros_like(k, dtype=torch.bool)
     open_low = never if target.lower is None else k <= target.lower
     open_high = never if target.upper is None else k >= target.upper
@@ -228,8 +224,7 @@ def whole_number_edges(
 
 def _log_width(target: NumberTarget, y: Float[Tensor, "rows"], width: Tensor) -> Tensor:
     """log(z(y + ½) − z(y − ½)): from the slope of z where the difference would lose its digits."""
-    inside = y.clamp(target.lower, target.upper) if target.is_bounded else y
-    slope = target.scale.log_derivative(inside) - math.log(target.std)
+    slope = target.scale.log_derivative(target.inside(y)) - math.log(target.std)
     return torch.where(width < _LOST, slope, width.clamp(min=_LOST).log())
 
 
