@@ -24,7 +24,7 @@ from models.features.splits import (
     split_key,
 )
 from models.features.target_shapes import check_support, describe_shape, describe_target
-from models.features.targets import ClassTarget, NumberTarget, Target
+from models.features.targets import ClassTarget, NumberTarget, Target, target_type
 from models.features.weights import (
     BALANCED_NOTE,
     UsableRows,
@@ -128,7 +128,7 @@ def prepare(
             select_rows(columns, fitted),
             model.encoder,
             config.target,
-            _target_type(model.target, types[config.target]),
+            target_type(config.task, types[config.target]),
             model.target.classes if isinstance(model.target, ClassTarget) else (),
         ),
     )
@@ -233,13 +233,6 @@ def _fit_number(
     encoder = FeatureEncoder.fit(config.features or (), types, some, weights=some_weights)
     inputs, seed = encoder.encode(some), config.training.seed
     return rank(candidates, inputs, some[name], seed, some_weights)[0][0]
-
-
-def _target_type(target: Target, stored: str) -> str:
-    """The type that a target is read as."""
-    if isinstance(target, NumberTarget):
-        return "number"
-    return "boolean" if stored == "boolean" else "category"
 
 
 def _rows(

@@ -1,27 +1,24 @@
 """The training problem of rows: of a table, or windows of series."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.expected_scores.tables import promise
-from models.explanation.explainer import can_be_explained, choose_background
+from models.explanation.explainer import choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.features.splits import Folds
 from models.inference.method import State
-from models.prediction.engine import Engine
 from models.tabular import measurement
 from models.tabular.measurement import describe
-from models.tabular.model import TabularModel, make_ready
+from models.tabular.model import TabularModel
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
@@ -128,14 +125,25 @@ class RowProblem:
                 promise=promise(model, fraction, self.scores),
                 samplers=measurement.measure_samplers(model, fraction, x),
             )
-        notes = measurement.notes_on(model, scored[0.0].metrics)
-        recommended, note = _recommend(by_row, self.scores.weights)
+        weights = self.scores.weights
+        recommended, pair = recommend_variant(by_row, weights)
+        notes = [*model.notes, *measurement.notes_on(model, scored[0.0].metrics)]
+        if pair is not None:
+            better, full = (mean(by_row[prune], weights) for prune in (recommended, 0.0))
+            notes.append(
+                f"the variant with {100 * recommended:g} % of the weights removed is better than "
+                f"the full model on the held-out rows: log likelihood {better:.4g} instead of "
+                f"{full:.4g} (difference per row {pair.difference:.2g}, standard error "
+                f"{pair.standard_error:.2g}): predict with prune {recommended:g}"
+            )
         return replace(
             model,
             variants_by_prune=scored,
             recommended_variant=recommended,
-            notes=(*model.notes, *notes, *note),
-            background=self._background(),
+            notes=tuple(notes),
+            background=choose_background(
+                self.model.encoder, self.sampled, self.model.config.training
+            ),
         )
 
     def importance(self, model: Any) -> Json:
@@ -145,51 +153,3 @@ class RowProblem:
     def held_out(self, model: Any) -> Json:
         """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
-
-    def _background(self) -> Tensor | None:
-        """Rows that explanations compare with."""
-        model = self.model
-        if not can_be_explained(model.encoder):
-            return None
-        training = model.config.training
-        some = self.sampled
-        read = some.inputs[:, : len(model.encoder.feature_of_compact)]
-        rows = replace(some, inputs=read)
-        return choose_background(rows, training.seed, training.background)
-
-
-def watched(stopping: Rows | None, scores: Rows) -> Rows:
-    """The rows whose density is computed after each epoch."""
-    return scores[:_WATCHED] if stopping is None else stopping
-
-
-@torch.inference_mode()
-def log_density(engine: Engine, state: State, rows: Rows, seed: int, ranks: Ranks) -> float:
-    """Weighted mean of the log predictive density of the standardised targets.
-
-    Each rank computes a part of the rows, because predicting takes as long as learning.
-    """
-    mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
-    if len(mine):
-        ready = make_ready(engine.network, state)
-        outputs, point = engine.outputs(ready, mine.inputs, seed, _EARLY_STOPPING_SAMPLES)
-        log_prob = engine.likelihood.log_prob(outputs, mine.targets, point)
-        total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
-    return float(ranks.sum(total / rows.weight))
-
-
-def _recommend(
-    by_row: Mapping[float, Tensor], weights: Tensor | None
-) -> tuple[float, tuple[str, ...]]:
-    """The recommended variant and a note on it."""
-    best, pair = recommend_variant(by_row, weights)
-    if pair is None:
-        return best, ()
-    better, full = (mean(by_row[prune], weights) for prune in (best, 0.0))
-    note = (
-        f"the variant with {100 * best:g} % of the weights removed is better than the full model "
-        f"on the held-out rows: log likelihood {better:.4g} instead of {full:.4g} (difference per "
-        f"row {pair.difference:.2g}, standard error {pair.standard_error:.2g}): predict with prune "
-        f"{best:g}"
-    )
-    return best, (note,)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from models.config import (
     BBBConfig,
@@ -20,13 +20,18 @@ from models.config import (
     PartConfig,
     SplitBy,
     SplitTime,
+    SupportConfig,
     Task,
     TrainingConfig,
 )
+from models.config.model import ShapedKind
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, check_features, column_of
 from models.features.row_groups import check_groups
+from models.features.target_shapes import check_support
+from models.features.targets import present
 from models.features.texts import WIDTH as TEXT_WIDTH
+from models.features.weights import MIN_ROWS
 from models.inference.registry import method_of
 from models.networks import (
     Inputs,
@@ -36,7 +41,6 @@ from models.networks import (
     build_network,
     num_inner_weights,
 )
-from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
 from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
@@ -45,8 +49,6 @@ from models.training.method_recipe import (
     no_local_estimator,
     plan_fit,
 )
-
-MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 
 # Chosen on held-out rows of the training sides of the standard regression sets (docs/quality.md).
 # After a third of these steps σ still grows on small tables, and the intervals are too wide.
@@ -408,3 +410,64 @@ def with_members(config: ModelConfig, task: Task) -> ModelConfig:
         )
     parts = network.parts or (PartConfig(members=members, hidden=network.hidden or ()),)
     return replace(config, network=replace(network, parts=parts))
+
+
+SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
+_COMPONENTS = {"gaussian": 1, "mixture": 3, "count": 3}
+
+
+def number_likelihood(
+    given: LikelihoodName | LikelihoodConfig | None,
+    support: SupportConfig | None,
+    target: ColumnProfile,
+) -> LikelihoodName | LikelihoodConfig:
+    """A Gaussian by default; a mixture if the target has a given support.
+
+    Raises:
+        InvalidData: if likelihood, support and target do not fit together.
+    """
+    if given in (None, "auto"):
+        given = "heteroscedastic" if support is None else "mixture"
+    if not isinstance(given, LikelihoodConfig):
+        if given not in SHAPES:
+            if support is not None:
+                raise InvalidData(
+                    f"likelihood {given!r} has no bounds: leave the target's bounds out, or take "
+                    f"one of {', '.join(SHAPES)}",
+                    "/likelihood",
+                )
+            assert given is not None
+            return given
+        given = LikelihoodConfig(kind=given)
+    components = given.components or _COMPONENTS[given.kind]
+    if given.kind == "mixture" and components < 2:
+        raise InvalidData(
+            "a mixture has 2 to 5 components; for 1 take 'gaussian'", "/likelihood/components"
+        )
+    lower = None if support is None else support.lower
+    if given.scale == "log" and lower is None and (target.min or 0) < 0:
+        message = f"the scale log needs a lower bound, as the smallest value is {target.min:g}"
+        raise InvalidData(f"{message}: give target.lower", "/likelihood/scale")
+    return replace(given, components=components)
+
+
+def check_given_support(
+    support: SupportConfig | None, target: ColumnProfile, load: Load | None
+) -> None:
+    """Refuse bounds that leave nothing, and targets outside.
+
+    Args:
+        load: reads the column, to count its rows outside; without it training refuses them.
+
+    Raises:
+        InvalidData: with the bounds, or the number of rows outside.
+    """
+    if support is None:
+        return
+    lower, upper = support.lower, support.upper
+    if lower is not None and upper is not None and lower >= upper:
+        message = f"the bounds {lower:g} and {upper:g} leave no values between them"
+        raise InvalidData(message, "/target/upper")
+    if load is not None and target.type == "number":
+        values = load([target.name])[target.name]
+        check_support(values[present(values)], support)
