@@ -13,7 +13,7 @@ from models.posteriors.variant import Variant
 from models.prediction.number_mixture import NumberMixture
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
-from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.row_problem import SCORE_SAMPLES, RowProblem
 
 Calibrating = dict[float, Transforms]
 """By variant; empty without rows for the calibration."""

@@ -38,9 +38,9 @@ from models.out_of_distribution.surprise import FeatureScores
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.tabular.scale_ranking import MAX_ROWS, rank
-from models.tabular.shapes import DEFAULT_SHAPE
+from models.tabular.shape_choice import DEFAULT_SHAPE
 from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
 from models.training.method_recipe import notes_on_objective

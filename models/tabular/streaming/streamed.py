@@ -17,7 +17,7 @@ from models.model import TrainedModel
 from models.out_of_distribution.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem
 from models.tabular.preparation import Assigned, prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.tabular.streaming.blocks import ColumnBlocks, Table, survey
 from models.tabular.streaming.encoding import (
     RowEncoder,

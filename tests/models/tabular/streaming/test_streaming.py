@@ -22,7 +22,7 @@ from models.features.columns import Columns
 from models.features.weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.tabular.streaming import blocks as blocks_module
 from models.tabular.streaming.blocks import row_hashes, row_uniforms, survey
 from models.tabular.streaming.encoding import EncodedPart, write_shuffled

@@ -1,5 +1,6 @@
 """The training problem of rows: of a table, or windows of series."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -9,16 +10,17 @@ import torch
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
-from models.expected_scores.tables import promise
+from models.expected_scores.row_models import promise
 from models.explanation.explainer import choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.features.splits import Folds
 from models.inference.method import State
+from models.prediction.engine import Engine
 from models.tabular import measurement
 from models.tabular.measurement import describe
-from models.tabular.model import TabularModel
+from models.tabular.model import TabularModel, make_ready
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
@@ -153,3 +155,23 @@ class RowProblem:
     def held_out(self, model: Any) -> Json:
         """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
+
+
+def watched(stopping: Rows | None, scores: Rows) -> Rows:
+    """The rows whose density is computed after each epoch."""
+    return scores[:_WATCHED] if stopping is None else stopping
+
+
+@torch.inference_mode()
+def log_density(engine: Engine, state: State, rows: Rows, seed: int, ranks: Ranks) -> float:
+    """Weighted mean of the log predictive density of the standardised targets.
+
+    Each rank computes a part of the rows, because predicting takes as long as learning.
+    """
+    mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
+    if len(mine):
+        ready = make_ready(engine.network, state)
+        outputs, point = engine.outputs(ready, mine.inputs, seed, _EARLY_STOPPING_SAMPLES)
+        log_prob = engine.likelihood.log_prob(outputs, mine.targets, point)
+        total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
+    return float(ranks.sum(total / rows.weight))

@@ -4,12 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from models.config import (
     BBBConfig,
     FeatureConfig,
-    KLConfig,
     LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
@@ -58,6 +57,8 @@ _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the sec
 _STOPPING = 0.1  # of the rows choose the epoch: a point estimate needs this, the ELBO does not
 _CALIBRATION = 0.1
 _REFIT_ROWS = 20_000  # below that, a second fit also learns from the rows that chose the epoch
+SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
+_COMPONENTS = {"gaussian": 1, "mixture": 3, "count": 3}
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -81,7 +82,7 @@ def resolve_rows(
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns, task, num_rows)
-    check_given_support(config.support, target, load)
+    _check_support(config.support, target, load)
     if is_race(config, task, columns, once=once):
         return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
@@ -89,12 +90,12 @@ def resolve_rows(
     steps = _STEPS
     match task:
         case "forecasting":
-            from models.forecasting import recipe  # noqa: PLC0415 - tables do without
+            from models.forecasting import series_recipe  # noqa: PLC0415 - tables do without
 
-            series = recipe.plan_series(config, columns, load)
+            series = series_recipe.plan_series(config, columns, load)
             config, inputs, num_rows = series.config, series.inputs, series.num_windows
-            config = replace(config, network=recipe.series_network(config.network, num_rows))
-            steps = recipe.series_steps(num_rows)
+            config = replace(config, network=series_recipe.series_network(config.network, num_rows))
+            steps = series_recipe.series_steps(num_rows)
         case _:
             config = replace(config, features=_features(config, columns))
             inputs = _inputs(config.features or (), columns)
@@ -185,26 +186,16 @@ def _check_split(
 def _features(
     config: ModelConfig, columns: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...]:
-    if config.features is None:
-        return _default_features(config, columns)
-    check_features(config, columns)
-    return config.features
-
-
-def _default_features(
-    config: ModelConfig, columns: Mapping[str, ColumnProfile]
-) -> tuple[FeatureConfig, ...]:
-    """All columns of use except the target, the weights and the groups of a split."""
+    """The given features; else all columns of use but target, weights and groups of a split."""
+    if config.features is not None:
+        check_features(config, columns)
+        return config.features
     split = config.training.split
-    taken = {
-        config.target,
-        config.weight,
-        split.by if isinstance(split, SplitBy) else None,
-    }
+    groups = split.by if isinstance(split, SplitBy) else None
     features = tuple(
         FeatureConfig(name=p.name, type=p.type)  # type: ignore[arg-type]
         for p in columns.values()
-        if p.use and p.name not in taken
+        if p.use and p.name not in {config.target, config.weight, groups}
     )
     if not features:
         raise InvalidData("no column except the target is left to learn from", "/features")
@@ -241,7 +232,7 @@ def _likelihood(
                 f"a {task} has no bounds: give the target by its name alone", "/target"
             )
         return allowed[0] if name in (None, "auto") else name
-    return number_likelihood(given, config.support, target)
+    return _number_likelihood(given, config.support, target)
 
 
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
@@ -272,23 +263,17 @@ def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnPro
     return Inputs(sum(widths), slots[0] if len(slots) == 1 else None)
 
 
-def _stopping(config: ModelConfig) -> float:
-    """The share of rows that choose the epoch: none for `bbb`, whose KL prevents overfitting."""
-    training = config.training
-    if training.stopping_fraction is not None:
-        return training.stopping_fraction
-    stops = method_of(config.method).is_stopped_early or training.patience is not None
-    return _STOPPING if stops else 0.0
-
-
 def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
     """The shares of rows to hold out.
 
     Raises:
         InvalidData: if patience or a refit is given and no rows choose the epoch.
     """
-    given, stopping = config.training, _stopping(config)
-    calibration = given.calibration_fraction
+    given, calibration = config.training, config.training.calibration_fraction
+    stopping = given.stopping_fraction
+    if stopping is None:  # none for `bbb`, whose KL prevents overfitting
+        stops = method_of(config.method).is_stopped_early or given.patience is not None
+        stopping = _STOPPING if stops else 0.0
     if not stopping:
         if given.patience is not None:
             raise InvalidData(
@@ -349,32 +334,28 @@ def _training(
 def _method(
     method: MethodConfig, network: Network, training: TrainingConfig, plan: FitPlan
 ) -> MethodConfig:
-    match method:
-        case BBBConfig():
-            estimator = _estimator(method, network)
-            prior, kl = choose_prior(method, plan.prior), _kl(method.kl, training, plan)
-            return replace(method, estimator=estimator, prior=prior, kl=kl)
-    return method
+    """The method; `bbb` with its prior, KL and estimator.
 
-
-def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"]:
-    """The local estimator, except for networks whose steps share their weights.
+    That is the local one, except for networks whose steps share their weights.
 
     Raises:
         InvalidData: if it is given for such a network.
     """
+    if not isinstance(method, BBBConfig):
+        return method
     can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
         raise no_local_estimator()
-    return method.estimator or ("local" if can_be_local else "weight")
-
-
-def _kl(config: KLConfig, training: TrainingConfig, plan: FitPlan) -> KLConfig:
-    weight, epochs = config.weight, config.warmup_epochs
+    weight, epochs = method.kl.weight, method.kl.warmup_epochs
     return replace(
-        config,
-        weight=plan.kl_weight if weight is None else weight,
-        warmup_epochs=round(plan.warmup * (training.epochs or 0)) if epochs is None else epochs,
+        method,
+        estimator=method.estimator or ("local" if can_be_local else "weight"),
+        prior=choose_prior(method, plan.prior),
+        kl=replace(
+            method.kl,
+            weight=plan.kl_weight if weight is None else weight,
+            warmup_epochs=round(plan.warmup * (training.epochs or 0)) if epochs is None else epochs,
+        ),
     )
 
 
@@ -412,11 +393,7 @@ def with_members(config: ModelConfig, task: Task) -> ModelConfig:
     return replace(config, network=replace(network, parts=parts))
 
 
-SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
-_COMPONENTS = {"gaussian": 1, "mixture": 3, "count": 3}
-
-
-def number_likelihood(
+def _number_likelihood(
     given: LikelihoodName | LikelihoodConfig | None,
     support: SupportConfig | None,
     target: ColumnProfile,
@@ -451,9 +428,7 @@ def number_likelihood(
     return replace(given, components=components)
 
 
-def check_given_support(
-    support: SupportConfig | None, target: ColumnProfile, load: Load | None
-) -> None:
+def _check_support(support: SupportConfig | None, target: ColumnProfile, load: Load | None) -> None:
     """Refuse bounds that leave nothing, and targets outside.
 
     Args:
