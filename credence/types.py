@@ -409,7 +409,8 @@ class Interval(TypedDict):
     Credible ones are equal-tailed and contain `level` of the predictive distribution. Conformal
     ones contain the target with that probability for rows like those of calibration; null means
     that these were too few. Adaptive ones are conformal ones at `adapted_level`, which follows the
-    labels that the service received.
+    labels that the service received. Those of whole numbers are `closed`: the shortest sets of
+    successive whole numbers that contain `level`, both bounds included.
     """
 
     level: float
@@ -417,6 +418,7 @@ class Interval(TypedDict):
     adapted_level: NotRequired[float]
     lower: list[float | None]
     upper: list[float | None]
+    closed: NotRequired[bool]
 
 
 @final

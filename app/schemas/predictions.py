@@ -111,6 +111,12 @@ class IntervalResponse(Response):
     )
     lower: list[float | None]
     upper: list[float | None]
+    closed: bool | None = Field(
+        None,
+        description="true for whole numbers, whose probability bounds hold: the interval is the "
+        "shortest set of successive whole numbers with at least this probability, both bounds "
+        "included",
+    )
 
 
 class ExceedanceResponse(Response):

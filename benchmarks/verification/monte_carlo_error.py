@@ -3,6 +3,9 @@
 For each network, head and number of samples: the standard deviation of every output over seeds ÷
 the root mean square of the errors that the same requests state, per row. Rows are like those of
 training, or their features are three times as large.
+
+Quantiles of whole numbers jump: those of most rows never, those near the next number often. For
+counts the root mean squares over all rows are compared instead, of each kind of output.
 """
 
 import math
@@ -28,7 +31,8 @@ from models.training.train import train
 LEAST, MOST = 0.7, 1.4  # actual ÷ stated, of 95 % of rows and outputs
 ROWS, TRAINING_ROWS, OUTSIDE = 20, 600, 3.0
 SEEDS = {"short": 100, "full": 200}
-SHORT = ("two hidden layers", "classes, two hidden layers")
+SHORT = ("two hidden layers", "classes, two hidden layers", "counts")
+COUNTS_LEAST, COUNTS_MOST = 0.75, 1.25
 _CHANCE = 2  # standard errors of a standard deviation over seeds, which widen the bounds
 _ROUNDING = 1e-6
 
@@ -54,6 +58,7 @@ CASES = {
     "classes, one hidden layer": Case("label", {"network": MLPConfig(hidden=(40,))}),
     "classes, two hidden layers": Case("label", {"network": MLPConfig(hidden=(40, 40))}),
     "MC dropout": Case("y", {"method": DropoutConfig(kind="mc_dropout")}),
+    "counts": Case("count", {"likelihood": "count"}, (30, 100, 300)),
     "SWAG": Case("y", {"method": SWAGConfig(kind="swag", epochs=20)}),
 }
 
@@ -67,7 +72,8 @@ def checks(scale: Scale) -> list[Check]:
         case = CASES[name]
         model = fitted(case)
         for samples in (100,) if scale == "short" else case.samples:
-            found += percentiles(f"{name}, {samples} samples", model, samples, SEEDS[scale])
+            of_case = of_counts if case.target == "count" else percentiles
+            found += of_case(f"{name}, {samples} samples", model, samples, SEEDS[scale])
     found.append(target_met("two hidden layers", SEEDS[scale]))
     return found
 
@@ -83,6 +89,25 @@ def percentiles(what: str, model: TabularModel, samples: int, seeds: int) -> Ite
         about = f"{what}, {place} the data: actual ÷ stated error"
         yield Check(f"{about}, 2.5th percentile", f"≥ {LEAST}", float(low), least, math.inf)
         yield Check(f"{about}, 97.5th percentile", f"≤ {MOST}", float(high), 0, most)
+
+
+def of_counts(what: str, model: TabularModel, samples: int, seeds: int) -> Iterator[Check]:
+    """Root mean square over rows of the actual errors ÷ that of the stated ones."""
+    options = PredictOptions(samples=samples, return_mc_errors=True, quantiles=(0.25, 0.75))
+    x = encoded(model, 1.0)
+    runs = [model.predict_rows(x, replace(options, seed=seed)) for seed in range(seeds)]
+    answers = [outputs(run) for run in runs]
+    squares: dict[str, list[tuple[float, float]]] = {}
+    for name in runs[0].mc_errors or {}:
+        actual = float(np.var([answer[name] for answer in answers], axis=0, ddof=1).mean())
+        stated = float(np.square([_errors(run)[name] for run in runs]).mean())
+        kind = "mean" if name == "mean" else "variances" if "variance" in name else "quantiles"
+        squares.setdefault(kind, []).append((actual, stated))
+    for kind, pairs in squares.items():
+        actual, stated = np.sum(pairs, axis=0)
+        about = f"{what}, {kind}: actual ÷ stated error"
+        bounds = (COUNTS_LEAST, COUNTS_MOST)
+        yield Check(about, f"{bounds[0]} to {bounds[1]}", math.sqrt(actual / stated), *bounds)
 
 
 def ratios(model: TabularModel, x: Tensor, samples: int, seeds: int) -> Ratios:
@@ -141,7 +166,9 @@ def generated(rows: int, seed: int) -> dict[str, np.ndarray]:
     y = mean + 0.3 * (1 + np.abs(x[:, 3])) * random.normal(size=rows)
     level = np.digitize(mean + 0.3 * random.normal(size=rows), [-0.3, 0.8, 1.5])
     features = dict(zip("abcd", x.T, strict=True))
-    return features | {"y": y, "label": level.astype(str).astype(object)}
+    count = random.poisson(np.exp(0.5 + 0.4 * mean) * random.gamma(3, 1 / 3, rows))
+    labels = {"label": level.astype(str).astype(object), "count": count.astype(float)}
+    return features | {"y": y} | labels
 
 
 def encoded(model: TabularModel, factor: float) -> Tensor:

@@ -248,6 +248,7 @@ def _to_json(model: TrainedModel) -> Json:
             "bfloat16": variant.bfloat16,
             "detector": variant.detector and asdict(variant.detector),
             "sobol_factors": dict(variant.sobol_factors),
+            "output_factors": {k: dict(v) for k, v in variant.output_factors.items()},
             "promise": variant.promise and asdict(variant.promise),
             "samplers": variant.samplers and asdict(variant.samplers),
             "rounding": variant.rounding and asdict(variant.rounding),

@@ -66,6 +66,7 @@ class VariantDocument(TypedDict):
     bfloat16: Flag
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
+    output_factors: NotRequired[Annotated[dict[Text, dict[Rows, NotNegative]], Len(0, 100)]]
     promise: NotRequired[Promise | None]
     samplers: NotRequired[MeasuredSamplers | None]
     rounding: NotRequired[Rounding | None]

@@ -26,7 +26,7 @@ from models.evaluation.cells import Cells, fit_cells, fit_sizes
 from models.evaluation.class_sets import SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
 from models.evaluation.weighting import PerRow, filled
-from models.prediction.number_mixture import NumberMixture
+from models.prediction.number_mixture import Ends, NumberMixture, chosen, interval_tails
 from models.prediction.predictive import CategoricalMixture, Mixture
 
 # The prior of log c and log T is N(0, ½²): two thirds of its mass are within a factor of 1.65. For
@@ -181,45 +181,33 @@ class ShapeCalibration(ScalesVariance):
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
-        return in_pairs(mixture.quantiles_at(self.tails(mixture, levels, groups)))
+        shortest, means = mixture.target.shortest, mixture.mean()
+        tails = self.tails(self.bounds(means, levels, groups), means, shortest=shortest)
+        ends, _ = chosen(mixture.quantiles_at(tails), tails, shortest=shortest)
+        return list(zip(*ends, strict=True))
 
+    @staticmethod
     def tails(
-        self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
-    ) -> Float[Tensor, "ends rows"]:
-        """`central_tails` of the conformal intervals."""
-        means = mixture.mean()
-        return central_tails(self.bounds(means, levels, groups), means)
+        scores: Sequence[float] | Float[Tensor, "levels rows"],
+        means: PerRow,
+        *,
+        shortest: bool,
+    ) -> Ends:
+        """`interval_tails` of the intervals that contain targets with at most these conformities.
 
-    def within(self, mixture: NumberMixture, scores: Sequence[float]) -> list[Bounds]:
-        """The intervals that contain targets with at most these conformities."""
-        tails = [0.5 * (1 - min(score, 1.0)) for score in scores]
-        return in_pairs(mixture.quantiles([*tails, *(1 - tail for tail in tails)]))
+        Args:
+            scores: for all rows or for each.
+            means: of the rows.
+        """
+        if not isinstance(scores, Tensor):
+            scores = means.new_tensor(scores).unsqueeze(1).expand(-1, len(means))
+        return interval_tails(scores.clamp(max=1.0), shortest=shortest)
 
 
 def about(mean: PerRow, deviation: PerRow, scores: Iterable[float | PerRow]) -> list[Bounds]:
     """The intervals about the mean that contain residuals up to each score."""
     halves = [score * deviation for score in scores]
     return [(mean - half, mean + half) for half in halves]
-
-
-def central_tails(
-    probabilities: Sequence[float] | Float[Tensor, "levels rows"], means: PerRow
-) -> Float[Tensor, "ends rows"]:
-    """The probabilities below all lower ends of central intervals, then below all upper ends.
-
-    Args:
-        probabilities: of the intervals, for all rows or for each.
-        means: of the rows.
-    """
-    if not isinstance(probabilities, Tensor):
-        probabilities = means.new_tensor(probabilities).unsqueeze(1).expand(-1, len(means))
-    tails = 0.5 * (1 - probabilities)
-    return torch.cat([tails, 1 - tails])
-
-
-def in_pairs(ends: Float[Tensor, "ends rows"]) -> list[Bounds]:
-    """Intervals from all lower ends, which the upper ends follow."""
-    return list(zip(*ends.chunk(2), strict=True)) if len(ends) else []
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 _INTERVALS = {  # names of metrics by level, and of the per-row scores whose means they are
     "coverage": "coverage",
     "conformal_coverage": "conformal_coverage",
+    "open_coverage": "open_coverage",
+    "conformal_open_coverage": "conformal_open_coverage",
     "interval_width": "width",
     "conformal_width": "conformal_width",
 }
@@ -116,27 +118,38 @@ def regression_scores(
         "uncertainty": mixture.total().sqrt(),
         "pit": mixture.pit(targets, start),
     }
-    tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
-    lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
-    scores |= _interval_scores("", targets, list(zip(lower, upper, strict=True)))
+    ends = mixture.intervals(COVERAGE_LEVELS)
+    scores |= _interval_scores("", targets, list(zip(*ends, strict=True)), mixture)
     if mixture.is_gaussian:  # exact, as quantiles are not
         scores |= coverage(scores["pit"])
     if calibration is not None:
         bounds = calibration.intervals(mixture, COVERAGE_LEVELS, groups)
-        scores |= _interval_scores("conformal_", targets, bounds)
+        scores |= _interval_scores("conformal_", targets, bounds, mixture)
         scores[CONFORMAL_SCORE] = calibration.scores(mixture, targets, start)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
-        scores["uncalibrated_coverage_0.9"] = raw.contains(targets, 0.05, 0.95).double()
+        scores["uncalibrated_coverage_0.9"] = _inside(targets, *raw.intervals([0.9])[:, 0])
     return scores
 
 
-def _interval_scores(kind: str, targets: PerRow, bounds: Sequence[Bounds]) -> PerRowScores:
-    """By level: 1 if the interval contains the target, bounds included, else 0; its width."""
+def _interval_scores(
+    kind: str, targets: PerRow, bounds: Sequence[Bounds], mixture: NumberMixture
+) -> PerRowScores:
+    """By level: 1 if the interval contains the target, bounds included, else 0; its width.
+
+    Bounds that are whole numbers have a probability: `open_coverage` leaves them out.
+    """
     scores = {}
     for level, (lower, upper) in zip(COVERAGE_LEVELS, bounds, strict=True):
-        scores[f"{kind}coverage_{level:g}"] = ((lower <= targets) & (targets <= upper)).double()
+        scores[f"{kind}coverage_{level:g}"] = _inside(targets, lower, upper)
         scores[f"{kind}width_{level:g}"] = upper - lower
+        if mixture.target.integer:
+            is_open = (lower < targets) & (targets < upper)
+            scores[f"{kind}open_coverage_{level:g}"] = is_open.double()
     return scores
+
+
+def _inside(targets: PerRow, lower: PerRow, upper: PerRow) -> PerRow:
+    return ((lower <= targets) & (targets <= upper)).double()
 
 
 def coverage(pit: PerRow) -> PerRowScores:

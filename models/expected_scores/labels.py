@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from models.likelihoods.draws import draw
+from models.likelihoods.shaped import draw
 from models.prediction.predictive import CategoricalMixture, Mixture
 
 

@@ -172,9 +172,7 @@ def _number_scorer(
     mixture: NumberMixture, calibration: AnyNumberCalibration | None, groups: Groups
 ) -> Callable[[Tensor], RowScores]:
     mean = mixture.mean()
-    tails = [0.5 * (1 - level) for level in LEVELS]
-    ends = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
-    intervals = {"coverage": list(zip(*ends, strict=True))}
+    intervals = {"coverage": list(zip(*mixture.intervals(LEVELS), strict=True))}
     if calibration is not None:
         found = calibration.intervals(mixture, LEVELS, groups)
         intervals["conformal_coverage"] = found

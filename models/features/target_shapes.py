@@ -214,7 +214,7 @@ def _scales(
         scales["power"] = power
     if lower is not None and upper is not None and upper > lower:
         distance = np.minimum(values - lower, upper - values)
-        offset = 0.5 if integer else _smallest_positive(distance, upper - lower) / 2
+        offset = 0.5 if integer else smallest_positive(distance, upper - lower) / 2
         scales["logit"] = LogitScale(lower, upper, float(offset))
     return scales
 
@@ -227,7 +227,7 @@ def _log_offset(distance: Values, weights: Weights | None) -> float:
     positive = distance[distance > 0]
     positive_weights = moments.part(weights, distance > 0)
     options = set(moments.quantile(positive, [0.05, 0.25], positive_weights).tolist())
-    options.add(_smallest_positive(distance, float(positive.max())) / 2)
+    options.add(smallest_positive(distance) / 2)
 
     def log_likelihood(offset: float) -> float:
         logs = np.log(distance + offset)
@@ -237,6 +237,11 @@ def _log_offset(distance: Values, weights: Weights | None) -> float:
     return max(sorted(options), key=log_likelihood)
 
 
-def _smallest_positive(distance: Values, width: float) -> float:
-    """The smallest distance above 0, but no less than a millionth of the width."""
+def smallest_positive(distance: Values, width: float | None = None) -> float:
+    """The smallest distance above 0, but no less than a millionth of the width.
+
+    Args:
+        width: by default the largest distance, or 1 if there is none above 0.
+    """
+    width = float(distance.max(initial=0.0)) or 1.0 if width is None else width
     return max(float(distance[distance > 0].min(initial=width)), 1e-6 * width)

@@ -39,6 +39,8 @@ class NumberTarget:
         integer: whether only whole numbers have probability.
         atoms: values that have a probability of their own, in increasing order.
         z_range: smallest and largest z of the training rows that are not atoms.
+        shortest: whether intervals are the shortest closed sets of whole numbers that hold their
+            level. Versions before release 0.9 have equal tails, as all other numbers.
     """
 
     mean: Number
@@ -50,6 +52,7 @@ class NumberTarget:
     integer: Flag = False
     atoms: Annotated[tuple[Number, ...], Len(0, MAX_ATOMS)] = ()
     z_range: tuple[Number, Number] | None = None
+    shortest: Flag = False
 
     @classmethod
     def fit(cls, values: np.ndarray, weights: Weights | None = None) -> "NumberTarget":
@@ -94,6 +97,7 @@ class NumberTarget:
             integer=integer,
             atoms=atoms,
             z_range=(float(z.min()), float(z.max())),
+            shortest=integer,
         )
 
     @property

@@ -26,7 +26,7 @@ from models.evaluation.path_calibration import (
 )
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
-from models.forecasting.totals import summary as totals
+from models.forecasting.totals import sums as totals
 from models.forecasting.totals.groups import NO_GROUPS, Groups, reconciled
 from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
 from models.prediction.answers import decisions, questions

@@ -17,12 +17,18 @@ from models.config import ForecastConfig, ModelConfig, SupportConfig, Transform
 from models.count_scale import CountScale
 from models.exceptions import InvalidData
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
-from models.features.target_shapes import check_support, describe_shape, usual_ends
+from models.features.target_shapes import (
+    check_support,
+    describe_shape,
+    smallest_positive,
+    usual_ends,
+)
 from models.features.targets import NumberTarget
 from models.forecasting.observation import Observation
 from models.forecasting.origins import before_scores
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame, windows
+from models.tabular.scale_ranking import ridge
 
 _DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
 _REPEATED = 0.5  # share of rows whose value repeats, from which whole numbers have probabilities
@@ -204,20 +210,13 @@ def _scales(
     if positive:
         found.setdefault("log", LogScale(0.0, 0.0))
     if lower is not None:
-        offset = _ANSCOMBE if integer else _smallest(learned - lower)
+        offset = _ANSCOMBE if integer else smallest_positive(learned - lower)
         found["sqrt"] = PowerScale(lower, offset, 0.5)
     if lower is not None and upper is not None:
         distance = np.minimum(learned - lower, upper - learned)
-        offset = 0.5 if integer else 0.5 * _smallest(distance)
+        offset = 0.5 if integer else 0.5 * smallest_positive(distance)
         found["logit"] = LogitScale(lower, upper, offset)
     return found
-
-
-def _smallest(distances: Values) -> float:
-    """The smallest distance above 0, but no less than a millionth of the largest."""
-    positive = distances[distances > 0]
-    largest = float(positive.max(initial=0.0)) or 1.0
-    return max(float(positive.min(initial=largest)), 1e-6 * largest)
 
 
 def _some(series: Sequence[Series]) -> list[Series]:
@@ -264,12 +263,8 @@ def _predicted(
     r = (following - reading.base) / reading.scale
     last = reading.inputs[..., -1, :]
     x = torch.stack([last[..., 0], last[..., 1], (reading.base - level) / reading.scale], -1)
-    x = torch.cat([x, torch.ones_like(x[..., :1])], -1)
-    known, target = x[first], r[first]
-    penalty = _RIDGE * len(known) * torch.eye(x.shape[-1], dtype=x.dtype)
-    penalty[-1, -1] = 1e-9
-    weights = torch.linalg.solve(known.T @ known + penalty, known.T @ target)
-    spread = (target - known @ weights).square().mean().clamp(min=1e-12)
+    line = ridge(x[first], r[first], _RIDGE)
+    spread = (r[first] - line(x[first])).square().mean().clamp(min=1e-12)
     rest = ~first
-    means = reading.base[rest] + reading.scale[rest] * (x[rest] @ weights)
+    means = reading.base[rest] + reading.scale[rest] * line(x[rest])
     return means, reading.scale[rest].square() * spread

@@ -14,13 +14,16 @@ n independent ones 2 ÷ n.
 the same forecast, less its bias of −(1 + 4 θ) ÷ T for T distinct steps (Kendall 1954). They are
 worth as much as random walks at least. A score grows with the size of its error, and sizes have
 correlations of about ρ². The difference of two methods' scores changes its sign with the error: its
-correlation is ρ. The mean squared deviation of scores is s² (1 − 1 ÷ n) on average, so the standard
-error of their mean is √(mean squared deviation ÷ (n − 1)).
+correlation is ρ, and θ counts as half of its standard error √((1 − θ²) ÷ T) larger, because few
+steps seldom show how much they depend. The mean squared deviation of scores is s² (1 − 1 ÷ n) on
+average, so the standard error of their mean is √(mean squared deviation ÷ (n − 1)), and mean ÷
+error has Student's t with n − 1 degrees of freedom (as the test of Diebold and Mariano has with the
+correction for small samples: Harvey, Leybourne and Newbold 1997).
 
 *Series* differ in their scale, which the scores of a series share. From `MIN_SERIES` series on the
 standard error therefore comes from the sums of whole series: √(G ÷ (G − 1) Σ_g d_g²) ÷ N with d_g
 the sum of the deviations of series g (Cameron and Miller 2015, A practitioner's guide to
-cluster-robust inference, eq. 11 for a mean).
+cluster-robust inference, eq. 11 for a mean). It has G − 1 degrees of freedom (there, §VI.D).
 """
 
 import math
@@ -95,10 +98,11 @@ class Overlaps:
 
     def error_of_scores(self, scores: Scores) -> float | None:
         """The standard error of the mean of scores; None if it cannot be known."""
-        return self._error(scores, 2)
+        return self._error(scores, 2)[0]
 
-    def error_of_differences(self, differences: Scores) -> float | None:
-        """The standard error of the mean difference of two methods' scores."""
+    def error_of_differences(self, differences: Scores) -> tuple[float | None, float]:
+        """The standard error of the mean difference of two methods' scores, and its degrees of
+        freedom."""
         return self._error(differences, 1)
 
     def error_of_share(self, inside: Scores) -> float:
@@ -107,18 +111,19 @@ class Overlaps:
         near = (n * float(inside.mean()) + 2) / (n + 4)
         return math.sqrt(near * (1 - near) / n)
 
-    def _error(self, values: Scores, power: int) -> float | None:
+    def _error(self, values: Scores, power: int) -> tuple[float | None, float]:
         if not np.isfinite(values).all():
-            return None
+            return None, 0.0
         deviations = values - values.mean()
         if self.num_series >= MIN_SERIES:
             sums = np.bincount(np.repeat(self.series, self.horizon), deviations)
-            factor = self.num_series / (self.num_series - 1)
-            return math.sqrt(factor * float(np.square(sums).sum())) / len(values)
+            degrees = self.num_series - 1
+            factor = self.num_series / degrees
+            return math.sqrt(factor * float(np.square(sums).sum())) / len(values), degrees
         n = self._worth_of(values, power)
         if n <= 1 + 1e-9:  # a single error, but for rounding
-            return None
-        return math.sqrt(float(np.square(deviations).mean()) / (n - 1))
+            return None, 0.0
+        return math.sqrt(float(np.square(deviations).mean()) / (n - 1)), n - 1
 
     def _worth_of(self, values: Scores, power: int) -> float:
         """n of scores that last as these do, or of random walks if that is more."""
@@ -130,6 +135,8 @@ class Overlaps:
             each = zip(self.series.tolist(), steps.tolist(), strict=True)
             distinct = len({(one, t) for one, row in each for t in row})
             theta = float(np.clip(found + (1 + 4 * found) / distinct, 0, 1))
+            if power == 1:
+                theta = min(1.0, theta + 0.5 * math.sqrt((1 - theta**2) / distinct))
 
         def lasting(lag: int, horizon: int) -> Float64[np.ndarray, "first second"]:
             steps = np.arange(horizon)

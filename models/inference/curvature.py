@@ -39,8 +39,8 @@ from models.likelihoods import (
     Likelihood,
     ShapedLikelihood,
 )
-from models.likelihoods.draws import draw_targets
-from models.likelihoods.gaussian import MAX_LOG_VARIANCE, MIN_LOG_VARIANCE
+from models.likelihoods.likelihood import MAX_LOG_VARIANCE, MIN_LOG_VARIANCE
+from models.likelihoods.shaped import draw_targets
 from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
 from models.posteriors.layout import Layout, Weights
 from models.tensors import TensorRecord

@@ -1,6 +1,6 @@
 """A model of several targets: a network for each, and the dependence between them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -11,22 +11,24 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
+from models.evaluation.calibration import LabelledMixture
+from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnReading, Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
-from models.joint.copula import draw_levels, draw_ranks
-from models.joint.dependence import Dependence
+from models.joint.dependence import Dependence, Transforms, draw_levels, draw_ranks
 from models.joint.prediction import JointPrediction, joint_name
-from models.joint.transforms import of_rows
 from models.likelihoods import NumberLikelihood
 from models.model import TrainedModel
 from models.networks import Network
 from models.posteriors.variant import Variant
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.outputs import P
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
+from models.tabular.problem import SCORE_SAMPLES
 
 COVERAGE_LEVELS = (0.5, 0.9)
 _ONE_UNIT = "is in units of one target, and this model has several: train the target alone"
@@ -198,7 +200,8 @@ class JointModel(TrainedModel):
         """The prediction of each target, joint intervals, and joint draws if draws are asked."""
         options = self.resolve(options)
         dependence = self.dependence[options.prune]
-        levels = _joint_levels(dependence, options)
+        tails = [0.5 * (1 - dependence.score(level)) for level in options.intervals]
+        levels = [*tails, *(1 - tail for tail in tails)]
         drawn = np.empty((len(self.members), 0))
         if options.return_draws:
             drawn = draw_levels(len(self.members), options.samples, options.seed)
@@ -217,22 +220,15 @@ class JointModel(TrainedModel):
             for end, places in ends.items()
         }
         if options.return_draws:
-            draws = self._ordered(values[..., len(levels) :], dependence, options)
+            ranks = draw_ranks(
+                np.array(dependence.correlation), len(x), options.samples, options.seed
+            )
+            order = ranks.permute(2, 0, 1).numpy()
+            draws = np.take_along_axis(values[..., len(levels) :], order, axis=-1)
             joint |= {joint_name(t, "draws"): draws[:, k] for k, t in enumerate(self.targets)}
         shared = {f.name: getattr(first, f.name) for f in fields(RowPrediction)}
         targets = dict(zip(self.targets, each, strict=True))
         return JointPrediction(**shared, targets=targets).with_values(**joint)
-
-    def _ordered(
-        self,
-        quantiles: Float[np.ndarray, "rows targets samples"],
-        dependence: Dependence,
-        options: ResolvedOptions,
-    ) -> Float[np.ndarray, "rows targets samples"]:
-        """The quantiles of each target in the order in which they belong together."""
-        correlation = np.array(dependence.correlation)
-        ranks = draw_ranks(correlation, len(quantiles), quantiles.shape[-1], options.seed)
-        return np.take_along_axis(quantiles, ranks.permute(2, 0, 1).numpy(), axis=-1)
 
     def with_reasons(self, prediction: JointPrediction, columns: Columns) -> JointPrediction:
         each = {
@@ -253,10 +249,10 @@ class JointModel(TrainedModel):
         Raises:
             InvalidData: if no row has all targets.
         """
-        labelled = complete(columns, self.targets)
-        weight = self.config.weight if self.config.weight in labelled else None
-        metrics = [member.evaluate(labelled, prune=prune) for member in self.members]
-        rows = [_rows(member, labelled, weight) for member in self.members]
+        known = complete(columns, self.targets)
+        weight = self.config.weight if self.config.weight in known else None
+        metrics = [member.evaluate(known, prune=prune) for member in self.members]
+        rows = [_rows(member, known, weight) for member in self.members]
         each = dict(zip(self.targets, metrics, strict=True))
         return metrics[0] | {"targets": each, "joint_coverage": self.coverage(prune, rows)}
 
@@ -266,8 +262,10 @@ class JointModel(TrainedModel):
         Args:
             rows: the same rows, encoded for each member.
         """
-        pairs = zip(self.members, rows, strict=True)
-        found = [of_rows(member, prune, some) for member, some in pairs]
+        found = [
+            transforms_of(labelled(member, prune, some), member.variant(prune))
+            for member, some in zip(self.members, rows, strict=True)
+        ]
         dependence = self.dependence[prune]
         return {f"{level:g}": dependence.coverage(found, level) for level in COVERAGE_LEVELS}
 
@@ -293,16 +291,35 @@ def complete(columns: Columns, targets: Iterable[str]) -> Columns:
     return {name: values[known] for name, values in columns.items()}
 
 
+def labelled(member: TabularModel, prune: float, rows: Rows) -> Iterator[LabelledMixture]:
+    """The raw predictions of a target for rows that no weight was fitted to."""
+    fitted, sampler, seed = member.fitted(prune), member.samplers[0], member.default_seed
+    return member.engine.labelled(fitted, rows, sampler, seed, SCORE_SAMPLES)
+
+
+def transforms_of(parts: Iterable[LabelledMixture], variant: Variant) -> Transforms:
+    """The distribution functions of one calibrated target at its true values."""
+    found = []
+    for one in parts:
+        if one.only_groups:
+            continue
+        mixture, calibration = one.mixture, variant.calibration
+        if calibration is not None:
+            assert not isinstance(calibration, PathCalibration), "forecasts have one target"
+            mixture = calibration.apply(mixture)
+        assert isinstance(mixture, NumberMixture), "several targets are numbers"
+        y = one.targets.double()
+        weights = torch.ones_like(y) if one.weights is None else one.weights
+        middle = 0.5 * (mixture.cdf_before(y) + mixture.cdf(y))
+        found.append((mixture.pit(y, one.start), middle, weights))
+    columns = (torch.cat(each).double().cpu().numpy() for each in zip(*found, strict=True))
+    return Transforms(*columns)
+
+
 def _rows(member: TabularModel, columns: Columns, weight: str | None) -> Rows:
     targets = member.target.encode(columns[member.config.target])
     weights = None if weight is None else torch.from_numpy(columns[weight].astype(np.float32))
     return Rows(member.encode(columns), targets.to(member.device), weights)
-
-
-def _joint_levels(dependence: Dependence, options: BatchOptions) -> tuple[float, ...]:
-    """The probabilities below the lower bounds of all levels, then below the upper ones."""
-    tails = [0.5 * (1 - dependence.probability(level)) for level in options.intervals]
-    return (*tails, *(1 - tail for tail in tails))
 
 
 def _with_quantiles(

@@ -8,9 +8,9 @@ from typing import cast
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.joint.dependence import Dependence
-from models.joint.model import JointModel, complete
-from models.joint.transforms import Calibrating, of_calibration
+from models.joint.dependence import Dependence, Transforms
+from models.joint.model import JointModel, complete, labelled, transforms_of
+from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.row_problem import RowProblem
 from models.training.progress import Progress
@@ -45,7 +45,7 @@ def train_joint(
         members.append(cast(TabularModel, model))  # the recipe refuses other tasks
         problems.append(cast(RowProblem, problem))
     pairs = zip(problems, members, strict=True)
-    calibrating = [of_calibration(problem, model) for problem, model in pairs]
+    calibrating = [_calibrating(problem, model) for problem, model in pairs]
     dependence = {prune: _dependence(calibrating, prune) for prune in members[0].variants}
     joint = JointModel.of(members, dependence)
     for prune in joint.variants:
@@ -75,7 +75,21 @@ def _report(
     )
 
 
-def _dependence(calibrating: Sequence[Calibrating], prune: float) -> Dependence:
+def _calibrating(problem: RowProblem, model: TabularModel) -> dict[float, Transforms]:
+    """The transforms of the rows that calibrate each variant; empty without such rows.
+
+    With folds they are the learning rows, each predicted by the members that leave it out.
+    """
+    found = {}
+    for prune, variant in model.variants_by_prune.items():
+        if isinstance(problem, FoldProblem):
+            found[prune] = transforms_of(problem.out_of_fold(variant.state), variant)
+        elif problem.calibration is not None:
+            found[prune] = transforms_of(labelled(model, prune, problem.calibration), variant)
+    return found
+
+
+def _dependence(calibrating: Sequence[dict[float, Transforms]], prune: float) -> Dependence:
     """The dependence of a variant; unknown without rows that calibrate.
 
     Raises:

@@ -22,8 +22,9 @@ class Variant:
     """One posterior of a version: the full one (prune 0) or a pruned one.
 
     `error_factors` maps numbers of draws to the factor on the Monte-Carlo error of chains, whose
-    draws depend on each other; other methods do not use it. `sobol_factors` maps numbers of evenly
-    spread samples to the factor on the error that they state.
+    draws depend on each other; other methods do not use it. `output_factors` maps numbers of evenly
+    spread samples to the factor on the error that they state, for each output, and `sobol_factors`
+    for all others; versions of earlier releases have one factor for all outputs.
     `detector` is None before the variant is scored, and always None for language models.
     """
 
@@ -36,6 +37,7 @@ class Variant:
     bfloat16: bool = False  # whether the rounding error is small compared with the sampling error
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)
+    output_factors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     promise: Promise | None = None  # what may be expected of new rows; None: it was not measured
     samplers: MeasuredSamplers | None = None  # None: not measured
     rounding: Rounding | None = None  # by bfloat16; None: no product is large enough for it

@@ -20,6 +20,8 @@ from models.prediction.predictive import CategoricalMixture, Mixture
 
 Influence = Float[Tensor, "samples *rest"]
 ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds: its standard error
+_NO_ERROR = 1e-12  # of a probability
+_FAR = 0.6  # error before rounding, from which that of rounding is 1/√12 to 1 %
 VARIANCES = ("aleatoric_variance", "epistemic_variance", "total_variance")
 
 
@@ -35,24 +37,60 @@ def error_of_mean(mixture: Mixture, raw: Mixture, error: ErrorOf) -> Tensor:
 
 
 def all_errors(
-    mixture: Mixture, raw: Mixture, quantiles: Mapping[str, Tensor], error: ErrorOf
+    mixture: Mixture,
+    raw: Mixture,
+    quantiles: Mapping[str, Tensor],
+    error: ErrorOf,
+    levels: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
     """The standard error of every output but the mean, by its name.
 
     Args:
         quantiles: the median, and the bounds of intervals, rows × levels, by output.
+        levels: the probability below each quantile, in the same shape, of whole numbers.
     """
     if isinstance(mixture, CategoricalMixture):
         return {name: error(parts) for name, parts in of_classes(mixture).items()}
     assert isinstance(raw, NumberMixture)
     found = {name: error(parts) for name, parts in of_variances(mixture).items()}
     for name, values in quantiles.items():
-        if values.ndim == 1:
-            found[name] = error(of_quantile(mixture, raw, name, values))
-        elif values.shape[1]:
-            each = [error(of_quantile(mixture, raw, name, one)) for one in values.T]
-            found[name] = torch.stack(each).T
+        columns = values.reshape(len(values), -1).T
+        at = (levels or {}).get(name, values).reshape(len(values), -1).T
+        each = [
+            error_of_quantile(mixture, of_quantile(mixture, raw, name, one), one, level, error)
+            for one, level in zip(columns, at, strict=True)
+        ]
+        if each:
+            found[name] = torch.stack(each).T.reshape(values.shape)
     return found
+
+
+def error_of_quantile(
+    mixture: NumberMixture, parts: Influence, value: PerRow, level: float | PerRow, error: ErrorOf
+) -> PerRow:
+    """The standard error of a quantile, or the standard deviation of one that is a whole number.
+
+    With the standard error e_k of P(Y ≤ k), it is above k with the probability
+    Φ((level − P(Y ≤ k))/e_k). Its variance follows from these probabilities of the next numbers;
+    where the error before rounding is larger than they reach, it is that error's, and rounding's.
+
+    Args:
+        parts: the influence on the quantile, of a whole number before it is rounded.
+        level: the probability below the quantile.
+    """
+    smooth = error(parts)
+    if not mixture.target.integer:
+        return smooth
+    second = first = torch.zeros_like(smooth)
+    for place, near in enumerate((-2, -1, 0, 1)):
+        above = mixture.survival_parts((value + near).unsqueeze(0)).squeeze(0)
+        distance, spread = level - 1 + above.mean(0), error(above)
+        certain = (distance > _NO_ERROR).to(distance)
+        chance = torch.where(spread > _NO_ERROR, torch.special.ndtr(distance / spread), certain)
+        first, second = first + chance, second + (2 * place + 1) * chance
+    jumps = (second - first.square()).clamp_min(0).sqrt()
+    rounded = torch.where(smooth > _FAR, (smooth.square() + 1 / 12).sqrt(), jumps)
+    return torch.where(value.isinf(), smooth, rounded)
 
 
 def of_means(mixture: Mixture) -> Influence | None:

@@ -2,7 +2,8 @@
 
 One request estimates its own error (`standard_error`). Of evenly spread samples the estimate is too
 large where the sequence also integrates interactions; by how much is measured once per variant, by
-repetition with other seeds on held-out rows, for all outputs together.
+repetition with other seeds on held-out rows, for each output: a sequence integrates means better
+than variances, and quantiles that are whole numbers jump.
 """
 
 import math
@@ -11,52 +12,65 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from models.prediction.answers.questions import outputs
+from models.prediction.cheapest.errors import TOTALS
 from models.prediction.outputs import Output
 from models.prediction.summary import Summary
 
-# Numbers at which the ratio is measured: the default, and smaller ones that are no powers of two
-# either, for which the sequence is better. Between them it is interpolated.
-SAMPLES = (10, 30, 100)
+# Numbers at which the ratio is measured: the default, smaller ones and a larger one that are no
+# powers of two either, for which the sequence is better. Between them it is interpolated.
+SAMPLES = (10, 30, 100, 300)
 ROWS = 24
-_REPETITIONS = 16  # pooled over rows and outputs they give the ratio to a few per cent
+_REPETITIONS = 16  # pooled over rows they give an output's ratio to a few per cent
 _PILOT = 64  # samples of the first run
 _MARGIN = 1.1  # factor on the number of samples that the first run suggests
 _ROUNDING = 1e-6  # errors below this share of an output's spread over the rows may be rounding
 
 LEVEL = 0.9  # of the interval whose bounds the ratio is measured for
-MEASURED = ("mean", "aleatoric_variance", "epistemic_variance", "median", "lower", "upper")
 
 Factors = Mapping[int, float]
+OutputFactors = Mapping[str, Factors]
 Summarise = Callable[[Sequence[int], int], list[Summary]]  # of (seeds, samples)
 
 
-def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
+def measure_factors(
+    summarise: Summarise, members: int = 1
+) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
     """Ratio of the outputs' standard deviations over seeds to the stated errors.
 
     Numbers of samples below two per member are left out: then seeds do not show the whole error.
 
     Args:
         summarise: returns every output with its error, for each seed.
+
+    Returns:
+        The root mean square over the outputs that vary in every row, for outputs that were not
+        measured, and the ratio of each output.
     """
-    known = [samples for samples in SAMPLES if members == 1 or samples >= 2 * members]
-    return {samples: _measure(summarise, samples) for samples in known}
+    common, each = dict[int, float](), dict[str, dict[int, float]]()
+    for samples in SAMPLES:
+        if members > 1 and samples < 2 * members:
+            continue
+        runs, smooth = summarise(range(_REPETITIONS), samples), []
+        for name in runs[0].errors:
+            actual, stated = _variances(name, runs)
+            varies = (actual > 0) & (stated > 0)
+            if varies.all():
+                ratio = float((actual / stated).mean())
+                smooth.append(ratio)
+            else:  # of rows whose whole number jumps rarely, only sums over the rows tell
+                ratio = float(actual.sum() / stated.sum()) if varies.any() else 1.0
+            each.setdefault(name, {})[samples] = math.sqrt(ratio)
+        common[samples] = math.sqrt(float(np.mean(smooth))) if smooth else 1.0
+    return common, each
 
 
-def _measure(summarise: Summarise, samples: int) -> float:
-    """The ratio's root mean square over rows and outputs."""
-    runs = summarise(range(_REPETITIONS), samples)
-    found = [_ratios(name, runs) for name in MEASURED if name in runs[0].errors]
-    joined = np.concatenate([np.zeros(0), *found])
-    return math.sqrt(joined.mean()) if joined.size else 1.0
-
-
-def _ratios(name: str, runs: Sequence[Summary]) -> np.ndarray:
-    """Actual ÷ stated variance per row (and class), where the output varies."""
-    values = np.stack([run[name] for run in runs])
+def _variances(name: str, runs: Sequence[Summary]) -> tuple[np.ndarray, np.ndarray]:
+    """The actual and the stated variance of an output per row (and level or class)."""
+    parts = TOTALS.get(name, (name,))
+    values = np.stack([sum(run[part] for part in parts) for run in runs])
     actual = values.var(0, ddof=1)
-    stated = np.square(np.stack([run.errors[name] for run in runs])).mean(0)
-    varies = (actual > (_ROUNDING * np.abs(values).max()) ** 2) & (stated > 0)
-    return actual[varies] / stated[varies]
+    actual[actual <= (_ROUNDING * np.abs(values).max()) ** 2] = 0.0
+    return actual, np.square(np.stack([run.errors[name] for run in runs])).mean(0)
 
 
 def factor_at(factors: Factors, samples: int) -> float:
@@ -75,15 +89,22 @@ _OTHER_UNITS = {
     and one.unit in ("target squared", "probability squared", "nats", "per target", "costs")
 }
 """Outputs whose errors `target_mc_error` does not bound."""
+_QUANTILES = {
+    one.name
+    for one in outputs()
+    if isinstance(one, Output) and one.unit == "target" and one.name != "mean"
+}
 
 
 def worst_error(summary: Summary) -> float:
     """The largest error of the outputs in the target's unit, and of the probabilities, of all rows.
 
-    Without an estimate it is infinite. Unbounded intervals, whose error is NaN, do not count.
+    Without an estimate it is infinite. Unbounded intervals, whose error is NaN, do not count, nor
+    do quantiles of whole numbers: with any number of samples some row's jumps from one to the next.
     """
     each = [summary, *(part for part in summary.parts.values() if len(part.errors) > 1)]
-    errors = [v for one in each for name, v in one.errors.items() if name not in _OTHER_UNITS]
+    left_out = _OTHER_UNITS | (_QUANTILES if summary.get("closed") else set())
+    errors = [v for one in each for name, v in one.errors.items() if name not in left_out]
     if not errors:
         return math.inf
     return float(np.nanmax([np.nanmax(values) for values in errors]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.features.targets import NumberTarget
@@ -26,9 +26,12 @@ PerRow = Float[Tensor, "rows"]
 PerSample = Float[Tensor, "samples rows"]
 PerComponent = Float[Tensor, "samples components rows"]
 Values = Float[Tensor, "values rows"]
+Ends = Float[Tensor, "ends rows"]
+Pairs = Float[Tensor, "2 levels rows"]
 ValuesPerSample = Float[Tensor, "values samples rows"]
 
 _PLAIN = NumberTarget(0.0, 1.0)
+_STARTS = 5  # lower tails of shortest intervals: all would make them at most 1 % shorter
 _AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 # Whole numbers over which the CRPS is summed, the smallest first. The sum over larger ones is an
 # integral, which differs little where probabilities change little from one number to the next.
@@ -386,10 +389,12 @@ class NumberMixture:
     def median(self) -> PerRow:
         return self.quantile(0.5)
 
-    def contains(self, targets: PerRow, low: float, high: float) -> Bool[Tensor, "rows"]:
-        """Whether the interval between two quantiles contains the target, bounds included."""
-        lower, upper = self.quantiles([low, high])
-        return (lower <= targets) & (targets <= upper)
+    def intervals(self, levels: Sequence[float]) -> Pairs:
+        """The credible interval of each level: its lower bounds, then its upper ones, included."""
+        shortest = self.target.shortest
+        tails = interval_tails(self.locs.new_tensor(levels).unsqueeze(1), shortest=shortest)
+        found = self.quantiles(tails[:, 0].tolist())
+        return chosen(found, tails.expand_as(found), shortest=shortest)[0]
 
     def quantile_parts(self, value: PerRow) -> PerSample:
         """−F_s(q) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile.
@@ -474,3 +479,36 @@ class NumberMixture:
         at_nodes, middle = cdf(target.to_z(nodes)), cdf(target.to_z(0.5 * (starts + stops)))
         ends = (at_nodes[:-1] + below).square() + (at_nodes[1:] + below).square()
         return ((ends + 4 * (middle + below).square()) * (stops - starts)).sum(0) / 6
+
+
+def interval_tails(probabilities: Float[Tensor, "levels rows"], *, shortest: bool) -> Ends:
+    """The probabilities below the lower ends of intervals, then below their upper ends.
+
+    The tails are equal. Where the shortest interval is wanted, there are `_STARTS` intervals of
+    each level, whose lower tails go from 0 to all that the level leaves.
+
+    Args:
+        probabilities: of the intervals.
+    """
+    shares = probabilities.new_full((1,), 0.5)
+    if shortest:
+        shares = torch.linspace(0, 1, _STARTS, dtype=shares.dtype, device=shares.device)
+    lower = (1 - probabilities) * shares.view(-1, 1, 1)
+    return torch.cat([lower, lower + probabilities]).flatten(0, 1)
+
+
+def chosen(ends: Ends, tails: Ends, *, shortest: bool) -> tuple[Pairs, Pairs]:
+    """The lower and the upper ends of the intervals, and the probabilities below them.
+
+    Of intervals of whole numbers that are as short as each other it is the most central one.
+
+    Args:
+        ends: the quantiles of `tails`, which are those of `interval_tails`.
+    """
+    found = torch.stack([ends, tails]).unflatten(1, (2, _STARTS if shortest else 1, -1))
+    if shortest:
+        off_centre = torch.arange(_STARTS, device=ends.device).sub(_STARTS // 2).abs() / _STARTS
+        width = found[0, 1] - found[0, 0] + off_centre.view(-1, 1, 1)
+        best = width.argmin(0, keepdim=True).expand(2, 2, 1, -1, -1)
+        found = found.gather(2, best)
+    return found[0, :, 0], found[1, :, 0]

@@ -153,6 +153,11 @@ def bound_names(kind: IntervalKind) -> tuple[str, str]:
     return f"{before}lower", f"{before}upper"
 
 
+def closed_name(kind: IntervalKind) -> str:
+    """The name of the output that says that bounds which are whole numbers are included."""
+    return f"{kind}_closed"
+
+
 def bounds(tasks: Sequence[str], kinds: Sequence[IntervalKind] = KINDS) -> Iterator[Output]:
     """The outputs of intervals."""
     place: dict[str, Any] = {"along": LEVEL, "records": "intervals"}
@@ -171,6 +176,8 @@ def bounds(tasks: Sequence[str], kinds: Sequence[IntervalKind] = KINDS) -> Itera
                 is_nullable=True,
                 **place,
             )
+        closed = {"member": "closed", "column": None, "kind": kind} | place
+        yield Output(closed_name(kind), "true or false", tasks, **closed)
 
 
 MC_ERRORS = Output("mc_errors", "of the output", ROWS, column=None)

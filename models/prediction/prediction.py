@@ -1,6 +1,6 @@
 """Predictions as plain data, in the caller's units."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -14,15 +14,14 @@ from models.evaluation.adaptive import Adapted, allowed_scores
 from models.evaluation.calibration import (
     Bounds,
     Calibration,
-    ClassCalibration,
+    NumberCalibration,
     ShapeCalibration,
-    in_pairs,
 )
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.prediction.answers import questions
 from models.prediction.device import to_host
 from models.prediction.influence import all_errors, error_of_mean
-from models.prediction.number_mixture import NumberMixture
+from models.prediction.number_mixture import Ends, NumberMixture, chosen, interval_tails
 from models.prediction.options import (
     KINDS,
     BatchOptions,
@@ -39,6 +38,7 @@ from models.prediction.outputs import (
     Declared,
     bound_names,
     by_error_name,
+    closed_name,
     of_task,
 )
 from models.prediction.predictive import CategoricalMixture, Mixture
@@ -275,8 +275,8 @@ class RowPrediction(Prediction):
             return {k: v[:, places] if k in kinds else v for k, v in values.items()}
 
         constants = dict(some.constants)
-        if "adapted_level" in constants:
-            constants["adapted_level"] = [constants["adapted_level"][i] for i in places]
+        for name in constants.keys() & {"adapted_level", *map(closed_name, KINDS)}:
+            constants[name] = [constants[name][i] for i in places]
         return replace(
             some,
             values=of_levels(some.values),
@@ -309,11 +309,12 @@ def summarise(
         "epistemic_variance": mixture.epistemic(),
     }
     intervals: dict[str, Tensor] = {}
+    tails: dict[str, Tensor] = {}
     if isinstance(mixture, CategoricalMixture):
         values["expected_entropy"] = mixture.expected_entropy()
         values["mutual_information"] = mixture.mutual_information()
     else:
-        intervals = _median_and_intervals(mixture, options, calibration, groups)
+        intervals, tails = _median_and_intervals(mixture, options, calibration, groups)
     if score is not None:
         values["ood_score"] = ood_score(mixture, score)
     values |= intervals | questions.of_mixture(mixture, options, calibration)
@@ -323,9 +324,11 @@ def summarise(
         error = partial(of_mean, member=mixture.member)
         errors["mean"] = error_of_mean(mixture, raw, error)
         if wants_errors(options):
-            errors |= all_errors(mixture, raw, intervals, error)
+            errors |= all_errors(mixture, raw, intervals, error, tails)
             errors |= questions.errors_of(mixture, raw, values, options, error)
-    return Summary(values=to_host(values), errors=to_host(errors))
+    closed = not isinstance(mixture, CategoricalMixture) and mixture.target.integer
+    constants = {"closed": True} if closed else {}
+    return Summary(values=to_host(values), errors=to_host(errors), constants=constants)
 
 
 def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, "rows quantities"]:
@@ -353,45 +356,70 @@ def _median_and_intervals(
     options: BatchOptions,
     calibration: Calibration | None,
     groups: Int[Tensor, "rows"] | None,
-) -> dict[str, Tensor]:
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The values, and for those that are quantiles the probabilities below them."""
+    shortest, means = mixture.target.shortest, mixture.mean()
     levels = options.intervals if "credible" in options.interval_kinds else ()
-    tails = [0.5 * (1 - level) for level in levels]
+    credible = interval_tails(means.new_tensor(levels).unsqueeze(1), shortest=shortest)
+    tails: dict[IntervalKind, Ends] = {"credible": credible.expand(-1, len(means))}
+    tails |= calibrated_tails(options, calibration, means, groups, shortest=shortest)
+    if len(tails) > 1:
+        middle = torch.full_like(means, 0.5).unsqueeze(0)
+        quantiles = mixture.quantiles_at(torch.cat([middle, *tails.values()]))
+    else:
+        quantiles = mixture.quantiles([0.5, *credible[:, 0].tolist()])
+    each = quantiles[1:].split([len(one) for one in tails.values()])
+    values = {"median": quantiles[0]}
+    below = {"median": torch.full_like(quantiles[0], 0.5)}
+    for (kind, own), ends in zip(tails.items(), each, strict=True):
+        if len(own):
+            found, probabilities = chosen(ends, own, shortest=shortest)
+            values |= bounds(kind, list(zip(*found, strict=True)))
+            below |= bounds(kind, list(zip(*probabilities, strict=True)))
+    if isinstance(calibration, NumberCalibration) and options.intervals:
+        values |= _about_mean(mixture, options, calibration, groups)
+    return values, below
+
+
+def calibrated_tails(
+    options: BatchOptions,
+    calibration: Calibration | None,
+    means: Float[Tensor, "rows"],
+    groups: Int[Tensor, "rows"] | None,
+    *,
+    shortest: bool,
+) -> Iterator[tuple[IntervalKind, Ends]]:
+    """`interval_tails` of the calibrated intervals that are requested, if they are of quantiles."""
+    levels = options.intervals
+    if not levels or not isinstance(calibration, ShapeCalibration):
+        return
+    allowed = calibration.bounds(means, levels, groups)
+    conformal = calibration.tails(allowed, means, shortest=shortest)
+    for kind in CALIBRATED:
+        adapted = adapted_to(options) if kind == "adaptive" else ()
+        if kind in options.interval_kinds and not adapted:
+            yield kind, conformal
+        elif kind in options.interval_kinds:
+            scores = allowed_scores(levels, adapted, calibration.score)
+            yield kind, calibration.tails(scores, means, shortest=shortest)
+
+
+def _about_mean(
+    mixture: NumberMixture,
+    options: BatchOptions,
+    calibration: NumberCalibration,
+    groups: Int[Tensor, "rows"] | None,
+) -> dict[str, Tensor]:
+    """The calibrated intervals that are requested, of targets without a shape."""
     kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
-    wanted = [0.5, *tails, *(1 - tail for tail in tails)]
-    found_levels = options.intervals if kinds else ()
-    quantiles, conformal = _quantiles(mixture, wanted, found_levels, calibration, groups)
-    found = {"median": quantiles[0]}
-    if levels:
-        found["lower"], found["upper"] = quantiles[1:].T.tensor_split(2, dim=1)
-    if calibration is None or not conformal:
-        return found
-    assert not isinstance(calibration, ClassCalibration)
+    if not kinds:
+        return {}
+    conformal = calibration.intervals(mixture, options.intervals, groups)
     of_kind = {"conformal": conformal, "adaptive": conformal}
     if adapted := adapted_to(options):
         scores = allowed_scores(options.intervals, adapted, calibration.score)
         of_kind["adaptive"] = calibration.within(mixture, scores)
-    for kind in kinds:
-        found |= bounds(kind, of_kind[kind])
-    return found
-
-
-def _quantiles(
-    mixture: NumberMixture,
-    wanted: Sequence[float],
-    levels: Sequence[float],
-    calibration: Calibration | None,
-    groups: Int[Tensor, "rows"] | None,
-) -> tuple[Float[Tensor, "wanted rows"], list[Bounds]]:
-    """The wanted quantiles, and the conformal intervals: found together if these are quantiles."""
-    if calibration is None or not levels:
-        return mixture.quantiles(wanted), []
-    assert not isinstance(calibration, ClassCalibration)
-    if not isinstance(calibration, ShapeCalibration):
-        return mixture.quantiles(wanted), calibration.intervals(mixture, levels, groups)
-    tails = calibration.tails(mixture, levels, groups)
-    common = tails.new_tensor(wanted).unsqueeze(1).expand(-1, tails.shape[1])
-    found = mixture.quantiles_at(torch.cat([common, tails]))
-    return found[: len(wanted)], in_pairs(found[len(wanted) :])
+    return {name: values for kind in kinds for name, values in bounds(kind, of_kind[kind]).items()}
 
 
 def conformal_scores(
@@ -453,6 +481,9 @@ def to_prediction(
     if "adaptive_lower" in values:
         adapted = {one.level: one.adapted for one in adapted_to(options)}
         constants["adapted_level"] = [adapted.get(level, level) for level in options.intervals]
+    if "closed" in summary.constants:
+        kinds = [kind for kind in KINDS if bound_names(kind)[0] in values]
+        constants |= {closed_name(kind): [True] * len(options.intervals) for kind in kinds}
     found = RowPrediction(
         values=values,
         errors=summary.errors,

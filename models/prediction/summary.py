@@ -83,12 +83,13 @@ class Summary:
         """The summary of some rows."""
         return self.each(lambda values: values[rows])
 
-    def with_errors(self, factor: float | None) -> Self:
-        """A copy with all errors multiplied by the factor.
+    def with_errors(self, factor: float | None, own: Mapping[str, float] | None = None) -> Self:
+        """A copy with all errors multiplied by the factor, or by their output's own one.
 
         None takes them out: samples from no known distribution have none.
         """
-        errors = {} if factor is None else {k: factor * v for k, v in self.errors.items()}
+        own, given = own or {}, {} if factor is None else self.errors
+        errors = {name: own.get(name, factor) * error for name, error in given.items()}
         parts = {name: part.with_errors(factor) for name, part in self.parts.items()}
         return replace(self, errors=errors, parts=parts)
 

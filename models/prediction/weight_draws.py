@@ -18,8 +18,9 @@ from models.inference.method import State
 from models.inference.point import DrawsState, repeated
 from models.networks import MLP, Network, point_shape
 from models.posteriors.layout import Weights
+from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.linearised import linearised
-from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES, IN_PLACE
+from models.prediction.local import IN_PLACE
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.randomness import generator
 

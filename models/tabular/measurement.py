@@ -37,7 +37,7 @@ from models.prediction.cheapest.measure import (
 )
 from models.prediction.cheapest.measure import measure_samplers as measure_ways
 from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.mc_error import LEVEL, ROWS, measure_factors
+from models.prediction.mc_error import LEVEL, ROWS, Factors, OutputFactors, measure_factors
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.predictive import CategoricalMixture
@@ -157,13 +157,13 @@ def predictive_ood_score(
 
 def measure_sobol_factors(
     model: TabularModel, prune: float, x: Float[Tensor, "rows inputs"]
-) -> dict[int, float]:
-    """Actual ÷ stated error of evenly spread samples, by number of samples."""
+) -> tuple[Factors, OutputFactors]:
+    """Actual ÷ stated error of evenly spread samples, by number of samples, and by output."""
     fitted, rows = model.fitted(prune), x[:ROWS]
     if isinstance(fitted, FittedDraws) or "sobol" not in model.samplers:
-        return {}
+        return {}, {}
     if not model.has_errors("sobol"):
-        return {}
+        return {}, {}
     asked = PredictOptions(prune=prune, sampler="sobol", intervals=(LEVEL,), return_mc_errors=True)
     plain = model.resolve(asked)
 
@@ -241,7 +241,7 @@ def describe_numbers(parts: Iterable[Labelled], calibration: AnyNumberCalibratio
     for part in parts:
         assert isinstance(part.mixture, NumberMixture)
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
-        ends = mixture.quantiles([0.5 - CHART_LEVEL / 2, 0.5 + CHART_LEVEL / 2])
+        ends = mixture.intervals([CHART_LEVEL])[:, 0]
         columns.append([v.double().cpu().numpy() for v in (part.targets, mixture.mean(), *ends)])
     actual, mean, lower, upper = (np.concatenate(one) for one in zip(*columns, strict=True))
     finite = np.isfinite(np.stack([actual, mean, lower, upper])).all(0)

@@ -117,10 +117,12 @@ class RowProblem:
                 model, fraction, self.scores, SCORE_SAMPLES
             )
             found = measurement.measure_rounding(model, fraction, x)
+            factors, each = measurement.measure_sobol_factors(model, fraction, x)
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
-                sobol_factors=measurement.measure_sobol_factors(model, fraction, x),
+                sobol_factors=factors,
+                output_factors=each,
                 bfloat16=found is not None and found.is_hidden,
                 rounding=found,
                 detector=measurement.fit_detector(model, fraction, self.scores),

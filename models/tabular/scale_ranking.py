@@ -1,6 +1,6 @@
 """Which scale of a target suits its rows: the log score of a linear model on each, out of fold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ def rank_scales(
     for atom in candidates[0].atoms:
         in_density &= y != atom
     weights = None if weights is None else weights.double()
-    predicted = _ridge(x.double(), z, folds, in_density, weights)
+    predicted = _out_of_fold(x.double(), z, folds, in_density, weights)
     residuals = z - predicted
     scored = []
     for j, target in enumerate(candidates):
@@ -74,7 +74,7 @@ def rank_scales(
     return sorted(scored, key=lambda pair: -mean(pair[1], weights))
 
 
-def _ridge(
+def _out_of_fold(
     x: Float[Tensor, "rows inputs"],
     z: Float[Tensor, "rows candidates"],
     folds: Int[Tensor, "rows"],
@@ -85,20 +85,36 @@ def _ridge(
     every = torch.ones_like(usable)
     centred = x - _mean(x, weights, every)
     scale = _mean(centred.square(), weights, every).sqrt()
-    inputs = torch.cat([centred / scale.clamp(min=1e-9), torch.ones_like(x[:, :1])], dim=1)
-    penalty = torch.ones(inputs.shape[1], dtype=inputs.dtype)
-    penalty[-1] = 0.0  # the intercept is free
-    predicted = torch.empty_like(z)
+    inputs, predicted = centred / scale.clamp(min=1e-9), torch.empty_like(z)
     for fold in folds.unique():
-        others = (folds != fold) & usable
-        rows, count = inputs[others], float(others.sum())
-        weighed = rows
-        if weights is not None:
-            weighed, count = rows * weights[others].unsqueeze(1), float(weights[others].sum())
-        gram = weighed.T @ rows + torch.diag(_PENALTY * count * penalty + 1e-9)
-        coefficients = torch.linalg.solve(gram, weighed.T @ z[others])
-        predicted[folds == fold] = inputs[folds == fold] @ coefficients
+        others, here = (folds != fold) & usable, folds == fold
+        some = None if weights is None else weights[others]
+        predicted[here] = ridge(inputs[others], z[others], _PENALTY, some)(inputs[here])
     return predicted
+
+
+def ridge(
+    x: Float[Tensor, "rows inputs"],
+    y: Float[Tensor, "rows *outputs"],
+    penalty: float,
+    weights: PerRow | None = None,
+) -> Callable[[Float[Tensor, "some inputs"]], Float[Tensor, "some *outputs"]]:
+    """Predict y by the line that minimises Σ w (y − x β − α)² + penalty Σ w |β|².
+
+    Args:
+        x: standardised inputs.
+    """
+    weights = torch.ones_like(x[:, 0]) if weights is None else weights
+
+    def with_intercept(x: Tensor) -> Tensor:
+        return torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
+
+    rows = with_intercept(x)
+    weighed = rows * weights.unsqueeze(1)
+    diagonal = torch.full_like(rows[0], penalty * float(weights.sum()))
+    diagonal[-1] = 0.0  # the intercept is free
+    coefficients = torch.linalg.solve(weighed.T @ rows + torch.diag(diagonal + 1e-9), weighed.T @ y)
+    return lambda some: with_intercept(some) @ coefficients
 
 
 def _mean(values: Tensor, weights: PerRow | None, rows: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from scipy import stats
 from models.config import LikelihoodConfig
 from models.config.model import ShapedKind
 from models.features.target_shapes import describe_target
-from models.likelihoods.builder import build_likelihood
+from models.likelihoods import build_likelihood
 from models.likelihoods.families import Family, Logistic, Normal
 from tests.models.prediction.shaped_cases import CASES, SAMPLES, Case
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration
 from models.exceptions import InvalidInput
 from models.prediction.answers.question import Classes, Question, TensorsByName
-from models.prediction.influence import ErrorOf, shift
+from models.prediction.influence import ErrorOf, error_of_quantile, shift
 from models.prediction.options import BatchOptions, Costs, ResolvedOptions
 from models.prediction.outputs import CLASSES, NUMBERS, ROWS, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
@@ -76,7 +76,9 @@ def errors(
             "value_of_model_information": cost - least,
         }
         own, moved = mixture.quantile_parts(action), shift(mixture, raw)
-        parts["action"] = own if moved is None else own + moved
+        own, level = own if moved is None else own + moved, best_level(*per_unit(costs))
+        of_action = error_of_quantile(mixture, own, action, level, error)
+        return {"action": of_action} | {name: error(each) for name, each in parts.items()}
     return {name: error(each) for name, each in parts.items()}
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers.question import NO_NUMBERS, Question, TensorsByName, at_values
-from models.prediction.influence import ErrorOf, shift
+from models.prediction.influence import ErrorOf, error_of_quantile, shift
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.outputs import (
@@ -113,9 +113,10 @@ def _errors_of_quantiles(
     """Of −F_s(q) ÷ f(q), and of the shift of the sample."""
     assert isinstance(mixture, NumberMixture)
     moved, found = shift(mixture, raw), []
-    for value in values["quantile"].T:
+    for value, level in zip(values["quantile"].T, options.quantiles, strict=True):
         parts = mixture.quantile_parts(value)
-        found.append(error(parts if moved is None else parts + moved))
+        parts = parts if moved is None else parts + moved
+        found.append(error_of_quantile(mixture, parts, value, level, error))
     return {"quantile": torch.stack(found, dim=1)}
 
 

@@ -11,7 +11,7 @@ for sample s and row r
 
 with the means W, b and variances V, c of the weights and the noise ε of the torch path. The
 innermost loop runs over pairs of a row and a sample. `kernels.propagate` propagates moments as
-`models.prediction.moments` does. `kernels.numbers` and `kernels.classes` summarise what follows:
+`models.prediction.local` does. `kernels.numbers` and `kernels.classes` summarise what follows:
 the mean, the parts of the variance or entropy, quantiles by Newton's method, and the Monte-Carlo
 error, with the formulas of `models.prediction.predictive` and `standard_error`.
 

@@ -1,7 +1,8 @@
 """The plain summaries of a request: means, variances, intervals and errors by compiled kernels."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -14,9 +15,7 @@ from models.evaluation.calibration import (
     ClassCalibration,
     NumberCalibration,
     ScalesVariance,
-    ShapeCalibration,
     about,
-    central_tails,
 )
 from models.features.targets import NumberTarget, Target
 from models.likelihoods import (
@@ -30,10 +29,17 @@ from models.prediction.answers import questions
 from models.prediction.compiled import summaries
 from models.prediction.compiled.passes import Outputs
 from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.fitted import Sampled
+from models.prediction.number_mixture import chosen, interval_tails
 from models.prediction.options import IntervalKind, ResolvedOptions
 from models.prediction.outputs import bound_names
-from models.prediction.prediction import CALIBRATED, adapted_to, bounds, wants_errors
-from models.prediction.samplers import points
+from models.prediction.prediction import (
+    CALIBRATED,
+    adapted_to,
+    bounds,
+    calibrated_tails,
+    wants_errors,
+)
 from models.prediction.summary import Summary
 
 Arrays = dict[str, np.ndarray]
@@ -80,18 +86,23 @@ class Plain:
         levels = options.intervals if "credible" in options.interval_kinds else ()
         return cls(likelihood, options, score, calibration, units, levels, shape)
 
-    def summarise(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Summary | None:
+    def summarise(
+        self, kernels: ModuleType, sampled: Sampled, groups: Int[Tensor, "rows"] | None
+    ) -> Summary | None:
         """As `summarise` of the mixture; None where the kernels leave it to torch."""
+        outputs = Outputs.of(kernels, sampled)
         if isinstance(self.likelihood, Bernoulli | Categorical):
             found = self._classes(outputs)
         elif self.shape is not None:
             found = self._shaped(outputs, self.shape, groups)
         else:
-            found = self._numbers(outputs, groups)
+            found = self._numbers(outputs, self._log_noise(sampled), groups)
         if found is None:
             return None
         error = found.pop("mc_error")  # a single sample has none
-        return Summary(values=found, errors={} if self.options.samples == 1 else {"mean": error})
+        errors = {} if self.options.samples == 1 else {"mean": error}
+        closed = {"closed": True} if self.shape is not None and self.shape.ends[2] else {}
+        return Summary(values=found, errors=errors, constants=closed)
 
     @property
     def _even(self) -> bool:
@@ -112,12 +123,17 @@ class Plain:
             found["ood_score"] = found["expected_entropy"] + found["mutual_information"]
         return found
 
-    def _numbers(self, outputs: Outputs, groups: Int[Tensor, "rows"] | None) -> Arrays | None:
+    def _numbers(
+        self,
+        outputs: Outputs,
+        log_noise: Float32[np.ndarray, "_"],
+        groups: Int[Tensor, "rows"] | None,
+    ) -> Arrays | None:
         levels = self.levels
         tails = [0.5 * (1 - level) for level in levels]
         found = summaries.numbers(
             outputs,
-            self._log_noise(outputs),
+            log_noise,
             self.units,
             self._variance_scale,
             (0.5, *tails, *(1 - tail for tail in tails)),
@@ -143,49 +159,35 @@ class Plain:
         components = Components.of(outputs, shape, self._variance_scale, even=self._even)
         if components is None:
             return None
-        mean = components.moments[0]
-        tails = [0.5 * (1 - level) for level in self.levels]
-        alike = [0.5, *tails, *(1 - tail for tail in tails)]
-        calibrated = dict(self._calibrated(mean, groups))
-        levels = [_of_rows(alike, len(mean)), *calibrated.values()]
-        quantiles = components.quantiles(np.concatenate(levels))
-        summary = self._moments(components.moments) | {"median": quantiles[0]}
-        start = len(alike)
-        summary |= _ends("credible", quantiles[1:start])
-        for kind, own in calibrated.items():
-            summary |= _ends(kind, quantiles[start : start + len(own)])
+        means, shortest = torch.from_numpy(components.moments[0]), shape.shortest
+        credible = interval_tails(means.new_tensor(self.levels).unsqueeze(1), shortest=shortest)
+        calibrated = calibrated_tails(
+            self.options, self.calibration, means, groups, shortest=shortest
+        )
+        tails = {"credible": credible.expand(-1, len(means)), **dict(calibrated)}
+        middle = torch.full((1, len(means)), 0.5, dtype=means.dtype)
+        quantiles = components.quantiles(torch.cat([middle, *tails.values()]).numpy())
+        summary, start = self._moments(components.moments) | {"median": quantiles[0]}, 1
+        for kind, own in tails.items():
+            ends = quantiles[start : start + len(own)]
             start += len(own)
+            if shortest and len(own):
+                found, _ = chosen(torch.from_numpy(ends), own, shortest=True)
+                ends = found.flatten(0, 1).numpy()
+            summary |= _ends(kind, ends)
         return summary
-
-    def _calibrated(
-        self, mean: Float64[np.ndarray, "rows"], groups: Int[Tensor, "rows"] | None
-    ) -> Iterator[tuple[IntervalKind, Float64[np.ndarray, "ends rows"]]]:
-        """The levels of the quantiles that bound conformal intervals, by kind."""
-        levels, calibration = self.options.intervals, self.calibration
-        kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
-        if not (levels and kinds and isinstance(calibration, ShapeCalibration)):
-            return
-        means = torch.from_numpy(mean)
-        conformal = central_tails(calibration.bounds(means, levels, groups), means).numpy()
-        for kind in kinds:
-            adapted = adapted_to(self.options) if kind == "adaptive" else ()
-            if not adapted:
-                yield kind, conformal
-                continue
-            scores = allowed_scores(levels, adapted, calibration.score)
-            yield kind, central_tails([min(score, 1.0) for score in scores], means).numpy()
 
     @property
     def _variance_scale(self) -> float:
         calibration = self.calibration
         return calibration.variance_scale if isinstance(calibration, ScalesVariance) else 1.0
 
-    def _log_noise(self, outputs: Outputs) -> Float32[np.ndarray, "_"]:
+    def _log_noise(self, sampled: Sampled) -> Float32[np.ndarray, "_"]:
         """Of each sample, if it is a parameter and no output."""
         if not isinstance(self.likelihood, HomoscedasticGaussian):
             return np.zeros(0, np.float32)
-        value = points(outputs.shares)["log_variance"].float().flatten()
-        return value.expand(len(outputs.column)).contiguous().numpy()
+        value = sampled.point["log_variance"].float().flatten()
+        return value.expand(sampled.num_samples).contiguous().numpy()
 
     def _conformal(
         self,
@@ -217,8 +219,3 @@ def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:
     half = len(ends) // 2  # slices are many times faster than `np.split`
     lower, upper = bound_names(kind)
     return {lower: ends[:half].T, upper: ends[half:].T}
-
-
-def _of_rows(levels: Sequence[float], rows: int) -> Float64[np.ndarray, "levels rows"]:
-    """The same levels for each row."""
-    return np.repeat(np.array(levels), rows).reshape(-1, rows)
