@@ -16,7 +16,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from models.config import TrainingConfig
 from models.features.encoders import TensorEncoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
@@ -195,22 +194,20 @@ def can_be_explained(encoder: FeatureEncoder) -> bool:
     return not any(isinstance(one, TensorEncoder) for one in encoder.encoders)
 
 
-def choose_background(
-    encoder: FeatureEncoder, rows: Rows, training: TrainingConfig
-) -> Float[Tensor, "some inputs"] | None:
+def choose_background(rows: Rows, seed: int, most: int) -> Float[Tensor, "some inputs"] | None:
     """A simple random sample of encoded rows; of weighted rows with probabilities ∝ the weights.
 
     Wide rows are fewer, so that they take at most `MAX_BYTES`. Weighted rows are drawn with
-    replacement. None where fewer than `MIN_ROWS` fit or exist, or nothing can be explained.
+    replacement. None where fewer than `MIN_ROWS` fit or exist.
     """
-    inputs = rows.inputs[:, : len(encoder.feature_of_compact)]
-    count = min(training.background, MAX_BYTES // (4 * max(1, inputs.shape[1])), len(rows))
-    if count < MIN_ROWS or not can_be_explained(encoder):
+    width = max(1, rows.inputs.shape[1])
+    count = min(most, MAX_BYTES // (4 * width), len(rows))
+    if count < MIN_ROWS:
         return None
-    source = generator(training.seed, "background")
+    source = generator(seed, "background")
     if rows.weights is None:
         index = torch.randperm(len(rows), generator=source)[:count]
     else:
         weights = rows.weights if rows.weights.ndim == 1 else rows.weights.sum(1)
         index = torch.multinomial(weights.double().cpu(), count, True, generator=source)
-    return inputs[index.to(inputs.device)].cpu()
+    return rows.inputs[index.to(rows.inputs.device)].cpu()

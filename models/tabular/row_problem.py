@@ -6,12 +6,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.expected_scores.row_models import promise
-from models.explanation.explainer import choose_background
+from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.features.rows import Rows
@@ -145,9 +146,7 @@ class RowProblem:
             variants_by_prune=scored,
             recommended_variant=recommended,
             notes=tuple(notes),
-            background=choose_background(
-                self.model.encoder, self.sampled, self.model.config.training
-            ),
+            background=self._background(),
         )
 
     def importance(self, model: Any) -> Json:
@@ -157,6 +156,17 @@ class RowProblem:
     def held_out(self, model: Any) -> Json:
         """`models.tabular.measurement` of the rows for the metrics."""
         return describe(model, self.scores, SCORE_SAMPLES)
+
+    def _background(self) -> Tensor | None:
+        """Rows that explanations compare with."""
+        model = self.model
+        if not can_be_explained(model.encoder):
+            return None
+        training = model.config.training
+        some = self.sampled
+        read = some.inputs[:, : len(model.encoder.feature_of_compact)]
+        rows = replace(some, inputs=read)
+        return choose_background(rows, training.seed, training.background)
 
 
 def watched(stopping: Rows | None, scores: Rows) -> Rows:
