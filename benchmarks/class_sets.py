@@ -155,7 +155,7 @@ def _measured(members: Members, targets: Tensor) -> tuple[float, float]:
 
 def _ours(known: Known, new: Tensor, level: float, random: Random) -> Members:
     ranked = RankedClasses.of(new)
-    sizes = fit_sets(*known).sizes(ranked, level)
+    sizes = fit_sets(*known, torch.ones(len(known.targets)).double()).sizes(ranked, level)
     return _members(ranked, torch.arange(new.shape[-1]) < sizes.unsqueeze(-1))
 
 
@@ -165,7 +165,8 @@ def _aps(known: Known, new: Tensor, level: float, random: Random) -> Members:
 
 def _raps(known: Known, new: Tensor, level: float, random: Random) -> Members:
     choosing = torch.arange(len(known.targets)) % 5 == 0
-    penalty = choose_penalty(*(values[choosing] for values in known))
+    ones = torch.ones(int(choosing.sum())).double()
+    penalty = choose_penalty(*(values[choosing] for values in known), ones)
     return _randomised(Known(*(values[~choosing] for values in known)), new, level, random, penalty)
 
 

@@ -62,14 +62,15 @@ def unexplained(model: TabularModel, x: Tensor) -> float:
     """1 − R² of the first output's mean on the first hidden layer's units, mean over the rows."""
     fitted = model.fitted(0.0)
     assert isinstance(fitted, Fitted), "one network: --recipe plain"
-    local, expand = fitted.local, model.engine.expand
-    inputs = fitted.inputs(x if expand is None else expand(x))
-    noise = fitted.noise(model.engine.noise[fitted.widths].draw("monte_carlo", 1, 0, SAMPLES))
-    first = local.first(inputs)
+    (network,), expand = fitted.groups, model.engine.expand
+    inputs = network.inputs(x if expand is None else expand(x))
+    noise = network.noise(model.engine.noise[network.widths].draw("monte_carlo", 1, 0, SAMPLES))
+    first = network.first(inputs)
     mean, variance = first.units
     units = torch.relu(mean + variance.sqrt() * noise[0].unsqueeze(1))
-    scratch = Scratch(SAMPLES * len(x), local.max_width, inputs)
-    given, spread = (part.clone() for part in local.outputs(first, noise, scratch))
+    scratch = Scratch(SAMPLES * len(x), network.max_width, inputs)
+    normals = tuple(block.unsqueeze(0) for block in noise)
+    given, spread = (part[0].clone() for part in network.outputs(first, normals, scratch))
     drawn = (given + spread.sqrt() * noise[-1].unsqueeze(1))[..., 0].double()
     left = []
     for row in range(len(x)):

@@ -62,9 +62,9 @@ def with_kind(plain: Fitted, kind: Callable[[LayerMoments], Layer]) -> Fitted:
         large = isinstance(layer, LayerMoments) and is_large(layer)
         return kind(layer) if large and isinstance(layer, LayerMoments) else layer
 
-    first, *later = plain.local.layers
-    layers = (first, *map(converted, later))
-    return replace(plain, local=replace(plain.local, layers=layers))
+    (one,) = plain.groups
+    first, *later = one.layers
+    return replace(plain, groups=(replace(one, layers=(first, *map(converted, later))),))
 
 
 def table(model: TabularModel, repetitions: int) -> str:
@@ -102,7 +102,7 @@ def predict(model: TabularModel, x: Tensor) -> None:
 
 def chosen(model: TabularModel) -> str:
     """What the rule takes here."""
-    names = ", ".join(type(layer).__name__ for layer in formats(model)["rule"].local.layers)
+    names = ", ".join(type(layer).__name__ for layer in formats(model)["rule"].groups[0].layers)
     return f"{names}; measured at training: {model.variant(0.0).rounding}"
 
 

@@ -65,7 +65,7 @@ def table(model: TabularModel, repetitions: int) -> str:
             for rows in ROWS
         ]
         share = f"{100 * variant.num_bytes / full.num_bytes:.1f} %"
-        widths = "-".join(map(str, model.fitted(prune).local.widths[:-1]))
+        widths = "-".join(str(layer.width) for layer in model.fitted(prune).groups[0].layers[:-1])
         accuracy = f"{100 * float(variant.metrics['accuracy']):.2f} %"
         lines.append([name, variant.by or "–", widths, share, accuracy, *speed])
     headers = ["removed", "by", "hidden units left", "bytes", "held-out accuracy"]

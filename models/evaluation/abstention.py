@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from models.config import Json
-from models.evaluation.weighting import PerRow, Weights, filled, split_weights
+from models.evaluation.weighting import PerRow, Weights, split_weights
 
 POINTS = 20  # of the curve: coverage in steps of 5 %
 MOST_STEPS = 1_000_000  # of the area
@@ -26,10 +26,7 @@ def selective_metrics(scores: Mapping[str, Tensor]) -> Json:
 
 
 def risk_coverage(
-    uncertainty: PerRow,
-    loss: PerRow,
-    to_risk: Callable[[np.ndarray], np.ndarray],
-    weights: Weights | None = None,
+    uncertainty: PerRow, loss: PerRow, to_risk: Callable[[np.ndarray], np.ndarray], weights: Weights
 ) -> Json:
     """The curve, and the area under it: the mean risk over all coverages k/n.
 
@@ -42,7 +39,7 @@ def risk_coverage(
         to_risk: computes the risk from a mean loss.
         weights: a row of weight w counts as w rows; none is 0.
     """
-    each = filled(weights, loss).numpy()
+    each = weights.numpy()
     values = uncertainty.double().numpy()
     thresholds, group = np.unique(values, return_inverse=True, equal_nan=False)
     counts = np.bincount(group, each).cumsum()

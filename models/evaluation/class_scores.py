@@ -97,9 +97,7 @@ def _mean_of(by_class: Sequence[Json], name: str) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def average_precision(
-    scores: PerRow, positive: Positive, weights: Weights | None = None
-) -> float | None:
+def average_precision(scores: PerRow, positive: Positive, weights: Weights) -> float | None:
     """Σ (Rₙ − Rₙ₋₁) Pₙ, with equal scores as one threshold; None without a positive row."""
     if not positive.any():
         return None
@@ -108,7 +106,7 @@ def average_precision(
     return float((steps * precision).sum())
 
 
-def thresholds(scores: PerRow, positive: Positive, weights: Weights | None = None) -> list[Json]:
+def thresholds(scores: PerRow, positive: Positive, weights: Weights) -> list[Json]:
     """Recall, precision and share of the rows that have at least some probability: a half, and
     the largest one that reaches `WANTED_RECALL`; empty without a positive row."""
     if not positive.any():
@@ -127,11 +125,11 @@ def thresholds(scores: PerRow, positive: Positive, weights: Weights | None = Non
 
 
 def threshold_curve(
-    scores: PerRow, positive: Positive, weights: Weights | None = None
+    scores: PerRow, positive: Positive, weights: Weights
 ) -> tuple[Float64[Tensor, "thresholds"], ...]:
     """Distinct scores from high to low; recall, precision and share of the rows at or above."""
     ordered, order = scores.double().sort(descending=True)
-    w = filled(weights, scores)[order]
+    w = weights[order]
     hits, rows = (w * positive[order]).cumsum(0), w.cumsum(0)
     ends = torch.cat([ordered[1:] != ordered[:-1], torch.tensor([True])])
     ordered, hits, rows = ordered[ends], hits[ends], rows[ends]
@@ -152,24 +150,23 @@ def auroc(
     return mean(_share_below(unlike, usual, filled(weights, usual)))
 
 
-def auroc_of(scores: PerRow, positive: Positive, weights: Weights | None = None) -> float | None:
+def auroc_of(scores: PerRow, positive: Positive, weights: Weights) -> float | None:
     """P(a positive row's score is above a negative one's) + ½ P(equal); None without both."""
     if not positive.any() or positive.all():
         return None
-    w = filled(weights, scores)
-    below = _share_below(scores[positive], scores[~positive], w[~positive])
-    return mean(below, w[positive])
+    below = _share_below(scores[positive], scores[~positive], weights[~positive])
+    return mean(below, weights[positive])
 
 
-def auroc_error(scores: PerRow, positive: Positive, weights: Weights | None = None) -> float | None:
+def auroc_error(scores: PerRow, positive: Positive, weights: Weights) -> float | None:
     """√(s₁₀² ÷ n₁ + s₀₁² ÷ n₀), from the share of negative rows below each positive one, and of
     positive rows below each negative one (DeLong et al. 1988)."""
     if not positive.any() or positive.all():
         return None
-    w = filled(weights, scores)
-    of_positive = _share_below(scores[positive], scores[~positive], w[~positive])
-    of_negative = _share_below(scores[~positive], scores[positive], w[positive])
-    errors = standard_error(of_positive, w[positive]), standard_error(of_negative, w[~positive])
+    each, others = weights[positive], weights[~positive]
+    of_positive = _share_below(scores[positive], scores[~positive], others)
+    of_negative = _share_below(scores[~positive], scores[positive], each)
+    errors = standard_error(of_positive, each), standard_error(of_negative, others)
     return math.hypot(*errors) if all(map(math.isfinite, errors)) else None
 
 

@@ -31,7 +31,7 @@ from models.evaluation.conformal_rank import (
     conformal_rank,
     order_statistics,
 )
-from models.evaluation.weighting import PerRow, Weights, filled, mean, paired
+from models.evaluation.weighting import PerRow, Weights, mean, paired
 
 PENALTIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # λ: from none to a probability of 1
 _LEVELS = (0.8, 0.9, 0.95)  # whose sets shall be small
@@ -100,7 +100,7 @@ class Penalty:
         return self.scores(ranked).gather(-1, place).squeeze(-1)
 
     def calibrated(
-        self, ranked: RankedClasses, targets: Targets, weights: Weights | None = None
+        self, ranked: RankedClasses, targets: Targets, weights: Weights
     ) -> "SetCalibration":
         """The order statistics of the true classes' scores."""
         scores, of_scores = order_statistics(self.true_scores(ranked, targets), weights)
@@ -141,16 +141,14 @@ class SetCalibration(RanksScores):
         }
 
 
-def fit_sets(
-    probabilities: Probabilities, targets: Targets, weights: Weights | None = None
-) -> SetCalibration:
+def fit_sets(probabilities: Probabilities, targets: Targets, weights: Weights) -> SetCalibration:
     """Rank the scores of rows that no weight was fitted to.
 
     Every fifth row chooses λ and k, and the others are ranked: a choice by the ranked rows would
     favour thresholds that are low by chance, and their coverage would be below the level. Of two
     classes only one can be penalised, which changes no set; then all rows are ranked.
     """
-    rows, penalty = [probabilities, targets, filled(weights, targets)], Penalty()
+    rows, penalty = [probabilities, targets, weights], Penalty()
     choosing = torch.arange(len(targets), device=targets.device) % _CHOOSING == 0
     if probabilities.shape[-1] > 2 and int(choosing.sum()) >= _MIN_CHOOSING:
         penalty = choose_penalty(*(values[choosing] for values in rows))
@@ -158,9 +156,7 @@ def fit_sets(
     return penalty.calibrated(RankedClasses.of(rows[0]), *rows[1:])
 
 
-def choose_penalty(
-    probabilities: Probabilities, targets: Targets, weights: Weights | None = None
-) -> Penalty:
+def choose_penalty(probabilities: Probabilities, targets: Targets, weights: Weights) -> Penalty:
     """The least penalty whose sets are not clearly larger than the smallest ones on some rows.
 
     The size is the mean over three levels. Clearly: by more than a standard error of the paired

@@ -21,6 +21,7 @@ from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import (
     ONE_DEVIATION,
     PathCalibration,
+    SumCalibration,
     Worth,
     fit_scales,
 )
@@ -85,22 +86,29 @@ class Forecast:
         """Whole paths with their noise, those of a weight draw one after the other."""
         return self.observation.observe(self.paths.values.flatten(2).flatten(0, 1))
 
+    @property
+    def _of_sums(self) -> SumCalibration | None:
+        return None if self.calibration is None else self.calibration.sums
+
     @cached_property
     def by_forecast(self) -> Float64[Tensor, "all_paths forecasts ahead"]:
-        """Whole paths, whose steps depend on each other as those that were observed did."""
+        """Whole paths, whose steps depend on each other as the observed ones of calibration did."""
         draws = self.draws.unflatten(1, self.drawn.values.shape[2:])
-        sums = None if self.calibration is None else self.calibration.sums
-        return draws if sums is None else couple(draws, sums.theta, self.seed)
+        return draws if self._of_sums is None else couple(draws, self._of_sums.theta, self.seed)
 
     @property
     def whole_paths(self) -> Float64[Tensor, "all_paths steps"]:
-        """`by_forecast`, with the steps of one forecast after those of the other."""
+        """`by_forecast`, one forecast after the other."""
         return self.by_forecast.flatten(1)
 
     @cached_property
     def sums(self) -> Sums:
-        """The sums over the first 1, 2, … steps of each forecast."""
-        return Sums.of(self.by_forecast, self.observation)
+        """The sums over the first 1, 2, … steps of each forecast.
+
+        Those of a hierarchy agree with the declared sums.
+        """
+        whole = self._reconciled[0] if self.groups.declared else self.by_forecast
+        return Sums.of(whole, self.observation)
 
     def batches(self) -> list["Forecast"]:
         """The same forecast from parts of the draws, each with some of every member."""
@@ -184,8 +192,10 @@ class Forecast:
         }
         others, of_costs = replace(options, costs=None), dict[str, Tensor]()
         values |= questions.of_mixture(self.of_y, others, None)
-        crossings = {one: self._crossing_parts(one) for one in options.exceeds}
-        values |= self._crossings([crossings[one] for one in options.exceeds])
+        crossings = self._crossings(options.exceeds)
+        horizon = self.drawn.values.shape[-1]
+        for name, each in crossings.items():
+            values[name] = torch.stack([probability(parts, horizon) for parts in each], dim=-1)
         if options.costs is not None:
             decided, of_costs = self._decide(options.costs)
             values |= decided
@@ -201,33 +211,30 @@ class Forecast:
                 values |= bounds(kind, self.within(scores)) if scores else {}
         return Summary(values=to_host(values), errors=to_host(errors), parts=self._totals(options))
 
-    def _crossings(self, each: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        """The probability that a path is beyond each threshold at some step up to each one."""
-        horizon = self.drawn.values.shape[-1]
-        return {
-            name: torch.stack([probability(parts[name], horizon) for parts in each], dim=-1)
-            for name in (each[0] if each else ())
-        }
+    def _crossings(
+        self, thresholds: Sequence[float]
+    ) -> dict[str, list[Float64[Tensor, "paths steps"]]]:
+        """What each path adds to the probability to be beyond a threshold up to each step.
 
-    def _crossing_parts(self, threshold: float) -> dict[str, Float64[Tensor, "paths steps"]]:
-        """What each path adds to the probabilities, by their names."""
-        horizon = self.drawn.values.shape[-1]
-        edges = at_values(self.of_y, [threshold, math.nextafter(threshold, -math.inf)])
-        paths = self.whole_paths
-        above, at_least = (self._above_each(paths, one) for one in edges)
-        return {
-            "any_above": ever_above(paths, above, threshold, horizon),
-            "any_below": ever_below(paths, at_least, threshold, horizon),
-        }
-
-    def _above_each(self, paths: Tensor, edge: PerStep) -> Float64[Tensor, "paths steps"]:
-        """P(y > edge) of each path's step given the path before; of coupled paths, whether it is.
-
-        Coupling reorders the steps of the paths: the predictions before a step are of other paths.
+        A step has P(y > threshold) given the path before. Coupling reorders the steps of paths, so
+        that the path before is another one: coupled steps are above or not.
         """
-        if self.calibration is not None and self.calibration.sums is not None:
-            return (paths > edge).double()
-        return self.of_y.survival_parts(edge.unsqueeze(0)).squeeze(0)
+        if not thresholds:
+            return {}
+        paths, horizon = self.whole_paths, self.drawn.values.shape[-1]
+
+        def above_each(edge: PerStep) -> Float64[Tensor, "paths steps"]:
+            if self._of_sums is not None:
+                return (paths > edge).double()
+            return self.of_y.survival_parts(edge.unsqueeze(0)).squeeze(0)
+
+        above, below = [], []
+        for threshold in thresholds:
+            edges = at_values(self.of_y, [threshold, math.nextafter(threshold, -math.inf)])
+            is_above, is_at_least = (above_each(edge) for edge in edges)
+            above.append(ever_above(paths, is_above, threshold, horizon))
+            below.append(ever_below(paths, is_at_least, threshold, horizon))
+        return {"any_above": above, "any_below": below}
 
     def _totals(self, options: BatchOptions) -> dict[str, Summary]:
         """The sums over the steps with their errors, if the options ask for them."""
@@ -235,10 +242,10 @@ class Forecast:
             return {}
         whole = self._reconciled if self.groups.declared else None
         means = self.means if whole is None else whole[1].flatten(1)
-        of_sums = None if self.calibration is None or whole else self.calibration.sums
-        found = totals.summarise(self.final_sums, means, of_sums, options)
+        of_sums = None if whole else self._of_sums
+        found = totals.summarise(self.sums, means, of_sums, options)
         if wants_errors(options) and self.num_samples > 1:
-            found = totals.with_errors(found, [one.final_sums for one in self.batches()], options)
+            found = totals.with_errors(found, [one.sums for one in self.batches()], options)
         more = (
             self._over_series(*(whole or self._joint), options)
             if options.totals.over_series
@@ -246,16 +253,11 @@ class Forecast:
         )
         return {TOTALS.name: found, **more}
 
-    @property
-    def final_sums(self) -> Sums:
-        """The sums over steps; of a hierarchy, those that agree with the declared sums."""
-        return Sums.of(self._reconciled[0], self.observation) if self.groups.declared else self.sums
-
     @cached_property
     def _joint(self) -> tuple[Tensor, Tensor]:
         """Paths in the order in which the series go together, and the means of weight draws."""
-        sums = None if self.calibration is None else self.calibration.sums
-        joint = pair(self.by_forecast, 0.0 if sums is None else sums.rho, self.seed)
+        rho = 0.0 if self._of_sums is None else self._of_sums.rho
+        joint = pair(self.by_forecast, rho, self.seed)
         return joint, self.means.unflatten(1, joint.shape[1:])
 
     @cached_property
@@ -283,13 +285,13 @@ class Forecast:
         quantiles: Mapping[str, Tensor],
         values: Mapping[str, Tensor],
         options: BatchOptions,
-        crossings: Mapping[float, Mapping[str, Tensor]],
+        crossings: Mapping[str, list[Tensor]],
     ) -> dict[str, Tensor]:
         """The standard error of every output but the mean, by name.
 
         Args:
             quantiles: values that are quantiles, per step or steps × levels.
-            crossings: `_crossing_parts` of each threshold.
+            crossings: of each path.
         """
         shape, y = (self.num_samples, self.num_paths, -1), self.of_y
 
@@ -298,15 +300,14 @@ class Forecast:
 
         noise = self._moments[1].mean(1) + self._moments[0].var(1)
         between = (self.means - self.mean()).square()
-        parts = zip(VARIANCES, (noise, between, noise + between), strict=True)
-        found = {name: standard_error(part) for name, part in parts}
+        variances = zip(VARIANCES, (noise, between, noise + between), strict=True)
+        found = {name: standard_error(part) for name, part in variances}
         for name, each in quantiles.items():
             own = [of_paths(y.quantile_parts(one)) for one in (each.T if each.ndim > 1 else [each])]
             found[name] = torch.stack(own, dim=1) if each.ndim > 1 else own[0]
         found |= questions.errors_of(y, y, values, options, of_paths)
-        for name in next(iter(crossings.values()), {}):
-            own = [of_paths(crossings[one][name]) for one in options.exceeds]
-            found[name] = torch.stack(own, dim=1)
+        for name, parts in crossings.items():
+            found[name] = torch.stack([of_paths(one) for one in parts], dim=1)
         return found
 
     def _decide(self, costs: Costs) -> tuple[dict[str, PerStep], dict[str, Tensor]]:
@@ -340,10 +341,6 @@ class Forecast:
         tails = [0.5 * (1 - level) for level in levels]
         quantiles = self.quantiles([*tails, *(1 - tail for tail in tails)]) if tails else ()
         return list(zip(quantiles, quantiles[len(tails) :], strict=False))
-
-    def conformal(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
-        """The conformal interval of each level: the median of u ± deviations, as values of y."""
-        return self.within([self._half_widths(level) for level in levels])
 
     def _half_widths(self, level: float) -> PerStep:
         """Half the width of a conformal interval, in deviations."""
@@ -440,7 +437,7 @@ class Forecast:
             "uncalibrated_coverage_0.9": inside,
             CONFORMAL_SCORE: self.standardised(targets).abs().flatten(),
         }
-        found = self.conformal(COVERAGE_LEVELS)
+        found = self.within([self._half_widths(level) for level in COVERAGE_LEVELS])
         for level, (lower, upper) in zip(COVERAGE_LEVELS, found, strict=True):
             inside = (lower <= targets) & (targets <= upper)
             scores[f"conformal_coverage_{level:g}"] = inside.double()

@@ -148,7 +148,13 @@ class SeriesProblem:
         model = model.with_variants(variants)
         found = self.found or self.calibrate(model).found
         assert found is not None
-        notes = [*model.notes, *_notes_on_classics(found.classics, self.calibrating)]
+        notes = list(model.notes)
+        if found.classics is not None and found.classics.share == 1:
+            has_none = "no steps were left to weigh the network"
+            why = "they forecast better" if self.calibrating else has_none
+            notes.append(
+                f"forecasts are of classical members alone, with every pruned variant: {why}"
+            )
         variants = {
             prune: replace(variant, calibration=found.calibrations[prune])
             for prune, variant in variants.items()
@@ -227,14 +233,6 @@ def _known(
     history = model.histories.encode(pasts, ahead, model.horizon, regressors=True)
     targets = np.stack([origin.targets(model.horizon) for origin in origins])
     return history, torch.from_numpy(model.frame.transform(targets))
-
-
-def _notes_on_classics(found: Classics | None, calibrating: Sequence[Origin]) -> tuple[str, ...]:
-    """A note if the network has no part in forecasts, and why."""
-    if found is None or found.share < 1:
-        return ()
-    why = "they forecast better" if calibrating else "no steps were left to weigh the network"
-    return (f"forecasts are of classical members alone, with every pruned variant: {why}",)
 
 
 def _calibration(

@@ -194,24 +194,20 @@ def _twice(
 
 
 def zone_advice(times: np.ndarray, config: ForecastConfig) -> str:
-    """What to do if the clock may have been set back at these times; else empty."""
-    if config.zone is not None or not _is_set_back(times):
+    """What to do if the clock may have been set back at these times; else empty.
+
+    Clocks are set back early on a Sunday. Times without hours are no such times.
+    """
+    if config.zone is not None or not np.issubdtype(times.dtype, np.datetime64):
+        return ""
+    days = times.astype("datetime64[D]")
+    is_sunday, hours = (days.astype(np.int64) + 3) % 7 == 6, times - days  # day 0 was a Thursday
+    if not (is_sunday & (hours > np.timedelta64(0)) & (hours < _NIGHT)).all():
         return ""
     return (
         "; if the clock was set back here, train with its time zone, which tells the two hours "
         f'apart: forecast.time {{"column": "{config.time_column}", "zone": "Europe/Berlin"}}'
     )
-
-
-def _is_set_back(times: np.ndarray) -> bool:
-    """Whether all times are early on a Sunday, when clocks are set back. Days without hours are
-    not.
-    """
-    if not np.issubdtype(times.dtype, np.datetime64):
-        return False
-    days = times.astype("datetime64[D]")
-    of_sunday, hours = (days.astype(np.int64) + 3) % 7 == 6, times - days  # day 0 was a Thursday
-    return bool((of_sunday & (hours > np.timedelta64(0)) & (hours < _NIGHT)).all())
 
 
 def _in_order(columns: Columns, rows: np.ndarray, target: str, config: ForecastConfig) -> Series:
@@ -376,12 +372,8 @@ def check_future(
             "inputs, as rows without a target after the last known one",
             FUTURE,
         )
-    if future is not None:
-        return [_of_future(future, names, horizon)]
-    return [_of_rows(one, names, horizon) for one in asked]
-
-
-def _of_future(future: Columns, names: Sequence[str], horizon: int) -> Columns:
+    if future is None:
+        return [_of_rows(one, names, horizon) for one in asked]
     if missing := [name for name in names if name not in future]:
         raise InvalidInput(_needs(missing, horizon), FUTURE)
     for name in names:
@@ -389,7 +381,7 @@ def _of_future(future: Columns, names: Sequence[str], horizon: int) -> Columns:
             raise InvalidInput(
                 f"{name!r} has {len(future[name])} values for a horizon of {horizon}", FUTURE
             )
-    return {name: future[name] for name in names}
+    return [{name: future[name] for name in names}]
 
 
 def _of_rows(one: SeriesAsked, names: Sequence[str], horizon: int) -> Columns:

@@ -80,14 +80,16 @@ class Spacing:
         if not np.issubdtype(series[0].dtype, np.datetime64):
             return cls("number", _most_common([np.diff(times) for times in series]))
         micros = [np.diff(times).astype(np.int64) for times in series]
-        every = np.concatenate(list(series))
+        step, every = _most_common(micros), np.concatenate(list(series))
         if np.median(np.concatenate(micros)) >= _SHORTEST_MONTH:
+            months = [np.diff(_months(times)) for times in series]
             month_end = bool((_months(every + np.timedelta64(1, "D")) > _months(every)).all())
             on_one_day = len(np.unique(_within_month(every))) == 1
-            if month_end or on_one_day or _once_a_month(series):
-                months = [np.diff(_months(times)) for times in series]
+            # days that differ from month to month, as last working days do; not every 28 days
+            differ = any(bool((gaps % step).any()) for gaps in micros)
+            once_a_month = differ and np.concatenate(months).min() > 0
+            if month_end or on_one_day or once_a_month:
                 return cls("month", _most_common(months), month_end)
-        step = _most_common(micros)
         week = _open_days(every) if step == _DAY else _EACH_DAY
         return cls("microsecond", step) if week == _EACH_DAY else cls("weekday", 1.0, week=week)
 
@@ -201,13 +203,6 @@ def _months(times: np.ndarray) -> np.ndarray:
 def _start(months: np.ndarray) -> np.ndarray:
     """The first moment of each month."""
     return months.astype("datetime64[M]").astype("datetime64[us]")
-
-
-def _once_a_month(series: Sequence[np.ndarray]) -> bool:
-    """Whether days differ from month to month, as last working days do; not every 28 days."""
-    micros = np.concatenate([np.diff(times) for times in series]).astype(np.int64)
-    months = np.concatenate([np.diff(_months(times)) for times in series])
-    return bool(months.min() > 0 and (micros % _most_common([micros]) != 0).any())
 
 
 def _days(times: np.ndarray) -> np.ndarray:

@@ -298,19 +298,16 @@ class ChainRunner(Run):
         """Measure the step size and centre the control variates, where the kernel asks for it."""
         state = self.state
         if kernel.adapts(self.step):
-            kernel.adapt(state, self._sharpness(), self._noise(kernel))
+            count, values = len(self.task.rows), state.values
+            rows = self.task.take((evenly_spread(count, _CHUNK // 2) + 1) % count)
+            source = generator(self.config.seed, "sharpness", device=self.task.device)
+            start = torch.empty_like(values).normal_(generator=source)
+            largest = sharpness(self.posterior, state.root, values, rows, start)
+            kernel.adapt(state, largest, self._noise(kernel))
         if kernel.centres(self.step):
             state.anchor.copy_(state.values)
             if not self._reads_all:
                 state.slope.copy_(self._slope())
-
-    def _sharpness(self) -> Tensor:
-        """λ of each chain at its values, on some of the rows."""
-        count = len(self.task.rows)
-        rows = self.task.take((evenly_spread(count, _CHUNK // 2) + 1) % count)
-        start = torch.empty_like(self.state.values)
-        start.normal_(generator=generator(self.config.seed, "sharpness", device=self.task.device))
-        return sharpness(self.posterior, self.state.root, self.state.values, rows, start)
 
     def _noise(self, kernel: Kernel) -> Tensor:
         """E|Rᵀ(ĝ − g)|² of each chain: half the mean square difference of two mini-batches'."""

@@ -66,7 +66,6 @@ _BURN_IN = 4  # the share of the epochs that are not collected is 1/4
 _MOST_LENGTHS = 4.0  # of a step ÷ its usual length, of which chance makes hardly any
 _MOMENTS = ("count", "mean", "squares", "snapshots")
 
-OneChain = Float[Tensor, "1 values"]
 MatrixOrDiagonal = Float64[Tensor, "values *columns"]
 
 
@@ -209,64 +208,6 @@ class ConstantSGD:
         return (note,)
 
 
-def tuned(
-    posterior: LogPosterior, fitted: OneChain, rows: Rows, batch: int, start: OneChain
-) -> ConstantSGD:
-    """The step that gives the posterior's width.
-
-    Args:
-        rows: all rows, or some, from which curvature and noise are estimated.
-        batch: rows of a mini-batch, at most.
-        start: where the power iteration for the curvature starts.
-    """
-    count = posterior.num_data
-    batch = max(1, min(batch, count // SHARE))
-    wanted = 2 * batch / (count + batch)
-    root = preconditioner(posterior, fitted, rows)
-    largest = float(sharpness(posterior, root, fitted, rows, start).max())
-    rate = min(wanted, _STABLE / largest)
-    noise, precision = _noise_and_precision(posterior, fitted[0], rows)
-    if precision.ndim == 2:
-        inverse = torch.linalg.inv(precision)
-        share = (inverse @ noise @ inverse).diag() / inverse.diag()
-    else:
-        share = noise / precision
-    return ConstantSGD(rate, batch, root, math.sqrt(wanted / rate), float(share.sqrt().median()))
-
-
-def given(
-    posterior: LogPosterior,
-    fitted: OneChain,
-    rows: Rows,
-    *,
-    batch: int,
-    rate: float,
-    momentum: float,
-    steps: int,
-) -> ConstantSGD:
-    """The step with a given rate, and the width that it leads to.
-
-    In direction k, with curvature λ and noise c per row and the rate η' = η/(1 − momentum),
-    Σ_k = (η'/2B) c/λ, beside the posterior's 1/(Nλ). Of a window of t steps the variance about its
-    own mean is less by 2 (x − 1 + e^−x)/x² of it, x = η'λt: slow directions have no time to spread.
-    """
-    batch, count = max(1, min(batch, posterior.num_data)), posterior.num_data
-    noise, precision = _noise_and_precision(posterior, fitted[0], rows)
-    effective = rate / (1 - momentum)
-    if precision.ndim == 2:
-        sizes, directions = torch.linalg.eigh(precision)
-        noise = (directions * (noise @ directions)).sum(0)
-    else:
-        sizes, directions = precision, None
-    x = (effective * steps * sizes / count).clamp_min(1e-3)
-    reached = effective / (2 * batch) * noise / sizes * (1 - 2 * (x + torch.expm1(-x)) / x**2)
-    exact = 1 / sizes
-    if directions is not None:
-        reached, exact = directions.square() @ reached, directions.square() @ exact
-    width = float((reached / exact).sqrt().median())
-    return ConstantSGD(rate, batch, None, 1.0, width)
-
-
 def _noise_and_precision(
     posterior: LogPosterior, values: Float[Tensor, "values"], rows: Rows
 ) -> tuple[MatrixOrDiagonal, MatrixOrDiagonal]:
@@ -324,14 +265,44 @@ def plan_steps(
     momentum: float,
     seed: int,
 ) -> ConstantSGD:
-    """The steps for the posterior's width, or those of a given rate with their predicted width."""
-    values, count = flat_values(fitted), len(task.rows)
-    rows = task.take(evenly_spread(count, ROWS))
+    """The steps for the posterior's width, or those of a given rate with their predicted width.
+
+    With a given rate, in direction k with curvature λ and noise c per row and the rate η' = η/(1 −
+    momentum), Σ_k = (η'/2B) c/λ, beside the posterior's 1/(Nλ). Of a window of t steps the variance
+    about its own mean is less by 2 (x − 1 + e^−x)/x² of it, x = η'λt: slow directions have no time
+    to spread.
+
+    Args:
+        batch: rows of a mini-batch, at most.
+    """
+    values, count = flat_values(fitted), posterior.num_data
+    rows = task.take(evenly_spread(len(task.rows), ROWS))
+    noise, precision = _noise_and_precision(posterior, values[0], rows)
     if rate is None:
+        batch = max(1, min(batch, count // SHARE))
+        wanted = 2 * batch / (count + batch)
+        root = preconditioner(posterior, values, rows)
         start = torch.empty_like(values).normal_(generator=generator(seed, "sharpness"))
-        return tuned(posterior, values, rows, batch, start)
-    steps = (epochs - epochs // _BURN_IN) * -(-count // batch)
-    return given(posterior, values, rows, batch=batch, rate=rate, momentum=momentum, steps=steps)
+        largest = float(sharpness(posterior, root, values, rows, start).max())
+        rate = min(wanted, _STABLE / largest)
+        if precision.ndim == 2:
+            inverse = torch.linalg.inv(precision)
+            share = (inverse @ noise @ inverse).diag() / inverse.diag()
+        else:
+            share = noise / precision
+        width = float(share.sqrt().median())
+        return ConstantSGD(rate, batch, root, math.sqrt(wanted / rate), width)
+    steps = (epochs - epochs // _BURN_IN) * -(-len(task.rows) // batch)
+    batch, effective, directions = max(1, min(batch, count)), rate / (1 - momentum), None
+    if precision.ndim == 2:
+        precision, directions = torch.linalg.eigh(precision)
+        noise = (directions * (noise @ directions)).sum(0)
+    x = (effective * steps * precision / count).clamp_min(1e-3)
+    reached = effective / (2 * batch) * noise / precision * (1 - 2 * (x + torch.expm1(-x)) / x**2)
+    exact = 1 / precision
+    if directions is not None:
+        reached, exact = directions.square() @ reached, directions.square() @ exact
+    return ConstantSGD(rate, batch, None, 1.0, float((reached / exact).sqrt().median()))
 
 
 @dataclass

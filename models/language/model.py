@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from models.config import Json, ModelConfig, RecurrentConfig
 from models.features.columns import Columns, InputColumn
@@ -215,7 +214,7 @@ class BayesianLanguageModel(TrainedModel):
         return Corpus.of(self.vocabulary.stream(lines), num_streams)
 
     def _predict(self, x: Texts, options: ResolvedOptions, pause: Pause) -> TextPrediction:
-        fitted, seed = self.fitted(options.prune), options.seed
+        fitted, seed, names = self.fitted(options.prune), options.seed, self.vocabulary.tokens
         with threads_for(fitted.operations * x.numel() * options.samples):
             scores = score(fitted, x, self.vocabulary.end, seed, options.samples, pause)
         lengths = (x[:, 1:] != PADDING).sum(1)
@@ -224,6 +223,7 @@ class BayesianLanguageModel(TrainedModel):
         epistemic = (total - scores.aleatoric).clamp_min(0)
         parts = {"epistemic_entropy": epistemic, "aleatoric_entropy": scores.aleatoric}
         entropies = to_host(parts)
+        probabilities, numbers = scores.probabilities.topk(min(options.top, len(names)))
         of_texts = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
         values = {
             **entropies,
@@ -233,7 +233,10 @@ class BayesianLanguageModel(TrainedModel):
             "log_likelihood": log_likelihood.cpu().numpy(),
             "perplexity": torch.exp(-log_likelihood / lengths).cpu().numpy(),
             "token_log_likelihoods": [tokens[:length].tolist() for tokens, length in of_texts],
-            "next_tokens": self._next_tokens(scores.probabilities, options.top),
+            "next_tokens": [
+                [NextToken(names[n], p) for n, p in zip(*pair, strict=True)]
+                for pair in zip(numbers.tolist(), probabilities.tolist(), strict=True)
+            ],
         }
         return TextPrediction(
             values=values,
@@ -243,9 +246,3 @@ class BayesianLanguageModel(TrainedModel):
             sampler="monte_carlo",
             prune=options.prune,
         )
-
-    def _next_tokens(self, probabilities: Tensor, top: int) -> list[list[NextToken]]:
-        values, numbers = probabilities.topk(min(top, len(self.vocabulary)))
-        pairs = zip(numbers.tolist(), values.tolist(), strict=True)
-        names = self.vocabulary.tokens
-        return [[NextToken(names[n], p) for n, p in zip(*pair, strict=True)] for pair in pairs]

@@ -6,7 +6,6 @@ from dataclasses import replace
 from models.config import (
     BBBConfig,
     ConvolutionalConfig,
-    KLConfig,
     LanguageConfig,
     MethodConfig,
     MLPConfig,
@@ -111,14 +110,11 @@ def _method(method: MethodConfig) -> MethodConfig:
         return method
     if method.estimator == "local":
         raise no_local_estimator()
-    prior = choose_prior(method, _PRIOR_SIGMA)
-    return replace(method, estimator="weight", prior=prior, kl=_kl(method.kl))
-
-
-def _kl(config: KLConfig) -> KLConfig:
-    """The full KL from the first epoch on: a step on one of hundreds of windows moves σ little."""
-    weight = "uniform" if config.weight is None else config.weight
-    return replace(config, weight=weight, warmup_epochs=config.warmup_epochs or 0)
+    prior, kl = choose_prior(method, _PRIOR_SIGMA), method.kl
+    # the full KL from the first epoch on: a step on one of hundreds of windows moves σ little
+    weight = "uniform" if kl.weight is None else kl.weight
+    kl = replace(kl, weight=weight, warmup_epochs=kl.warmup_epochs or 0)
+    return replace(method, estimator="weight", prior=prior, kl=kl)
 
 
 def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:

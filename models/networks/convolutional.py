@@ -96,7 +96,7 @@ class ConvolutionalNetwork(LocallyDrawn):
             Conv2d(f"conv{i}", *pair, config.kernel, padding=config.kernel // 2)
             for i, pair in pairs
         )
-        shape = _pooled(_out_shapes(convolutions, config.pool, image.shape)[-1], config.pool)
+        *_, shape = _shapes(convolutions, config.pool, image.shape)
         if math.prod(shape) == 0:
             _, height, width = image.shape
             raise InvalidData(
@@ -166,18 +166,15 @@ class ConvolutionalNetwork(LocallyDrawn):
         )
 
     def _out_shapes(self) -> list[Shape]:
-        return _out_shapes(self.convolutions, self.pool, self.image.shape)
+        """Of each convolution's output, before pooling."""
+        return _shapes(self.convolutions, self.pool, self.image.shape)[:-1]
 
 
-def _out_shapes(convolutions: tuple[Conv2d, ...], pool: int, shape: Shape) -> list[Shape]:
-    """Return channels, height and width of each convolution's output, before pooling."""
+def _shapes(convolutions: tuple[Conv2d, ...], pool: int, shape: Shape) -> list[Shape]:
+    """The shape of each convolution's output before pooling, and of the last one after it."""
     shapes = []
     for layer in convolutions:
-        shapes.append(layer.out_shape(*shape[1:]))
-        shape = _pooled(shapes[-1], pool)
-    return shapes
-
-
-def _pooled(shape: Shape, size: int) -> Shape:
-    channels, height, width = shape
-    return channels, height // size, width // size
+        channels, height, width = layer.out_shape(*shape[1:])
+        shapes.append((channels, height, width))
+        shape = channels, height // pool, width // pool
+    return [*shapes, shape]

@@ -147,7 +147,14 @@ class SequenceNetwork(Network):
         Raises:
             InvalidData: if the inputs have no sequence.
         """
-        slot = _sequence(config, inputs)
+        slot = inputs.tensor
+        if slot is None or len(slot.shape) > 2:
+            given = f"one of shape {list(slot.shape)}" if slot else "none"
+            raise InvalidData(
+                f"network kind {config.kind!r} reads one tensor per row, [steps] or [steps, "
+                f"features]; the features have {given}",
+                "/network/kind",
+            )
         num_features = slot.shape[1] if len(slot.shape) == 2 else 1
         rest = inputs.width - (slot.stop - slot.start)
         dense = MLPConfig(hidden=(), activation="tanh")  # hidden units are in (−1, 1)
@@ -185,16 +192,3 @@ class SequenceNetwork(Network):
         sequences = flat.unflatten(-1, (self.steps, -1))
         hidden, _ = run(self.recurrent, weights, sequences, None, masks)
         return self.head(weights, beside(x, self.slot, hidden[..., -1, :]))
-
-
-def _sequence(config: RecurrentConfig, inputs: Inputs) -> TensorSlot:
-    """Return the slot of the sequence."""
-    slot = inputs.tensor
-    if slot is None or len(slot.shape) > 2:
-        given = f"one of shape {list(slot.shape)}" if slot else "none"
-        raise InvalidData(
-            f"network kind {config.kind!r} reads one tensor per row, [steps] or [steps, features]; "
-            f"the features have {given}",
-            "/network/kind",
-        )
-    return slot

@@ -40,11 +40,6 @@ class DiagonalNormal:
     scale: Float[Tensor, "weights"]
     mask: Bool[Tensor, "weights"] | None = None
 
-    @property
-    def num_weights(self) -> int:
-        """Number of weights that are not pruned."""
-        return self.loc.numel() if self.mask is None else int(self.mask.sum())
-
     def sums(self, groups: Groups) -> tuple[Float[Tensor, "groups"], Float[Tensor, "parts"]]:
         """Return Σ(μ² + σ²) of each group, and Σ log σ of each part of the vector."""
         squares = self.kept(self.loc.square() + self.scale.square())

@@ -7,7 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
+DEFAULT_MEMORY_BYTES = 256 * 2**20
+# Buffers in the cache save one access to memory per activation, but matrix products need some
+# hundred rows to reach full speed (docs/benchmarks.md has the measurement).
+CACHE_BYTES = 12 * 2**20
 
 # The share of what is free on a card when a model is first used: other models, the requests' noise
 # and the products' own workspaces need the rest.

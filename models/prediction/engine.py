@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
-from types import ModuleType
 
 import numpy as np
 import torch
@@ -21,7 +20,6 @@ from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.expansion import Expansion
 from models.features.rows import Rows, evenly_spread
 from models.features.targets import ClassTarget, NumberTarget, Target
-from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
     Categorical,
@@ -33,33 +31,19 @@ from models.likelihoods import (
     expected_noise,
 )
 from models.networks import LocallyDrawn, Network, Stack
-from models.prediction.compiled import passes
-from models.prediction.compiled.compiler import compiler
-from models.prediction.compiled.passes import Outputs
-from models.prediction.compiled.plain import Plain
-from models.prediction.compiled.shapes import Shape
-from models.prediction.compiled.workers import divided, in_threads
-from models.prediction.fitted import Fitted
-from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
-from models.prediction.members import FittedStack
-from models.prediction.noise import NoiseCache, NoiseSource
+from models.prediction.compiled.backend import Backend
+from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
+from models.prediction.fitted import Fitted, Sampled, output_nodes
+from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
 from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, Mixture
-from models.prediction.request_noise import RequestNoise
-from models.prediction.samplers import (
-    Sampled,
-    divide,
-    output_nodes,
-    sample,
-    sample_moments,
-)
 from models.prediction.summary import Summary
-from models.prediction.together import MAX_PAIRS, sample_together
+from models.prediction.threads import divided, in_threads
 from models.prediction.weight_draws import FittedDraws
 
-Ready = Fitted | FittedStack | FittedDraws
+Ready = Fitted | FittedDraws
 """A state prepared for prediction."""
 
 _BUFFERS = 4  # float32 buffers, each as wide as the widest layer
@@ -109,9 +93,9 @@ class Engine:
         return output_nodes(self.likelihood.num_outputs, self.network.layout.members)
 
     @cached_property
-    def shape(self) -> Shape | None:
-        """The likelihood as compiled kernels read it, if it has a shape that they compute."""
-        return Shape.of(self.likelihood)
+    def compiled(self) -> Backend | None:
+        """The compiled loops, if this engine may use them; they answer once they are ready."""
+        return Backend(self.likelihood, self.target) if self.compiles else None
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -131,10 +115,7 @@ class Engine:
         samples: int,
     ) -> Iterator[tuple[slice, Mixture]]:
         """The predictive mixture of each chunk of rows, in the target's units."""
-        if isinstance(fitted, FittedDraws):
-            yield from self._mixtures_of_draws(fitted, x, seed, samples)
-            return
-        for rows, sampled in self._sampled(fitted, x, sampler, seed, samples):
+        for rows, sampled in self._passes(fitted, x, sampler, seed, samples):
             with torch.inference_mode():
                 mixture = self._mixture(sampled, sampler)
             yield rows, mixture
@@ -154,52 +135,32 @@ class Engine:
         Args:
             threads: that may compute by kernels at once. A row's result does not depend on them.
         """
+        parts, request = [slice(0, len(x))], (options.sampler, options.seed, options.samples)
+        compiled = self.compiled
+        if compiled is not None and isinstance(fitted, Fitted) and compiled.takes(fitted):
+            passed = _MOMENTS * fitted.members if options.sampler == "moments" else options.samples
+            parts = divided(len(x), fitted.operations * len(x) * passed, threads)
 
-        def of_rows(rows: slice) -> list[Summary]:
-            return list(self._summaries(fitted, x[rows], options, score, calibration))
+        def of_part(part: slice) -> list[Summary]:
+            found = list[Summary]()
+            for rows, sampled in self._passes(fitted, x[part], *request):
+                groups, summary = self.groups(x[part][rows]), None
+                with torch.inference_mode():
+                    if compiled is not None:
+                        summary = compiled.summary(sampled, options, score, calibration, groups)
+                    if summary is None:
+                        mixture = self._mixture(sampled, options.sampler)
+                        summary = summarise(mixture, options, score, calibration, groups)
+                found.append(summary)
+            return found
 
-        for found in in_threads(of_rows, self._divided(fitted, len(x), options, threads)):
+        for found in in_threads(of_part, parts):
             yield from found
-
-    def _divided(
-        self, fitted: Ready, rows: int, options: ResolvedOptions, threads: int
-    ) -> list[slice]:
-        """Rows for each thread: all for one, unless kernels compute the whole network."""
-        if isinstance(fitted, FittedDraws) or self._kernels is None or not fitted.is_compiled:
-            return [slice(0, rows)]
-        passes = _MOMENTS * len(fitted.members) if options.sampler == "moments" else options.samples
-        return divided(rows, fitted.operations * rows * passes, threads)
-
-    def _summaries(
-        self,
-        fitted: Ready,
-        x: Float[Tensor, "rows inputs"],
-        options: ResolvedOptions,
-        score: str | None,
-        calibration: Calibration | None,
-    ) -> Iterator[Summary]:
-        request = options.sampler, options.seed, options.samples
-        if isinstance(fitted, FittedDraws):
-            for rows, mixture in self._mixtures_of_draws(fitted, x, *request[1:]):
-                yield summarise(mixture, options, score, calibration, self.groups(x[rows]))
-            return
-        plain = Plain.of(
-            self.likelihood, self.target, options, score, calibration, shape=self.shape
-        )
-        for rows, passed in self._passes(fitted, x, *request):
-            groups, found = self.groups(x[rows]), None
-            with torch.inference_mode():
-                if plain is not None and (ready := self._packed(fitted, passed, options)):
-                    found = plain.summarise(ready, groups)
-                if found is None:
-                    mixture = self._mixture(_as_sampled(passed), options.sampler)
-                    found = summarise(mixture, options, score, calibration, groups)
-            yield found
 
     @torch.inference_mode()
     def summaries_of_seeds(
         self,
-        fitted: Fitted | FittedStack,
+        fitted: Fitted,
         x: Float[Tensor, "rows inputs"],
         options: ResolvedOptions,
         seeds: Sequence[int],
@@ -214,8 +175,8 @@ class Engine:
         groups = self.groups(x)
         for start in range(0, len(seeds), at_once):
             some = seeds[start : start + at_once]
-            passes = [list(self._sampled(fitted, x, sampler, seed, samples)) for seed in some]
-            drawn = [Sampled.beside([part for _, part in own]) for own in passes]
+            passed = [list(self._passes(fitted, x, sampler, seed, samples)) for seed in some]
+            drawn = [Sampled.beside([part for _, part in own]) for own in passed]
             mixture = self._mixture(Sampled.beside(drawn), sampler)
             of_rows = None if groups is None else groups.repeat(len(some))
             summary = summarise(mixture, options, None, calibration, of_rows)
@@ -232,9 +193,8 @@ class Engine:
         samples: int,
     ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
         """Network outputs by plain Monte Carlo, and the likelihood's point parameters."""
-        if isinstance(fitted, FittedDraws):
-            return self._outputs_of_draws(fitted, x, seed, samples)
-        parts = [part for _, part in self._sampled(fitted, x, "monte_carlo", seed, samples)]
+        passed = self._passes(fitted, x, "monte_carlo", seed, samples)
+        parts = [sampled for _, sampled in passed]
         return torch.cat([sampled.drawn() for sampled in parts], dim=1), parts[0].point
 
     @torch.inference_mode()
@@ -251,7 +211,7 @@ class Engine:
         With a calibration their variance is the calibrated epistemic variance.
         """
         if not isinstance(fitted, FittedDraws):
-            fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
+            fitted = FittedDraws.of(self.network, fitted.state)
         outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
         mixture = self.whole_mixture(outputs.double(), point)
         if calibration is not None:
@@ -317,89 +277,43 @@ class Engine:
         """The number of each encoded row's group; None if the model has no groups."""
         return None if self.group_column is None else x[:, self.group_column].long()
 
-    def _sampled(
-        self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
-    ) -> Iterator[tuple[slice, Sampled]]:
-        for rows, passed in self._passes(fitted, x, sampler, seed, samples):
-            yield rows, _as_sampled(passed)
-
-    def _packed(
-        self, fitted: Fitted | FittedStack, passed: Sampled | Outputs, options: ResolvedOptions
-    ) -> Outputs | None:
-        """Outputs as compiled summaries read them; None where there are none."""
-        kernels = self._kernels
-        if isinstance(passed, Outputs) or kernels is None or not passed.noise.is_cpu:
-            return passed if isinstance(passed, Outputs) else None
-        shares = divide(fitted.members, len(passed.noise))
-        return Outputs.of(kernels, passed, shares, are_nodes=options.sampler == "moments")
-
-    @property
-    def _kernels(self) -> ModuleType | None:
-        """The compiled kernels, once they are ready."""
-        return compiler().kernels if self.compiles else None
-
     def _passes(
-        self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
-    ) -> Iterator[tuple[slice, Sampled | Outputs]]:
-        """The outputs of each chunk of rows, by compiled kernels where there are some."""
-        shares = divide(fitted.members, samples)
-        widest = max(share.member.local.max_width for share in shares)
-        widths = (widest, self.likelihood.num_outputs)
+        self, fitted: Ready, x: Tensor, sampler: str, seed: int, samples: int
+    ) -> Iterator[tuple[slice, Sampled]]:
+        """The outputs of each chunk of rows.
+
+        Of whole weight draws if these were kept; else by compiled kernels if they take the network,
+        else by torch.
+        """
+        if isinstance(fitted, FittedDraws):
+            step = fitted.rows_at_once(samples, self.memory_bytes)
+            for start in range(0, len(x), step):
+                rows = slice(start, start + step)
+                with torch.inference_mode():
+                    outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
+                counts, owners = (len(outputs),), fitted.owners(len(outputs), x.device)
+                yield rows, Sampled(outputs.unsqueeze(0), None, counts, point=point, owners=owners)
+            return
+        widths = (fitted.max_width, self.likelihood.num_outputs)
         chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes, self.cache_bytes)
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
-        kernels = self._kernels
-        packed = None if kernels is None else fitted.packed
+        nodes = self.nodes[: fitted.nodes].to(x.device) if sampler == "moments" else None
         for start in range(0, len(x), chunks.rows):
-            rows = slice(start, start + chunks.rows)
-            passed: Sampled | Outputs
+            rows, sampled = slice(start, start + chunks.rows), None
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
-                if sampler == "moments":
-                    nodes = self.nodes[: fitted.nodes].to(inputs)
-                    passed = (
-                        sample_moments(fitted.members, inputs, nodes)
-                        if kernels is None or packed is None
-                        else passes.propagate(kernels, packed, fitted.members, inputs, nodes)
+                if self.compiled is not None:
+                    sampled = self.compiled.outputs(
+                        fitted, inputs, noise, samples=samples, nodes=nodes, integrate=integrate
                     )
-                elif kernels is not None and packed is not None:
-                    passed = passes.sample(
-                        kernels, packed, shares, inputs, noise, integrate=integrate
+                if sampled is None and nodes is not None:
+                    sampled = fitted.propagate(inputs, nodes)
+                if sampled is None:
+                    sampled = fitted.sample(
+                        inputs, samples, noise, chunks.samples, integrate=integrate
                     )
-                else:
-                    passed = self._sample(
-                        fitted, inputs, samples, noise, chunks, integrate=integrate
-                    )
-            yield rows, passed
-
-    def _sample(
-        self,
-        fitted: Fitted | FittedStack,
-        x: Float[Tensor, "rows inputs"],
-        num_samples: int,
-        noise: RequestNoise,
-        chunks: "Chunks",
-        *,
-        integrate: bool,
-    ) -> Sampled:
-        """The samples of all members: together for a few rows, else one after the other."""
-        pairs = len(x) * num_samples
-        shares = divide(fitted.members, num_samples)
-        if isinstance(fitted, FittedStack) and pairs <= MAX_PAIRS and fitted.together:
-            draw = noise.of_members
-            return sample_together(fitted.together, shares, x, draw, integrate=integrate)
-        return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
-
-    @torch.inference_mode()
-    def _mixtures_of_draws(
-        self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
-    ) -> Iterator[tuple[slice, Mixture]]:
-        step = fitted.rows_at_once(samples, self.memory_bytes)
-        for start in range(0, len(x), step):
-            rows = slice(start, start + step)
-            outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
-            mixture = self.whole_mixture(outputs.double(), point)
-            yield rows, mixture.of_members(fitted.owners(len(outputs), x.device))
+            yield rows, sampled
 
     def _outputs_of_draws(
         self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
@@ -433,7 +347,7 @@ class Engine:
         Monte Carlo. A single sample is a draw of the whole network, without epistemic variance.
         """
         sampled = sampled.double()  # summaries subtract nearly equal samples
-        drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
+        drawn_whole = sampled.noise is None or _is_drawn_whole(sampler, sampled.num_samples)
         outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
         mixture = self.whole_mixture(outputs, sampled.point).of_members(sampled.member)
         if drawn_whole or not isinstance(mixture, NumberMixture) or not mixture.is_gaussian:
@@ -460,11 +374,6 @@ class Engine:
         if not isinstance(self.target, NumberTarget):
             raise TypeError(f"a likelihood of numbers cannot predict {type(self.target).__name__}")
         return self.target
-
-
-def _as_sampled(passed: Sampled | Outputs) -> Sampled:
-    """Outputs of compiled kernels as tensors; those of torch as they are."""
-    return passed.sampled() if isinstance(passed, Outputs) else passed
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:

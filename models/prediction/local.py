@@ -1,29 +1,32 @@
-"""Local reparameterisation for prediction: all samples in one matrix product per layer.
+"""Local reparameterisation for prediction: samples and members in one matrix product per layer.
 
 Pre-activations are drawn instead of weights, which is exact for each row (Kingma et al. 2015, arXiv
-1506.02557, eq. 6). All samples share the first layer's products. Results are written into buffers
+1506.02557, eq. 6). Networks of equal shape are stacked along a member axis; a single network is a
+member axis of one. All samples share the first layer's products. Results are written into buffers
 that stay in the processor's cache from chunk to chunk.
+
+Moments go through the same layers without samples. Source of that propagation: Wu et al. 2019,
+Deterministic Variational Inference (arXiv 1810.03958).
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import gelu, linear, silu
+from torch.nn.functional import gelu, silu
+from torch.special import ndtr
 
 from models.layers.dense import Dense
+from models.networks import ACTIVATIONS
 from models.posteriors.layout import Weights
 from models.prediction.noise import Noise
-
-DEFAULT_MEMORY_BYTES = 256 * 2**20
-# Buffers in the cache save one access to memory per activation, but matrix products need some
-# hundred rows to reach full speed (docs/benchmarks.md has the measurement).
-CACHE_BYTES = 12 * 2**20
 
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,
@@ -32,21 +35,27 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": lambda x: x.copy_(gelu(x)),
 }
 
-Pair = Float[Tensor, "2 _ _"]
-"""Inputs and their squares, or means and variances."""
+Pair = Float[Tensor, "members 2 rows _"]
+"""Inputs and their squares, or means and variances; contiguous."""
 
-Gaussian = tuple[Float[Tensor, "..."], Float[Tensor, "..."]]
-"""Means and variances of independent units, (samples ×) rows × units."""
+Gaussian = tuple[Float[Tensor, "members ..."], Float[Tensor, "members ..."]]
+"""Means and variances of independent units, members × (samples ×) rows × units."""
+
+Units = Int[Tensor, "_"] | None
+"""Numbers of the units that matter; None means all."""
 
 
 @runtime_checkable
 class Layer(Protocol):
-    """A dense layer given by the moments of its weights, with any kind of product."""
+    """A dense layer of each member, given by the moments of its weights, by any kind of product."""
 
     @property
     def width(self) -> int: ...
 
-    def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian: ...
+    @property
+    def num_weights(self) -> int:
+        """Of one member, without biases."""
+        ...
 
     def into(self, x: Pair, out: Pair) -> None: ...
 
@@ -55,88 +64,93 @@ class Layer(Protocol):
 
 @dataclass(frozen=True)
 class LayerMoments:
-    """Means (first) and variances (second) of a dense layer's weights and biases.
+    """Means (first) and variances (second) of the weights and biases of each member's layer.
 
-    They are stacked so that one batched product multiplies both. For about a hundred rows this is
+    They are stacked so that one batched product multiplies all. For about a hundred rows this is
     faster than two products, each divided among the processor's cores.
     """
 
-    weight: Float[Tensor, "2 outputs inputs"]
-    bias: Float[Tensor, "2 1 outputs"]
+    weight: Float[Tensor, "members 2 outputs inputs"]
+    bias: Float[Tensor, "members 2 1 outputs"]
 
     @classmethod
     def of(cls, layer: Dense, loc: Weights, variance: Weights) -> "LayerMoments":
-        """Stack one layer's part of the network's moments; without a bias it is 0."""
-        weight = torch.stack([loc[layer.weight], variance[layer.weight]])
+        """Stack one layer's part of a network's moments; without a bias it is 0."""
+        weight = torch.stack([loc[layer.weight], variance[layer.weight]]).unsqueeze(0)
         if not layer.biased:
-            return cls(weight, weight.new_zeros(2, 1, layer.out_features))
-        return cls(weight, torch.stack([loc[layer.bias], variance[layer.bias]]).unsqueeze(1))
+            return cls(weight, weight.new_zeros(1, 2, 1, layer.out_features))
+        bias = torch.stack([loc[layer.bias], variance[layer.bias]])
+        return cls(weight, bias.view(1, 2, 1, -1))
+
+    @classmethod
+    def stacked(cls, layers: Sequence["LayerMoments"]) -> "LayerMoments":
+        """The same layer of several members."""
+        weight, bias = (torch.cat([getattr(one, k) for one in layers]) for k in ("weight", "bias"))
+        return cls(weight, bias)
+
+    def member(self, number: int) -> "LayerMoments":
+        """The layer of one member, on the same memory."""
+        some = slice(number, number + 1)
+        return LayerMoments(self.weight[some], self.bias[some])
 
     @property
-    def loc(self) -> Float[Tensor, "outputs inputs"]:
-        return self.weight[0]
+    def loc(self) -> Float[Tensor, "members outputs inputs"]:
+        return self.weight[:, 0]
 
     @property
-    def variance(self) -> Float[Tensor, "outputs inputs"]:
-        return self.weight[1]
+    def variance(self) -> Float[Tensor, "members outputs inputs"]:
+        return self.weight[:, 1]
 
     @property
     def width(self) -> int:
-        return self.weight.shape[1]
+        return self.weight.shape[2]
+
+    @property
+    def num_weights(self) -> int:
+        return self.weight.shape[2] * self.weight.shape[3]
 
     @cached_property
-    def squared_loc(self) -> Float[Tensor, "outputs inputs"]:
+    def squared_loc(self) -> Float[Tensor, "members outputs inputs"]:
         return self.loc.square()
 
-    def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
-        """Means and variances of the pre-activations of known inputs: N(xμ + b, x²σ² + σ_b²)."""
-        return pre_activations(self, x)
-
     def into(self, x: Pair, out: Pair) -> None:
-        """Write the pre-activations of inputs x[0] to `out`, and the inputs' squares to x[1]."""
-        torch.mul(x[0], x[0], out=x[1])
-        torch.baddbmm(self.bias, x, self.weight.mT, out=out)
+        """Write the pre-activations of known inputs to `out`: N(xμ + b, x²σ² + σ_b²).
+
+        Args:
+            x: the inputs first; their squares are written beside them.
+        """
+        torch.mul(x[:, 0], x[:, 0], out=x[:, 1])
+        weight, bias = self.weight.flatten(0, 1), self.bias.flatten(0, 1)
+        torch.baddbmm(bias, x.flatten(0, 1), weight.mT, out=out.flatten(0, 1))
 
     def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
-        """Mean and variance of the outputs of independent inputs with this mean and variance."""
-        second = variance + mean.square()
-        spread = linear(second, self.variance, self.bias[1, 0])
-        return linear(mean, self.loc, self.bias[0, 0]), spread + linear(variance, self.squared_loc)
+        """Moments of the outputs of independent inputs with these moments, each members × rows."""
+        second, bias = variance + mean.square(), self.bias
+        spread = torch.baddbmm(bias[:, 1], second, self.variance.mT)
+        spread += variance @ self.squared_loc.mT
+        return torch.baddbmm(bias[:, 0], mean, self.loc.mT), spread
 
-    def select(
-        self, inputs: Int[Tensor, "n"] | None, outputs: Int[Tensor, "m"] | None
-    ) -> "LayerMoments":
-        """The layer restricted to some inputs and outputs; None means all."""
+    def select(self, inputs: Units, outputs: Units) -> "LayerMoments":
+        """The layer restricted to some inputs and outputs."""
         weight, bias = self.weight, self.bias
         if outputs is not None:
-            weight, bias = weight[:, outputs], bias[:, :, outputs]
+            weight, bias = weight[:, :, outputs], bias[..., outputs]
         if inputs is not None:
-            weight = weight[:, :, inputs]
+            weight = weight[..., inputs]
         return LayerMoments(weight.contiguous(), bias)
-
-
-def pre_activations(layer: Layer, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
-    """Means and variances of the layer's pre-activations of known inputs, in new memory."""
-    shape = (*x.shape[:-1], layer.width)
-    flat = x.flatten(0, -2)
-    pair = flat.new_empty(2, *flat.shape)
-    pair[0] = flat
-    out = flat.new_empty(2, len(flat), layer.width)
-    layer.into(pair, out)
-    return out[0].view(shape), out[1].view(shape)
 
 
 class Scratch:
     """Buffers for the inputs and outputs of a layer, which every chunk reuses."""
 
-    def __init__(self, pairs: int, width: int, like: Tensor) -> None:
-        self._inputs, self._outputs = (like.new_empty(2 * pairs * width) for _ in range(2))
+    def __init__(self, rows: int, width: int, like: Tensor) -> None:
+        self._inputs, self._outputs = (like.new_empty(2 * rows * width) for _ in range(2))
 
-    def inputs(self, rows: int, width: int) -> Pair:
-        return self._inputs[: 2 * rows * width].view(2, rows, width)
+    def inputs(self, members: int, rows: int, width: int) -> Pair:
+        return self._inputs[: 2 * members * rows * width].view(members, 2, rows, width)
 
-    def outputs(self, rows: int, width: int) -> Pair:
-        return self._outputs[: 2 * rows * width].view(2, rows, width)
+    def outputs(self, members: int, rows: int, width: int) -> Pair:
+        return self._outputs[: 2 * members * rows * width].view(members, 2, rows, width)
 
 
 @dataclass(frozen=True)
@@ -144,73 +158,166 @@ class First:
     """What all samples share of a pass over some rows.
 
     Args:
-        units: moments of the first layer's pre-activations, [1, rows, units].
-        path: moments of what the linear path adds to the outputs, [1, rows, outputs].
+        units: moments of the first layer's pre-activations, members × rows × units.
+        path: moments of what the linear path adds to the outputs, members × rows × outputs.
     """
 
     units: Gaussian
-    path: Gaussian | None = None
+    path: Gaussian | None
 
 
 @dataclass(frozen=True)
-class LocalNetwork:
-    """The layers' moments and the activation between them.
+class Networks:
+    """Networks of equal shape that follow each other among the members of a posterior.
 
-    `skip` is a linear path from the inputs to the outputs, without bias.
+    Args:
+        path: a linear path from the inputs to the outputs, without bias.
+        widths: normals that a whole network needs per sample, layer by layer.
+        live: the units that remain in each layer after pruning; None means all of all layers.
+        reads: the inputs that the networks read; None means all.
     """
 
     layers: tuple[Layer, ...]
     activation: str
-    skip: LayerMoments | None = None
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        return tuple(layer.width for layer in self.layers)
+    path: LayerMoments | None
+    widths: tuple[int, ...]
+    live: Sequence[Units] | None = None
+    reads: Tensor | slice | None = None
+    members: int = 1
 
     @property
     def max_width(self) -> int:
-        return max(self.widths)
+        return max(layer.width for layer in self.layers)
 
-    @property
+    @cached_property
     def operations(self) -> int:
         """Operations per sample and row, without the first layer's, which all samples share."""
-        return sum(4 * inputs * outputs for inputs, outputs in pairwise(self.widths))
+        widths = [layer.width for layer in self.layers]
+        return sum(4 * inputs * outputs for inputs, outputs in pairwise(widths))
 
-    def first(self, x: Float[Tensor, "rows inputs"]) -> "First":
+    @cached_property
+    def each(self) -> "tuple[Networks, ...]":
+        """One network at a time, on the same memory."""
+        if self.members == 1:
+            return (self,)
+        stacked = [layer for layer in self.layers if isinstance(layer, LayerMoments)]
+        return tuple(
+            Networks(
+                tuple(layer.member(m) for layer in stacked),
+                self.activation,
+                None if self.path is None else self.path.member(m),
+                self.widths,
+                reads=self.reads,
+            )
+            for m in range(self.members)
+        )
+
+    def inputs(self, x: Float[Tensor, "rows all"]) -> Float[Tensor, "rows inputs"]:
+        """The columns that the networks read."""
+        return x if self.reads is None else x[:, self.reads]
+
+    def noise(self, noise: Noise) -> Noise:
+        """The noise of the units that remain."""
+        if self.live is None:
+            return noise
+        pairs = zip(noise, self.live, strict=True)
+        return tuple(block if units is None else block[..., units] for block, units in pairs)
+
+    def first(self, x: Float[Tensor, "rows inputs"]) -> First:
         """What is the same for all samples, computed once."""
-        mean, variance = self.layers[0](x)
-        path = None if self.skip is None else self.skip(x)
-        units = mean.unsqueeze(0), variance.unsqueeze(0)
-        return First(units, path and (path[0].unsqueeze(0), path[1].unsqueeze(0)))
+        path = None if self.path is None else self._of_rows(self.path, x)
+        return First(self._of_rows(self.layers[0], x), path)
 
-    def outputs(self, first: "First", noise: Noise, scratch: Scratch) -> Gaussian:
-        """Outputs given a draw of each hidden layer: [samples, rows, outputs].
+    def _of_rows(self, layer: Layer, x: Float[Tensor, "rows inputs"]) -> Gaussian:
+        pair = x.new_empty(self.members, 2, *x.shape)
+        pair[:, 0] = x
+        out = x.new_empty(self.members, 2, len(x), layer.width)
+        layer.into(pair, out)
+        return out[:, 0], out[:, 1]
+
+    def outputs(self, first: First, noise: Noise, scratch: Scratch) -> Gaussian:
+        """Moments of the outputs given draws of the hidden layers, members × samples × rows × _.
 
         Args:
-            first: the result of `first`.
-            noise: standard normals for every layer.
+            noise: standard normals for every layer, members × samples × units.
             scratch: buffers to work in. They also hold the result: the next call overwrites it.
         """
-        mean, variance = first.units
-        if len(self.layers) == 1:
-            return mean.expand(len(noise[-1]), -1, -1), variance.expand(len(noise[-1]), -1, -1)
+        mean, variance = (part.unsqueeze(1) for part in first.units)
         for layer, block in zip(self.layers[1:], noise, strict=False):
-            mean, variance = self._next(layer, mean, variance, block, scratch)
+            samples, (rows, units) = block.shape[1], mean.shape[2:]
+            x = scratch.inputs(self.members, samples * rows, units)
+            hidden = x[:, 0].view(self.members, samples, rows, units)
+            scale = variance.sqrt() if variance.shape[1] == 1 else variance.sqrt_()
+            torch.addcmul(mean, scale, block.unsqueeze(2), out=hidden)
+            IN_PLACE[self.activation](hidden)
+            out = scratch.outputs(self.members, samples * rows, layer.width)
+            layer.into(x, out)
+            mean, variance = (out[:, i].view(self.members, samples, rows, -1) for i in range(2))
         if first.path is not None:
-            mean.add_(first.path[0])
-            variance.add_(first.path[1])
-        return mean, variance
+            mean.add_(first.path[0].unsqueeze(1))
+            variance.add_(first.path[1].unsqueeze(1))
+        shape = (-1, noise[-1].shape[1], -1, -1)
+        return mean.expand(shape), variance.expand(shape)
 
-    def _next(
-        self, layer: Layer, mean: Tensor, variance: Tensor, noise: Tensor, scratch: Scratch
-    ) -> Gaussian:
-        """Draw this layer's inputs and return the moments of its outputs."""
-        samples, rows, units = len(noise), *mean.shape[1:]
-        x = scratch.inputs(samples * rows, units)
-        hidden = x[0].view(samples, rows, units)
-        scale = variance.sqrt() if len(variance) == 1 else variance.sqrt_()
-        torch.addcmul(mean, scale, noise.unsqueeze(1), out=hidden)
-        IN_PLACE[self.activation](hidden)
-        out = scratch.outputs(samples * rows, layer.width)
-        layer.into(x, out)
-        return out[0].view(samples, rows, -1), out[1].view(samples, rows, -1)
+    def moments(self, first: First) -> Gaussian:
+        """Moments of the outputs without sampling, members × rows × outputs.
+
+        Exact up to the second layer's inputs, and so for at most one hidden layer. Later layers
+        approximate: units count as independent, and their pre-activations as Gaussian.
+        """
+        mean, variance = first.units
+        for layer in self.layers[1:]:
+            units = activation_moments(self.activation, mean, variance)
+            mean, variance = layer.of_gaussian(*units)
+        if first.path is None:
+            return mean, variance
+        return mean + first.path[0], variance + first.path[1]
+
+
+# Moments of an activation
+
+_TINY = 1e-20  # below the variance of any float32 product; avoids 0/0 for a unit without variance
+_NODES = 32  # of the quadrature, which is exact for polynomials up to degree 63
+
+
+def activation_moments(activation: str, mean: Tensor, variance: Tensor) -> Gaussian:
+    """Mean and variance of f(a), a ~ N(mean, variance), of each unit.
+
+    By Gauss–Hermite quadrature: E f(a) = Σ w_k f(μ + σ x_k), two passes for the variance.
+    """
+    if activation == "relu":
+        return _relu_moments(mean, variance)
+    x, w = (part.view(-1, *[1] * mean.ndim) for part in _quadrature_on(mean.device, mean.dtype))
+    values = ACTIVATIONS[activation](mean + variance.sqrt() * x)
+    centre = (w * values).sum(0)
+    return centre, (w * (values - centre).square()).sum(0)
+
+
+def _relu_moments(mean: Tensor, variance: Tensor) -> Gaussian:
+    """Mean and variance of max(a, 0), a ~ N(mean, variance).
+
+    With t = μ/σ and r = σφ(t) − |μ|Φ(−|t|), the mean is max(μ, 0) + r. The mean of max(−a, 0) is
+    max(−μ, 0) + r, and the variance is σ²Φ(t) minus the product of both means. This avoids
+    differences of large numbers.
+    """
+    scale = variance.clamp_min(_TINY).sqrt_()
+    t = mean / scale
+    tail = torch.exp(-0.5 * t.square()).mul_(scale / math.sqrt(2 * math.pi))
+    tail.addcmul_(mean.abs(), ndtr(-t.abs()), value=-1).clamp_min_(0)
+    positive, negative = mean.clamp_min(0) + tail, (-mean).clamp_min(0) + tail
+    spread = variance * ndtr(t) - positive * negative
+    return positive, spread.clamp_min_(0)
+
+
+@cache
+def quadrature() -> Float[np.ndarray, "2 nodes"]:
+    """Nodes x_k and weights w_k of E f(z) = Σ w_k f(x_k), z ~ N(0, 1)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    return np.stack([nodes, weights / weights.sum()])
+
+
+@cache
+def _quadrature_on(device: torch.device, dtype: torch.dtype) -> Float[Tensor, "2 nodes"]:
+    """The same on a device, copied there once."""
+    with torch.inference_mode(mode=False):
+        return torch.tensor(quadrature(), dtype=dtype, device=device)

@@ -13,7 +13,7 @@ depend on the rows around it. `benchmarks/formats.py` measures the rule.
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeGuard
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from annotated_types import Ge
 from jaxtyping import Float
 from torch import Tensor
 
-from models.prediction.local import Gaussian, Layer, LayerMoments, Pair, pre_activations
+from models.prediction.local import Gaussian, Layer, LayerMoments, Pair
 from models.prediction.summary import Summary
 
 # Weights, 128 × 128, from which a layer may have another product than torch's. Networks of smaller
@@ -36,29 +36,34 @@ _MIN_SPARSE = 2**15
 _MIN_PRODUCTS = 2**24  # below these MKL is as fast as oneDNN, or faster
 
 
-def product_of(layer: Layer, rounded: int | None) -> Layer:
+def product_of(layer: Layer, least: int | None) -> Layer:
     """The layer with the kind of product that is fastest where it is.
 
     Args:
-        rounded: the least weights of a layer that may be in bfloat16 (`Variant.rounded`); None: no
-            layer may.
+        layer: of a single network.
+        least: weights of a layer that may be in bfloat16 (`Variant.rounded`); None: none may.
     """
     if not isinstance(layer, LayerMoments):
         return layer
-    weights = layer.loc.numel()
-    rounds = rounded is not None and weights >= rounded and _has_bfloat16(layer.loc)
+    weights = layer.num_weights
+    rounded = least is not None and weights >= least and _has_bfloat16(layer.loc)
     if weights >= _MIN_SPARSE and layer.loc.device.type == "cpu":
         density = float((layer.variance != 0).float().mean())
-        if density <= (_SPARSER if rounds else _SPARSE):
+        if density <= (_SPARSER if rounded else _SPARSE):
             return SparseLayer.of(layer)
-    if rounds:
+    if rounded:
         return Bfloat16Layer.of(layer)
     return OneDnnLayer(layer) if weights >= ROUNDED and _halves_the_width(layer.loc) else layer
 
 
-def is_large(layer: LayerMoments) -> bool:
+def is_large(layer: Layer) -> bool:
     """Whether the network spends most of its time in products like the layer's."""
-    return layer.loc.numel() >= _LARGE
+    return layer.num_weights >= _LARGE
+
+
+def rounds(layer: Layer) -> TypeGuard[LayerMoments]:
+    """Whether a layer's products may be worth bfloat16."""
+    return isinstance(layer, LayerMoments) and layer.num_weights >= ROUNDED
 
 
 def _has_bfloat16(like: Tensor) -> bool:
@@ -79,7 +84,7 @@ def _halves_the_width(like: Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Product:
-    """Base of the kinds. The dense layer computes what is needed only once per row."""
+    """Base of the kinds, each for a layer of one network."""
 
     dense: LayerMoments
 
@@ -87,16 +92,16 @@ class Product:
     def width(self) -> int:
         return self.dense.width
 
-    def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
-        """As `LayerMoments.__call__`."""
-        return pre_activations(self, x)
+    @property
+    def num_weights(self) -> int:
+        return self.dense.num_weights
 
     def into(self, x: Pair, out: Pair) -> None:
         """As `LayerMoments.into`, and `x` may hold anything afterwards."""
         raise NotImplementedError
 
     def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
-        """As `LayerMoments.of_gaussian`, which runs once per row."""
+        """As `LayerMoments.of_gaussian`, in float32: it runs once per row."""
         return self.dense.of_gaussian(mean, variance)
 
 
@@ -105,23 +110,24 @@ class OneDnnLayer(Product):
 
     def into(self, x: Pair, out: Pair) -> None:
         dense = self.dense
-        if self._is_short(x.shape[1]):
+        if self._is_short(x.shape[2]):
             dense.into(x, out)
             return
-        torch.mul(x[0], x[0], out=x[1])
+        torch.mul(x[:, 0], x[:, 0], out=x[:, 1])
         for i in range(2):
-            out[i] = self._linear(x[i], dense.weight[i], dense.bias[i, 0])
+            out[0, i] = self._linear(x[0, i], dense.weight[0, i], dense.bias[0, i, 0])
 
     def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
         dense = self.dense
-        if self._is_short(len(mean)):
+        if self._is_short(mean.shape[1]):
             return dense.of_gaussian(mean, variance)
-        spread = self._linear(variance + mean.square(), dense.variance, dense.bias[1, 0])
-        spread += self._linear(variance, dense.squared_loc, None)
-        return self._linear(mean, dense.loc, dense.bias[0, 0]), spread
+        (loc, scale), bias = dense.weight[0], dense.bias[0]
+        spread = self._linear((variance + mean.square())[0], scale, bias[1, 0])
+        spread += self._linear(variance[0], dense.squared_loc[0], None)
+        return self._linear(mean[0], loc, bias[0, 0]).unsqueeze(0), spread.unsqueeze(0)
 
     def _is_short(self, rows: int) -> bool:
-        return rows * self.dense.loc.numel() < _MIN_PRODUCTS
+        return rows * self.num_weights < _MIN_PRODUCTS
 
     @staticmethod
     def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Float[Tensor, "rows outputs"]:
@@ -141,14 +147,15 @@ class Bfloat16Layer(Product):
 
     @classmethod
     def of(cls, layer: LayerMoments) -> "Bfloat16Layer":
-        return cls(layer, layer.weight.bfloat16())
+        return cls(layer, layer.weight[0].bfloat16())
 
     def into(self, x: Pair, out: Pair) -> None:
-        short = x[1].view(torch.bfloat16).view(x.shape)  # the memory of the squares holds both
-        short[0].copy_(x[0])
-        short[1].copy_(x[0].square_())
-        out.copy_(torch.bmm(short, self.weight.mT))
-        out.add_(self.dense.bias)
+        inputs, squares = x[0]
+        short = squares.view(torch.bfloat16).view(x.shape[1:])  # their memory holds both
+        short[0].copy_(inputs)
+        short[1].copy_(inputs.square_())
+        out[0].copy_(torch.bmm(short, self.weight.mT))
+        out[0].add_(self.dense.bias[0])
 
 
 @dataclass(frozen=True)
@@ -162,12 +169,12 @@ class SparseLayer(Product):
     def of(cls, layer: LayerMoments) -> "SparseLayer":
         with warnings.catch_warnings():  # torch calls its sparse tensors a beta
             warnings.simplefilter("ignore", UserWarning)
-            return cls(layer, layer.loc.to_sparse_csr(), layer.variance.to_sparse_csr())
+            return cls(layer, layer.loc[0].to_sparse_csr(), layer.variance[0].to_sparse_csr())
 
     def into(self, x: Pair, out: Pair) -> None:
-        torch.mul(x[0], x[0], out=x[1])
+        torch.mul(x[:, 0], x[:, 0], out=x[:, 1])
         for i, weight in enumerate((self.loc, self.variance)):
-            out[i] = torch.addmm(self.dense.bias[i].mT, weight, x[i].mT).mT
+            out[0, i] = torch.addmm(self.dense.bias[0, i].mT, weight, x[0, i].mT).mT
 
 
 # How far bfloat16 moves a version's answers, which its training measures.

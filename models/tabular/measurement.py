@@ -21,7 +21,7 @@ from models.evaluation.cells import Cells
 from models.evaluation.class_scores import threshold_curve
 from models.evaluation.group_coverage import uncovered
 from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
-from models.evaluation.weighting import Weights
+from models.evaluation.weighting import Weights, filled
 from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread
 from models.model import TrainedModel
@@ -257,15 +257,14 @@ def describe_classes(
     """By class: recall, precision and false positive rate of the rows whose probability of the
     class is at least the threshold; the most frequent classes first. Classes without rows, and one
     that all rows have, are left out."""
-    found, each, known = [], [], []
+    found, each, of_rows = [], [], []
     for part in parts:
         assert isinstance(part.mixture, CategoricalMixture)
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
         found.append(mixture.mean().cpu())
         each.append(part.targets.cpu())
-        known += [] if part.weights is None else [part.weights.cpu()]
-    probabilities, targets = torch.cat(found), torch.cat(each)
-    weights = torch.cat(known) if known else None
+        of_rows.append(filled(part.weights, part.targets).cpu())
+    probabilities, targets, weights = torch.cat(found), torch.cat(each), torch.cat(of_rows)
     counts = torch.bincount(targets, minlength=len(classes)).tolist()
     some = [k for k in range(len(classes)) if 0 < counts[k] < len(targets)]
     order = sorted(some, key=lambda k: (-counts[k], k))
@@ -276,11 +275,10 @@ def describe_classes(
     return {"rows": len(targets), "curves": curves}
 
 
-def _curve_of(scores: Tensor, positive: Tensor, weights: Weights | None) -> Json:
+def _curve_of(scores: Tensor, positive: Tensor, weights: Weights) -> Json:
     """The curve at no more than `MOST_POINTS` thresholds, with both ends of it."""
     at, recall, precision, share = threshold_curve(scores, positive, weights)
-    own = torch.ones(len(scores)).double() if weights is None else weights.double()
-    prior = float(own[positive].sum() / own.sum())
+    prior = float(weights[positive].sum() / weights.sum())
     false_positives = ((share - prior * recall) / (1 - prior)).clamp(0, 1)
     kept = torch.linspace(0, len(at) - 1, min(len(at), MOST_POINTS)).round().long()
     named = {

@@ -54,7 +54,6 @@ from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
-from models.prediction.members import FittedStack
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,
@@ -156,7 +155,7 @@ class TabularModel(TrainedModel):
             if not isinstance(fitted, FittedDraws):
                 if (measured := self.variant(prune).samplers) is not None:
                     fitted = replace(fitted, nodes=measured.nodes)
-                if self.tuned and not fitted.is_compiled:
+                if self.tuned:
                     fitted = fitted.tuned(self.variant(prune).rounded)
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
@@ -513,7 +512,7 @@ class TabularModel(TrainedModel):
 
     def summaries(
         self,
-        fitted: Fitted | FittedStack,
+        fitted: Fitted,
         x: Tensor,
         options: ResolvedOptions,
         seeds: Sequence[int],
@@ -535,10 +534,8 @@ def make_ready(network: Network, state: State) -> Ready:
     The local estimator is exact only for dense layers. If positions or steps share weights, whole
     weight vectors are drawn.
     """
-    if isinstance(state, BBBState) and isinstance(network, MLP):
+    if isinstance(state, BBBState) and isinstance(network, MLP | Stack):
         return Fitted.of(network, state)
-    if isinstance(state, BBBState) and isinstance(network, Stack):
-        return FittedStack.of(network, state)
     return FittedDraws.of(network, state)
 
 

@@ -147,16 +147,10 @@ def _numbers(column: np.ndarray, type_: str) -> Iterator[Numbers]:
         levels, counts = np.unique([str(v) for v in column], return_counts=True)
         for level in levels[np.argsort(-counts)][:_MAX_LEVELS]:
             yield (column == level).astype(float)
-    elif type_ in ("number", "boolean"):
-        yield _ranks(column)
-
-
-def _ranks(x: Numbers) -> Numbers:
-    """The mean rank of each value; NaN stays."""
-    _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks = (ends - (counts - 1) / 2)[place]
-    return np.where(np.isnan(x), np.nan, ranks)
+    elif type_ in ("number", "boolean"):  # the mean rank of each value; NaN stays
+        _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+        yield np.where(np.isnan(column), np.nan, ranks)
 
 
 def _shares(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
-from models.config import Json, TrainingConfig
+from models.config import Json
 from models.exceptions import Diverged
 from models.inference.method import Method, State
 from models.inference.objectives import Loss, kl_weight, warmup
@@ -57,6 +57,7 @@ class Trainer(Run):
     chooses: bool = True
     last_epoch: int | None = None
     state: FitState = field(init=False)
+    optimizer: torch.optim.Optimizer = field(init=False)
 
     def __post_init__(self, begun: State) -> None:
         self.chooses = self.chooses and self.score is not None
@@ -104,7 +105,13 @@ class Trainer(Run):
         parameters = state.current.parameters()
         for parameter in parameters:
             parameter.requires_grad_()
-        self.state, self.optimizer = state, build_optimizer(self.config, parameters)
+        self.state = state
+        rate = required(self.config.learning_rate, "learning_rate")
+        if self.config.optimizer == "sgd":  # fused: one pass over the parameters per step
+            momentum = self.config.momentum
+            self.optimizer = torch.optim.SGD(parameters, lr=rate, momentum=momentum, fused=True)
+        else:
+            self.optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
 
     @property
     def _averages(self) -> bool:
@@ -252,20 +259,17 @@ def required(value: T | None, name: str) -> T:
     return value
 
 
-def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.optim.Optimizer:
-    """Build the optimiser; its fused kernels need one pass over the parameters per step."""
-    rate = required(config.learning_rate, "learning_rate")
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, fused=True)
-    return torch.optim.Adam(parameters, lr=rate, fused=True)
-
-
 def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None:
     """Clip each member's gradient by its own norm.
 
     Members share tensors, but must take the steps that each would take alone.
     """
-    gradients = [_by_member(p.grad, layout) for p in parameters if p.grad is not None]
+    gradients = []  # by weights or by point parameters: views [vectors, members, values]
+    for gradient in (p.grad for p in parameters if p.grad is not None):
+        if gradient.shape[-1:] == (layout.num_weights,):
+            gradients.append(layout.blocks(gradient.view(-1, layout.num_weights)))
+        else:
+            gradients.append((gradient.view(-1, layout.members, 1),))
     norms = torch.stack(
         [torch.cat([block.norm(dim=-1) for block in blocks], dim=-1) for blocks in gradients]
     ).norm(dim=0)
@@ -274,10 +278,3 @@ def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None
         counts = [block.shape[-2] for block in blocks]
         for block, factor in zip(blocks, factors.split(counts, dim=-1), strict=True):
             block.mul_(factor.unsqueeze(-1))
-
-
-def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
-    """Views [vectors, members, values] of a gradient by weights or by point parameters."""
-    if gradient.shape[-1:] == (layout.num_weights,):
-        return layout.blocks(gradient.view(-1, layout.num_weights))
-    return (gradient.view(-1, layout.members, 1),)

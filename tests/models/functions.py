@@ -6,7 +6,7 @@ from torch import Tensor
 from models.inference.bbb import BBBState
 from models.networks import Network
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.local import DEFAULT_MEMORY_BYTES
+from models.prediction.device import DEFAULT_MEMORY_BYTES
 from models.prediction.weight_draws import FittedDraws
 
 

@@ -186,8 +186,8 @@ def pass_operations(fitted: Ready) -> float:
     """Of one sample of a row through one network."""
     if isinstance(fitted, FittedDraws):
         return fitted.operations
-    units = [sum(member.local.widths[:-1]) for member in fitted.members]
-    return fitted.operations + _UNIT * sum(units) / len(units)
+    units = sum(g.members * sum(layer.width for layer in g.layers[:-1]) for g in fitted.groups)
+    return fitted.operations + _UNIT * units / fitted.members
 
 
 def summary_operations(engine: Engine) -> float:

@@ -27,7 +27,7 @@ FEW_LANES = 4  # below which vectors of lanes are nearly empty
 
 RELU, TANH, SILU, GELU = range(4)
 
-_LEAST_VARIANCE = 1e-20  # as `models.prediction.moments`
+_LEAST_VARIANCE = 1e-20  # as `models.prediction.local`
 _MAX_STEPS = 60  # of Newton's method, as many as bisection alone would need
 _TOLERANCE = 1e-6  # of quantiles, in predictive standard deviations; the error is far smaller
 _LOW, _HIGH = -16.0, 6.0  # bounds of a log-variance: `models.likelihoods.likelihood`
@@ -163,7 +163,7 @@ def layer_of_gaussian(block, inputs, outputs, m, v, squares, mean, variance, lan
 
 @jit
 def activation_moments(mean, variance, lanes, kind, nodes, node_weights, work):
-    """Replace a unit's mean and variance by those of its activation (`models.prediction.moments`).
+    """Replace a unit's mean and variance by those of its activation (`models.prediction.local`).
 
     Args:
         nodes, node_weights: of the quadrature.

@@ -9,15 +9,11 @@ from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 
 
-def identity(mean: torch.Tensor) -> torch.Tensor:
-    return mean
-
-
 def test_a_known_order() -> None:
     """40 rows, wrong are the 10 most uncertain: no risk up to 75 %, then (k − 30)/k."""
     uncertainty = torch.arange(40.0).flip(0)
     loss = (uncertainty >= 30).double()
-    found = risk_coverage(uncertainty, loss, identity)
+    found = risk_coverage(uncertainty, loss, np.array, torch.ones(len(loss)).double())
     curve = found["risk_coverage"]
     assert [point["coverage"] for point in curve] == pytest.approx(
         np.arange(1, POINTS + 1) / POINTS
@@ -33,7 +29,9 @@ def test_rows_of_equal_uncertainty_are_answered_together() -> None:
     random = np.random.default_rng(0)
     uncertainty = torch.from_numpy(random.integers(0, 6, 101).astype(float))
     loss = torch.from_numpy(random.random(101))
-    for point in risk_coverage(uncertainty, loss, identity)["risk_coverage"]:
+    for point in risk_coverage(uncertainty, loss, np.array, torch.ones(len(loss)).double())[
+        "risk_coverage"
+    ]:
         answered = uncertainty <= point["threshold"]
         assert point["coverage"] == pytest.approx(answered.double().mean().item())
         assert point["risk"] == pytest.approx(loss[answered].mean().item())
@@ -50,8 +48,8 @@ def test_rows_above_the_bound_are_marked_and_stay() -> None:
         values={"mean": np.arange(4.0), "total_variance": total},
     )
     marked = answer.abstaining(2.0)
-    assert marked.abstained.tolist() == [False, True, True, True]
+    assert marked["abstained"].tolist() == [False, True, True, True]
     assert marked.mean.tolist() == [0, 1, 2, 3]
-    part = marked.select(1, 3, PredictOptions(intervals=())).abstained
+    part = marked.select(1, 3, PredictOptions(intervals=()))["abstained"]
     assert part.tolist() == [True, True]
-    assert marked.abstaining(None).abstained is None
+    assert marked.abstaining(None).get("abstained") is None

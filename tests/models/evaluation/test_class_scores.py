@@ -18,6 +18,7 @@ from models.evaluation.class_scores import (
 from models.evaluation.weighting import WEIGHT
 
 NAMES = ("a", "b", "c")
+ONES = torch.ones(120).double()
 
 
 def _rows(num_classes: int, rows: int = 300, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -75,7 +76,7 @@ def test_two_classes_have_the_scores_of_the_rarer_one() -> None:
 def test_the_thresholds_are_a_half_and_the_largest_with_the_wanted_recall() -> None:
     p, t = _rows(2)
     truth, score = t.numpy() == 1, p[:, 1].numpy()
-    half, wanted = thresholds(p[:, 1], t == 1)
+    half, wanted = thresholds(p[:, 1], t == 1, torch.ones(len(t)).double())
     assert half["threshold"] == 0.5
     for one in (half, wanted):
         flagged = score >= one["threshold"]
@@ -111,8 +112,8 @@ def test_the_error_of_the_auroc_is_its_spread() -> None:
     for _ in range(300):
         positive = torch.from_numpy(random.random(120) < 0.25)
         scores = torch.from_numpy(random.normal(size=120)) + positive
-        found.append(auroc_of(scores, positive))
-        errors.append(auroc_error(scores, positive))
+        found.append(auroc_of(scores, positive, ONES))
+        errors.append(auroc_error(scores, positive, ONES))
     spread = float(np.std([f for f in found if f is not None]))
     assert np.mean([e for e in errors if e is not None]) == pytest.approx(spread, rel=0.15)
 

@@ -70,7 +70,7 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     told = (told / told.sum(-1, keepdim=True)).view(pairs, rows + new, 6)
     covered = []
     for p, y in zip(told, targets, strict=True):
-        sets = fit_sets(p[:rows], y[:rows])
+        sets = fit_sets(p[:rows], y[:rows], torch.ones(rows).double())
         covered.append(float(_covered(sets, p[rows:], y[rows:], level).double().mean()))
     ranked = 79  # of the 99 rows, as 20 choose the penalty
     exact = math.ceil((ranked + 1) * level - 1e-9) / (ranked + 1)
@@ -80,12 +80,12 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
 
 def test_no_set_is_empty_and_few_rows_leave_all_classes() -> None:
     probabilities = _probabilities(60, 4, 5, sharpness=6.0)
-    targets = probabilities.argmax(-1)
-    sets = fit_sets(probabilities[:18], targets[:18])
+    targets, ones = probabilities.argmax(-1), torch.ones(18).double()
+    sets = fit_sets(probabilities[:18], targets[:18], ones)
     ranked = RankedClasses.of(probabilities)
     assert set(sets.sizes(ranked, 0.9).tolist()) == {1}  # always right: one class is enough
     assert set(sets.sizes(ranked, 0.95).tolist()) == {4}  # 19 rows are the fewest
-    wrong = fit_sets(probabilities[:18], 0 * targets[:18])
+    wrong = fit_sets(probabilities[:18], 0 * targets[:18], ones)
     sizes = torch.stack([wrong.sizes(ranked, level) for level in (0.01, 0.3, 0.6, 0.9)])
     assert int(sizes.min()) == 1
     assert bool((sizes.diff(dim=0) >= 0).all())  # sets of higher levels contain those of lower
@@ -121,13 +121,13 @@ def test_a_tail_that_says_nothing_is_penalised() -> None:
     plain = torch.nn.functional.pad(plain / plain.sum(-1, keepdim=True), (0, 26))
     is_sure = torch.arange(rows) // 2 % 2 == 0
     told = torch.where(is_sure.unsqueeze(-1), sure, plain)
-    targets = torch.where(is_sure, 0, _labels(plain, 9))
-    penalty = choose_penalty(told[:1_000], targets[:1_000])
+    targets, ones = torch.where(is_sure, 0, _labels(plain, 9)), torch.ones(1_000).double()
+    penalty = choose_penalty(told[:1_000], targets[:1_000], ones)
     assert penalty.weight > 0
     told, targets = told[1_000:], targets[1_000:]
     ranked = RankedClasses.of(told)
-    without = Penalty().calibrated(ranked, targets).sizes(ranked, 0.9).double().mean()
-    regular = penalty.calibrated(ranked, targets)
+    without = Penalty().calibrated(ranked, targets, ones).sizes(ranked, 0.9).double().mean()
+    regular = penalty.calibrated(ranked, targets, ones)
     assert regular.sizes(ranked, 0.9).double().mean() < 0.6 * without
     share = _covered(regular, told, targets, 0.9).double().mean()
     assert 0.9 <= float(share) < 0.93

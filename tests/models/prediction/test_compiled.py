@@ -29,10 +29,11 @@ from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
 from models.prediction.compiled import apart
 from models.prediction.compiled.compiler import Compiler, compiler
-from models.prediction.compiled.workers import divided, in_threads
 from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.summary import Summary
+from models.prediction.threads import divided, in_threads
 from models.tabular.model import make_ready
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)
@@ -169,7 +170,9 @@ def test_a_pruned_network_keeps_its_live_units() -> None:
     state = _state(network)
     loc, rho = state.posterior.loc, state.posterior.rho
     pruned = prune(MeanFieldNormal(loc, rho - _randn(len(rho), seed=3)), 0.97)
-    assert getattr(make_ready(network, BBBState(pruned, {})), "live", None) is not None
+    fitted = make_ready(network, BBBState(pruned, {}))
+    assert isinstance(fitted, Fitted)
+    assert fitted.groups[0].live is not None
     _assert_equal(*_both(network, HeteroscedasticGaussian(), BBBState(pruned, {}), rows=5))
 
 

@@ -15,13 +15,12 @@ from models.likelihoods import ShapedLikelihood
 from models.networks import MLP, Inputs, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.compiled.compiler import compiler
-from models.prediction.compiled.passes import Outputs
-from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.compiled.shapes import Components, Outputs, Shape
 from models.prediction.engine import Engine
+from models.prediction.fitted import Sampled
 from models.prediction.influence import error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import ResolvedOptions
-from models.prediction.samplers import Sampled
 from models.prediction.standard_error import even_error
 from models.prediction.summary import Summary
 from models.tabular.model import make_ready
@@ -55,7 +54,8 @@ def _drawn(likelihood: ShapedLikelihood, samples: int, scale: float = 0.6) -> Sa
     shape = (samples, ROWS, likelihood.num_outputs)
     mean = scale * torch.randn(shape, generator=random) - 0.2
     variance = 0.1 * torch.rand(shape, generator=random)
-    return Sampled((mean, variance), torch.randn(samples, shape[2], generator=random))
+    normals = torch.randn(samples, shape[2], generator=random)
+    return Sampled(torch.stack([mean, variance]), normals, (samples,))
 
 
 def _mixture(likelihood: ShapedLikelihood, drawn: Sampled) -> NumberMixture:
@@ -65,12 +65,10 @@ def _mixture(likelihood: ShapedLikelihood, drawn: Sampled) -> NumberMixture:
 
 
 def _components(likelihood: ShapedLikelihood, drawn: Sampled, *, even: bool = True) -> Components:
-    shape, samples = Shape.of(likelihood), len(drawn.noise)
+    shape, kernels = Shape.of(likelihood), compiler().kernels
     assert shape is not None
-    moments = torch.stack(list(drawn.outputs)).permute(0, 3, 2, 1).contiguous().numpy()
-    noise, nothing = drawn.noise.T.contiguous().numpy(), np.empty((2, 0, 0), np.float32)
-    outputs = Outputs(compiler().kernels, moments, noise, np.arange(samples), nothing, (), True)  # type: ignore[arg-type]
-    found = Components.of(outputs, shape, FACTOR, even=even)
+    assert kernels is not None
+    found = Components.of(Outputs.of(kernels, drawn), shape, FACTOR, even=even)
     assert found is not None
     return found
 

@@ -15,7 +15,6 @@ from models.networks.network import Inputs
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
-from models.prediction.members import FittedStack
 from models.prediction.number_mixture import NumberMixture
 from models.randomness import generator
 
@@ -43,7 +42,7 @@ def stack() -> tuple[Engine, Ready]:
     )
     network = Stack.build(MLPConfig(parts=parts), Inputs(5, plain=(0, 2)), 2)
     engine = Engine(network, HeteroscedasticGaussian(), NUMBERS)
-    return engine, FittedStack.of(network, posterior(network))
+    return engine, Fitted.of(network, posterior(network))
 
 
 NETWORKS: dict[str, Callable[[], tuple[Engine, Ready]]] = {
@@ -76,9 +75,8 @@ def test_a_gpu_answers_as_the_processor(name: str, sampler: str) -> None:
     """The same noise, so that answers differ by the rounding of float32 products alone."""
     engine, on_processor = NETWORKS[name]()
     network, state = engine.network, posterior(engine.network).to("cuda")
-    fitted = (
-        FittedStack.of(network, state) if isinstance(network, Stack) else Fitted.of(network, state)  # type: ignore[arg-type]
-    )
+    assert isinstance(network, MLP | Stack)
+    fitted = Fitted.of(network, state)
     for seed, count in ((1, 8), (2, 5)):
         x = rows(count, seed)
         truth = predicted(engine, on_processor, x, sampler, seed)

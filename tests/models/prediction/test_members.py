@@ -1,6 +1,7 @@
 """The predictive mixture of several members: against closed forms, single networks and draws."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -16,13 +17,11 @@ from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
 from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
 from models.prediction.influence import error_of_mean
-from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseSource
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.samplers import divide
 from models.prediction.standard_error import even_error, standard_error
-from models.prediction.together import MAX_PAIRS
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
 DEEP = (
@@ -59,22 +58,22 @@ def _mixture(
     engine: Engine, state: BBBState, x: Tensor, sampler: str, samples: int
 ) -> NumberMixture:
     assert isinstance(engine.network, Stack)
-    fitted = FittedStack.of(engine.network, state)
+    fitted = Fitted.of(engine.network, state)
     ((_, mixture),) = engine.mixtures(fitted, x, sampler, 5, samples)
     assert isinstance(mixture, NumberMixture)
     return mixture
 
 
 def _by_single_networks(
-    stack: Stack, state: BBBState, fitted: FittedStack, x: Tensor, sampler: str
+    stack: Stack, state: BBBState, fitted: Fitted, x: Tensor, sampler: str
 ) -> Tensor:
     """13 samples by the plain local estimator of each member alone."""
     found = []
-    for i, share in enumerate(divide(fitted.members, 13)):
+    for i, share in enumerate(fitted.shares(13)):
         own, single = select(state, stack.layout, [i]), stack.select([i])
         network, q = single.networks[0], own.posterior.distribution()
         source = NoiseSource(tuple(network.noise_widths()))
-        noise = source.draw(sampler, 5, share.samples.start, share.samples.stop)
+        noise = source.draw(sampler, 5, share.start, share.stop)
         moments = map(network.layout.unflatten, q.moments())
         blocks = [block.unsqueeze(1) for block in noise]
         found.append(network.local(*moments, single.parts[0].read(x), blocks))
@@ -90,8 +89,8 @@ def test_each_member_uses_its_own_samples_of_the_seeds_sequence(
     """Within rounding of float32."""
     stack, x = _stack(parts), _randn(6, 4, seed=2)
     state = _state(stack)
-    fitted = FittedStack.of(stack, state)
-    ((_, sampled),) = _engine(stack)._sampled(fitted, x, sampler, 5, 13)
+    fitted = Fitted.of(stack, state)
+    ((_, sampled),) = _engine(stack)._passes(fitted, x, sampler, 5, 13)
     expected = _by_single_networks(stack, state, fitted, x, sampler)
     torch.testing.assert_close(sampled.drawn(), expected, rtol=1e-4, atol=1e-4)
 
@@ -138,12 +137,13 @@ def test_the_mixture_of_known_posteriors_has_its_closed_form(sampler: str, sampl
     assert (error_of_mean(mixture, mixture, even_error) == 0).all()
 
 
-@pytest.mark.parametrize(("parts", "samples"), [(DEEP, 1), (DEEP, 23), (SHALLOW, 3)])
+@pytest.mark.parametrize(("parts", "samples"), [(DEEP, 1), (DEEP, 60), (SHALLOW, 3)])
 def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], samples: int) -> None:
     """One row goes through all members together, many rows member by member."""
-    stack, x = _stack(parts), _randn(MAX_PAIRS // 3 + 1, 4, seed=2)
-    state, engine = _state(stack), _engine(stack)
-    assert FittedStack.of(stack, state).together
+    stack, x = _stack(parts), _randn(40, 4, seed=2)
+    in_cache = 40 * 16 * 4 * 4 * 8  # of all rows: 16 samples, four buffers, eight units
+    state, engine = _state(stack), replace(_engine(stack), cache_bytes=in_cache)
+    assert [group.members for group in Fitted.of(stack, state).groups] == [3, 2]
     for sampler in engine.samplers:
         whole = _mixture(engine, state, x, sampler, samples)
         alone = _mixture(engine, state, x[7:8], sampler, samples)
@@ -165,9 +165,9 @@ def test_a_pruned_stack_drops_the_dead_units_of_each_member() -> None:
     stack, x = _stack(DEEP), _randn(6, 4, seed=2)
     state = _state(stack)
     pruned = BBBState(prune(state.posterior, 0.9), {})
-    fitted, whole = FittedStack.of(stack, pruned), FittedStack.of(stack, state)
+    fitted, whole = Fitted.of(stack, pruned), Fitted.of(stack, state)
     assert fitted.operations < 0.7 * whole.operations
-    assert any(member.reads is not None for member in fitted.members)
-    ((_, sampled),) = _engine(stack)._sampled(fitted, x, "sobol", 5, 13)
+    assert len(fitted.groups) == fitted.members
+    ((_, sampled),) = _engine(stack)._passes(fitted, x, "sobol", 5, 13)
     expected = _by_single_networks(stack, pruned, fitted, x, "sobol")
     torch.testing.assert_close(sampled.drawn(), expected, rtol=1e-4, atol=1e-4)

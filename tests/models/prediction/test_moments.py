@@ -12,7 +12,7 @@ from models.layers.dense import Dense
 from models.networks import ACTIVATIONS, MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.fitted import Fitted
-from models.prediction.moments import activation_moments, propagate
+from models.prediction.local import activation_moments
 from tests.models.functions import functions
 
 CASES = [(0.0, 1.0), (2.0, 0.3), (-2.0, 0.3), (50.0, 1e-4), (-3.0, 4.0), (0.1, 1e-12)]
@@ -53,8 +53,8 @@ def test_propagation_is_exact_up_to_one_hidden_layer(hidden: tuple[int, ...]) ->
     """Within 4.5 standard errors of 20,000 weight draws, for mean and variance of 10 outputs."""
     count = 20_000
     network, posterior, x = _problem(hidden)
-    local = Fitted.of(network, BBBState(posterior, {})).local
-    mean, variance = propagate(local, x)
+    (one,) = Fitted.of(network, BBBState(posterior, {})).groups
+    mean, variance = (part.squeeze(0) for part in one.moments(one.first(x)))
     draws = functions(network, posterior, x, 3, count).double()
     error = (draws.var(0) / count).sqrt()
     assert ((draws.mean(0) - mean).abs() < 4.5 * error).all()

@@ -18,9 +18,9 @@ from models.evaluation.metrics import (
 )
 from models.likelihoods import expected_noise
 from models.prediction.influence import all_errors, error_of_mean
+from models.prediction.noise import Sobol
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.sobol import Sobol
 from models.prediction.standard_error import (
     even_error,
     standard_error,

@@ -35,7 +35,8 @@ def _layer(outputs: int, inputs: int, density: float = 1.0) -> LayerMoments:
     random = torch.Generator().manual_seed(0)
     kept = torch.rand(outputs, inputs, generator=random) < density
     weight = torch.rand(2, outputs, inputs, generator=random) * kept
-    return LayerMoments(weight, torch.rand(2, 1, outputs, generator=random))
+    bias = torch.rand(2, 1, outputs, generator=random)
+    return LayerMoments(weight.unsqueeze(0), bias.unsqueeze(0))
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +58,13 @@ def test_each_kind_is_the_dense_layers_twin(
     monkeypatch.setattr(products, "_MIN_PRODUCTS", 0)
     dense = _layer(80, 70, density=0.1)
     twin = kind(dense)
-    x = torch.rand(samples, 4, 70, generator=torch.Generator().manual_seed(1))
-    for found, expected in zip(twin(x), dense(x), strict=True):
-        torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
-    found, expected = torch.empty(2, 4, 80), torch.empty(2, 4, 80)
-    twin.into(torch.stack([x[0], x[0]]), found)
-    dense.into(torch.stack([x[0], x[0]]), expected)
+    x = torch.rand(1, 1, 4 * samples, 70, generator=torch.Generator().manual_seed(1))
+    found, expected = torch.empty(2, 1, 2, 4 * samples, 80)
+    twin.into(x.repeat(1, 2, 1, 1), found)
+    dense.into(x.repeat(1, 2, 1, 1), expected)
     torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
+    for own, other in zip(twin.of_gaussian(x[0], x[0]), dense.of_gaussian(x[0], x[0]), strict=True):
+        torch.testing.assert_close(own, other)
 
 
 @pytest.mark.parametrize(

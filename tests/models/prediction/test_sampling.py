@@ -11,11 +11,10 @@ from models.config import MLPConfig
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.device import CACHE_BYTES
 from models.prediction.engine import Chunks
 from models.prediction.fitted import Fitted
-from models.prediction.local import CACHE_BYTES
-from models.prediction.noise import NoiseSource, standard_normal
-from models.prediction.samplers import DrawNoise, divide, sample
+from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise, standard_normal
 from tests.models.functions import functions
 
 NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)
@@ -43,11 +42,9 @@ def _outputs(
     chunk: int | None = None,
 ) -> torch.Tensor:
     fitted = Fitted.of(NETWORK, BBBState(posterior, {}))
-
-    def noise(member: Fitted) -> DrawNoise:
-        return lambda start, stop: member.noise(NOISE.draw(sampler, seed, start, stop))
-
-    return sample(divide([fitted], num_samples), x, noise, chunk or num_samples).drawn()
+    noise = RequestNoise({NOISE.widths: NOISE}, NoiseCache(), sampler, seed, x.device)
+    at_once = chunk or num_samples
+    return fitted.sample(x, num_samples, noise, at_once, integrate=False).drawn()
 
 
 @pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])

@@ -1,6 +1,9 @@
 """From columns to a stored model that predicts: the whole path of `models`, on known functions."""
 
+import ast
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,8 +68,8 @@ def test_epistemic_variance_grows_where_there_were_no_data(line: TabularModel) -
     epistemic = answer.variance["epistemic"]
     assert epistemic[1] > 10 * epistemic[0]
     assert answer.out_of_distribution.tolist() == [False, True]
-    assert answer.epistemic_share.min() >= 0
-    assert answer.epistemic_share.max() <= 1
+    assert answer["epistemic_share"].min() >= 0
+    assert answer["epistemic_share"].max() <= 1
 
 
 def test_the_same_question_gets_the_same_answer(line: TabularModel) -> None:
@@ -254,3 +257,11 @@ def test_a_checkpoint_of_another_release_is_not_gone_on_from(tmp_path: Path) -> 
     anew = train(columns, types, config, checkpoint_dir=tmp_path)
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, anew)]
     assert torch.equal(*loc)
+
+
+def test_tables_are_trained_without_the_modules_of_series_and_texts() -> None:
+    """In a process of its own, as this one has imported them."""
+    loaded = "[m for m in sys.modules if m.startswith(('models.forecasting', 'models.language'))]"
+    code = f"import sys, models.training.train, models.training.recipe; print({loaded})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(ast.literal_eval(found.stdout)) <= {"models.forecasting", "models.forecasting.steps"}

@@ -67,7 +67,7 @@ def test_an_easy_table_is_pruned_by_units(model: TabularModel) -> None:
     assert model.variant(0.5).by == "units"
     fitted, full = model.fitted(0.5), model.fitted(0.0)
     assert isinstance(fitted, Fitted)
-    assert max(fitted.local.widths[:2]) < 256
+    assert fitted.max_width < 256
     assert fitted.operations < 0.6 * full.operations
     assert model.variant(0.5).state.num_weights <= 0.5 * _state(model).num_weights
 
