@@ -119,7 +119,7 @@ class AnswersMixin:
         Of rows like those of training 1 % are flagged.
         """
         found = self._predict(X, intervals=())
-        return Unlike(found.out_of_distribution, found.ood_score, found["reasons"])
+        return Unlike(found.out_of_distribution, found["ood_score"], found["reasons"])
 
     def choose_rows(self, X: Any, k: int) -> np.ndarray:
         """The numbers of the k rows whose labels together teach most, the best first.

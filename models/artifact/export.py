@@ -23,9 +23,8 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
-from models.prediction.linearised import linearised
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.weight_draws import FittedDraws, Functions
+from models.prediction.weight_draws import FittedDraws, Functions, linearised
 from models.tabular.model import TabularModel
 
 Posterior = Literal["full", "mean"]
