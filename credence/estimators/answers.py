@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from models.evaluation.acquisition import choose
 from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Expectation, expect
-from models.expected_scores.tables import informed, simulate
+from models.expected_scores.row_models import informed, simulate
 from models.features.columns import Columns
 from models.joint.model import JointModel
 from models.prediction.answers.contributions import PARTS

@@ -157,9 +157,14 @@ class _Exported(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The moments or probabilities of the mixture that predictions are made of."""
-        encoder, engine = self._model.encoder, self._model.engine
+        encoder, engine, network = self._model.encoder, self._model.engine, self._model.network
         x = encoder.expand(encoder.encode_read(self._read(inputs)))
-        outputs = self._outputs(x)
+        weights = self._buffers_of(self._weights)
+        if self._centre:
+            outputs = linearised(network, self._buffers_of(self._centre), weights, x)
+        else:
+            masks = [self.get_buffer(name) for name in self._masks.values()] or None
+            outputs = network(weights, x, masks)
         if outputs.ndim == 4:  # each member of each draw is a sample
             outputs = outputs.flatten(0, 1)
         outputs = engine.move(outputs, x, self._seed).double()
@@ -176,13 +181,6 @@ class _Exported(nn.Module):
         else:
             summaries += [mixture.aleatoric, mixture.epistemic]
         return tuple(summary().float() for summary in summaries)
-
-    def _outputs(self, x: Tensor) -> Tensor:
-        weights, network = self._buffers_of(self._weights), self._model.network
-        if self._centre:
-            return linearised(network, self._buffers_of(self._centre), weights, x)
-        masks = [self.get_buffer(name) for name in self._masks.values()] or None
-        return network(weights, x, masks)
 
     def _read(self, inputs: Sequence[Tensor]) -> ReadColumns:
         """The inputs as the model's encoders read columns.

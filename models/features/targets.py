@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Float64, Shaped
 from pydantic import Field
 from torch import Tensor
 
+from models.config import Task
 from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
 from models.features import moments
@@ -233,6 +234,13 @@ class ClassTarget:
 
 
 Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
+
+
+def target_type(task: Task | None, stored: str) -> str:
+    """The type that a target is read as, from its column's type in the data set."""
+    if task == "regression":
+        return "number"
+    return "boolean" if stored == "boolean" else "category"
 
 
 def present(values: np.ndarray) -> np.ndarray:

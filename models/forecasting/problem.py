@@ -49,7 +49,7 @@ from models.forecasting.worth import sums_of_walks
 from models.inference.method import State
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.randomness import derive_seed
-from models.tabular.problem import SCORE_SAMPLES, log_density, watched
+from models.tabular.row_problem import SCORE_SAMPLES, log_density, watched
 from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
