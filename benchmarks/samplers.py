@@ -139,7 +139,9 @@ def run(
     milliseconds = 1000 * (time.perf_counter() - started)
     mean, variance = truth
     claimed = (
-        np.zeros(1) if prediction.mc_error is None else np.square(prediction.mc_error) / variance
+        np.zeros(1)
+        if "mc_error" not in prediction.values
+        else np.square(prediction["mc_error"]) / variance
     )
     return {
         "mean": float((np.square(prediction.mean - mean) / variance).mean()),

@@ -32,8 +32,8 @@ from models.config import (
 )
 from models.features.rows import Rows
 from models.inference.registry import build_method
-from models.language.problem import TextTask
 from models.language.text import Corpus
+from models.language.text_problem import TextTask
 from models.likelihoods import Categorical
 from models.networks import Inputs, build_network
 from models.networks.recurrent import LanguageModel

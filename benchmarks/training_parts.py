@@ -27,7 +27,7 @@ from models.config import ModelConfig
 from models.features.columns import ColumnProfile
 from models.tabular import measurement
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.training.recipe import resolve
 from models.training.stages import StageRunner
 from models.training.train import train

@@ -32,7 +32,7 @@ from models.features.columns import ColumnProfile, Columns
 from models.tabular.measurement import with_unlike
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.training.recipe import resolve
 
 RATE, MOST_ROWS, NEIGHBOURS, TREES = 0.01, 5_000, 5, 200

@@ -14,7 +14,7 @@ from models.artifact.files import read_model
 from models.config import Json
 from models.evaluation import acquisition
 from models.exceptions import InvalidData, Stopped
-from models.expected_scores.tables import informed
+from models.expected_scores.row_models import informed
 from models.features.targets import present
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions

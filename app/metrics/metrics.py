@@ -244,7 +244,7 @@ class Metrics:
         self._flagged(measure.model).inc(out_of_distribution)
         for code, rows in _first_reasons(prediction).items() if out_of_distribution else ():
             self.reasons.labels(measure.model, code).inc(rows)
-        self.epistemic_share.observe(measure.model, prediction.epistemic_share)
+        self.epistemic_share.observe(measure.model, prediction["epistemic_share"])
         if isinstance(prediction, RowPrediction) and prediction.get("time") is None:
             self._observe_loss(measure.model, prediction.expected_loss)
 

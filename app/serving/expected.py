@@ -23,8 +23,8 @@ from models.expected_scores.expectation import (
     compare_unlike,
     expect,
 )
+from models.expected_scores.row_models import expects_scores, simulate
 from models.expected_scores.simulation import Simulated
-from models.expected_scores.tables import expects_scores, simulate
 from models.features.columns import Columns
 from models.features.targets import present
 from models.model import Encoded, TrainedModel

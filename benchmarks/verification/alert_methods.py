@@ -87,7 +87,7 @@ def _watch(name: str, method: MethodConfig, rows: int, seed: int) -> Watched:
             least=5 * rate,
         ),
         drift_alarms(
-            float(answer.epistemic_share.mean()),
+            float(answer["epistemic_share"].mean()),
             WINDOW,
             usual,
             highest_mean(usual, independent_rows(variant.metrics), ALARM_RATE),

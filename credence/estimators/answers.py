@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from models.evaluation.acquisition import choose
 from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Expectation, expect
-from models.expected_scores.tables import informed, simulate
+from models.expected_scores.row_models import informed, simulate
 from models.features.columns import Columns
 from models.joint.model import JointModel
 from models.prediction.answers.contributions import PARTS
@@ -119,7 +119,7 @@ class AnswersMixin:
         Of rows like those of training 1 % are flagged.
         """
         found = self._predict(X, intervals=())
-        return Unlike(found.out_of_distribution, found.ood_score, found["reasons"])
+        return Unlike(found.out_of_distribution, found["ood_score"], found["reasons"])
 
     def choose_rows(self, X: Any, k: int) -> np.ndarray:
         """The numbers of the k rows whose labels together teach most, the best first.

@@ -22,11 +22,11 @@ from credence.estimators import fitting, saving, tables
 from credence.estimators.answers import AnswersMixin
 from credence.estimators.progress import training_progress
 from models.features.columns import Columns
+from models.features.weights import MIN_ROWS
 from models.joint.model import JointModel
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.tabular.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
     from credence.client import Client, TrainedModel

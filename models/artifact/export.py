@@ -23,9 +23,8 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
-from models.prediction.linearised import linearised
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.weight_draws import FittedDraws, Functions
+from models.prediction.weight_draws import FittedDraws, Functions, linearised
 from models.tabular.model import TabularModel
 
 Posterior = Literal["full", "mean"]
@@ -154,8 +153,14 @@ class _Exported(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The moments or probabilities of the mixture that predictions are made of."""
-        encoder, engine = self._model.encoder, self._model.engine
-        outputs = self._outputs(encoder.expand(encoder.encode_read(self._read(inputs)))).double()
+        encoder, engine, network = self._model.encoder, self._model.engine, self._model.network
+        x = encoder.expand(encoder.encode_read(self._read(inputs)))
+        weights = self._buffers_of(self._weights)
+        if self._centre:
+            outputs = linearised(network, self._buffers_of(self._centre), weights, x).double()
+        else:
+            masks = [self.get_buffer(name) for name in self._masks.values()] or None
+            outputs = network(weights, x, masks).double()
         if outputs.ndim == 4:  # each member of each draw is a sample
             outputs = outputs.flatten(0, 1)
         point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
@@ -171,13 +176,6 @@ class _Exported(nn.Module):
         else:
             summaries += [mixture.aleatoric, mixture.epistemic]
         return tuple(summary().float() for summary in summaries)
-
-    def _outputs(self, x: Tensor) -> Tensor:
-        weights, network = self._buffers_of(self._weights), self._model.network
-        if self._centre:
-            return linearised(network, self._buffers_of(self._centre), weights, x)
-        masks = [self.get_buffer(name) for name in self._masks.values()] or None
-        return network(weights, x, masks)
 
     def _read(self, inputs: Sequence[Tensor]) -> ReadColumns:
         """The inputs as the model's encoders read columns.

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from models.artifact.schema import ModelDocument, VariantDocument, parse_document
+from models.artifact.schema import ModelDocument, parse_document
 from models.config import Json
 from models.exceptions import CorruptArtifact
 from models.explanation.explainer import MAX_ROWS, MIN_ROWS
@@ -156,10 +156,16 @@ class _Source:
 def _read_member(document: ModelDocument, card: Json, source: _Source) -> TrainedModel:
     config = document["config"]
     model = KINDS[str(config.task)].from_json(config, {**document}, card)
-    variants = [_read_variant(v, model, source) for v in document["variants"]]
+    variants = {}
+    for one in document["variants"]:
+        tensors = source.tensors(_file_name(one["prune"]))
+        state = states()[one["state"]].unpack(tensors, model.num_weights)
+        state.check(model.network, model.likelihood)
+        fields: dict[str, Any] = {**one, "state": state.to(source.device)}
+        variants[one["prune"]] = Variant(**fields)
     if source.has(FEATURES):
         model = model.with_own_tensors(source.tensors(FEATURES))
-    model = model.with_variants({variant.prune: variant for variant in variants})
+    model = model.with_variants(variants)
     return _with_background(model, source) if source.has(BACKGROUND) else model
 
 
@@ -231,6 +237,25 @@ def write_json(path: Path, data: Json) -> None:
 
 def _to_json(model: TrainedModel) -> Json:
     """The document of `models.artifact.schema`."""
+    variants = [
+        {
+            "prune": variant.prune,
+            "state": variant.state.kind,
+            "metrics": variant.metrics,
+            "num_bytes": variant.num_bytes,
+            "error_factors": dict(variant.error_factors),
+            "calibration": variant.calibration and asdict(variant.calibration),
+            "bfloat16": variant.bfloat16,
+            "detector": variant.detector and asdict(variant.detector),
+            "sobol_factors": dict(variant.sobol_factors),
+            "output_factors": {k: dict(v) for k, v in variant.output_factors.items()},
+            "promise": variant.promise and asdict(variant.promise),
+            "samplers": variant.samplers and asdict(variant.samplers),
+            "rounding": variant.rounding and asdict(variant.rounding),
+            "by": variant.by,
+        }
+        for variant in model.variants_by_prune.values()
+    ]
     return {
         "format": FORMAT,
         "config": asdict(model.config),
@@ -242,35 +267,8 @@ def _to_json(model: TrainedModel) -> Json:
         "recommended_variant": model.recommended_variant,
         "selection": model.selection,
         "readings": [reading.to_json() for reading in model.readings],
-        "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
+        "variants": variants,
     }
-
-
-def _variant_json(variant: Variant) -> Json:
-    return {
-        "prune": variant.prune,
-        "state": variant.state.kind,
-        "metrics": variant.metrics,
-        "num_bytes": variant.num_bytes,
-        "error_factors": dict(variant.error_factors),
-        "calibration": variant.calibration and asdict(variant.calibration),
-        "bfloat16": variant.bfloat16,
-        "detector": variant.detector and asdict(variant.detector),
-        "sobol_factors": dict(variant.sobol_factors),
-        "output_factors": {k: dict(v) for k, v in variant.output_factors.items()},
-        "promise": variant.promise and asdict(variant.promise),
-        "samplers": variant.samplers and asdict(variant.samplers),
-        "rounding": variant.rounding and asdict(variant.rounding),
-        "by": variant.by,
-    }
-
-
-def _read_variant(document: VariantDocument, model: TrainedModel, source: _Source) -> Variant:
-    tensors = source.tensors(_file_name(document["prune"]))
-    state = states()[document["state"]].unpack(tensors, model.num_weights)
-    state.check(model.network, model.likelihood)
-    fields: dict[str, Any] = {**document, "state": state.to(source.device)}
-    return Variant(**fields)
 
 
 def _with_background(model: TrainedModel, source: _Source) -> TrainedModel:

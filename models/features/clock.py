@@ -122,7 +122,9 @@ def second_times(clock: Clock, instants: np.ndarray, keys: np.ndarray | None) ->
     named = np.zeros(len(instants)) if keys is None else keys.astype(str)
     keys = np.unique(named, return_inverse=True)[1]
     found, first, moved = instants.copy(), dict[tuple[int, int], int](), set[tuple[int, int]]()
-    falling = _falling(keys, instants)
+    _, begin = np.unique(keys, return_index=True)
+    _, end = np.unique(keys[::-1], return_index=True)
+    falling = instants[len(keys) - 1 - end] < instants[begin]  # the last row before the first
     for row, key, time in zip(
         rows.tolist(), keys[rows].tolist(), _micros(instants)[rows].tolist(), strict=True
     ):
@@ -132,13 +134,6 @@ def second_times(clock: Clock, instants: np.ndarray, keys: np.ndarray | None) ->
             later = before if falling[key] else row
             found[later] = instants[later] + repeats[later]
     return found
-
-
-def _falling(keys: np.ndarray, instants: np.ndarray) -> np.ndarray:
-    """Whether the last row of each series is earlier than its first."""
-    _, first = np.unique(keys, return_index=True)
-    _, last = np.unique(keys[::-1], return_index=True)
-    return instants[len(keys) - 1 - last] < instants[first]
 
 
 def microseconds(values: np.ndarray) -> np.ndarray:

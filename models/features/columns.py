@@ -228,7 +228,9 @@ def with_readings(
         levels: the levels in training of each category.
     """
     by_name = {one.name: one for one in readings}
-    from_texts = _are_from_texts(readings)
+    # If some number or boolean was written in a format, all of the training data were texts. Then
+    # the plain numbers were texts, too, and `n/a` among them was a missing value.
+    from_texts = any(one.type in ("number", "boolean") and one.format for one in readings)
     known = (
         replace(one, levels=frozenset(levels[one.name])) if one.name in levels else one
         for one in inputs
@@ -335,26 +337,15 @@ def _with_reading(
 ) -> InputColumn:
     if reading is None or reading.type != column.type:
         return column
-    if not _takes_texts(reading) and not (from_texts and reading.type == "number"):
+    # A plain column of typed data takes only its type.
+    takes_texts = reading.type == "category" or reading.format or reading.missing
+    if not takes_texts and not (from_texts and reading.type == "number"):
         return column
     if column.type != "category" or reading.format == EXACT:
         return replace(column, reading=reading)
     known = spellings(levels.get(column.name, ()))
     merged = {fold(level): meant for level, meant in reading.levels.items()}
     return replace(column, reading=reading, spellings=known | merged)
-
-
-def _are_from_texts(readings: Sequence[ColumnReading]) -> bool:
-    """Whether the training data were texts: some number or boolean was written in a format.
-
-    Then its plain numbers were texts, too, and `n/a` among them was a missing value.
-    """
-    return any(one.type in ("number", "boolean") and one.format for one in readings)
-
-
-def _takes_texts(reading: ColumnReading) -> bool:
-    """Whether texts were understood; a plain column of typed data takes only its type."""
-    return reading.type == "category" or bool(reading.format or reading.missing)
 
 
 def _left_out(reading: ColumnReading) -> bool:

@@ -100,8 +100,13 @@ class NumberEncoder:
         if self.std == 0 or len(distinct) < _MIN_DISTINCT:
             return bounded
         score = NormalScore.fit(distinct, sizes.knots)
-        pair = (encode(each, distinct.values) for each in (bounded.standard, score.line))
-        same = _correlation(np.stack([*pair]), distinct)
+        pair = np.stack([encode(e, distinct.values) for e in (bounded.standard, score.line)])
+        if np.issubdtype(distinct.counts.dtype, np.integer):
+            both = np.cov(pair, fweights=distinct.counts)
+        else:
+            both = np.cov(pair, aweights=distinct.counts, bias=True)
+        product = both[0, 0] * both[1, 1]
+        same = float(both[0, 1] / np.sqrt(product)) if product > 0 else 1.0
         pieces = Pieces.fit(distinct, sizes.pieces) if sizes.pieces > 1 else None
         return replace(bounded, scores=None if same > _SAME else score, pieces=pieces)
 
@@ -172,16 +177,6 @@ class DatetimeEncoder:
     def read(self, values: np.ndarray) -> Values:
         """Microseconds since 1970, of UTC or of the zone's clock."""
         return microseconds(values if self.zone is None else Clock.of(self.zone).local(values))
-
-
-def _correlation(pair: Float[np.ndarray, "2 distinct"], distinct: Distinct) -> float:
-    """Pearson correlation over the rows of the distinct values."""
-    if np.issubdtype(distinct.counts.dtype, np.integer):
-        both = np.cov(pair, fweights=distinct.counts)
-    else:
-        both = np.cov(pair, aweights=distinct.counts, bias=True)
-    product = both[0, 0] * both[1, 1]
-    return float(both[0, 1] / np.sqrt(product)) if product > 0 else 1.0
 
 
 @dataclass(frozen=True)

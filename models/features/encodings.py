@@ -8,7 +8,7 @@ one rounds to float32.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ class Standard:
     std: float
     bound: float = MAX_INPUT
     power: PowerTransform | None = None
+    width: ClassVar[int] = 1  # of its encoded columns
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Line:
     knots: Sequence[float]
     heights: Sequence[float]
     missing: float = 0.0
+    width: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,14 @@ class Wave:
     """Sine and cosine of the phase 2πx/period; 0 if missing."""
 
     period: float
+    width: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class Missing:
     """1 if the value is missing, else 0."""
+
+    width: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,15 @@ class Lookup:
     """The value of each code."""
 
     values: Float[np.ndarray, "codes"]
+    width: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
 class Slots:
-    """So many columns: 1 in the one whose number is the value of the code, 0 in the others."""
+    """`width` columns: 1 in the one whose number is the value of the code, 0 in the others."""
 
     values: Float[np.ndarray, "codes"]
-    count: int
+    width: int
 
 
 Encoding = Standard | Line | Wave | Missing | Lookup | Slots
@@ -105,7 +111,7 @@ class Encodings:
                 `Lookup` and `Slots` one of codes.
         """
         ordered = sorted(range(len(columns)), key=lambda i: _kind(columns[i][1]))
-        ends = list(accumulate((_width(e) for _, e in columns), initial=0))
+        ends = list(accumulate((e.width for _, e in columns), initial=0))
         made = [at for i in ordered for at in range(ends[i], ends[i + 1])]
         some = [columns[i] for i in ordered]
         standards, lines, waves = _of(Standard, some), _of(Line, some), _of(Wave, some)
@@ -255,7 +261,7 @@ class _Lookups:
         columns: list[tuple[int, Lookup | Slots]] = [*lookups, *slots]
         sizes = list(accumulate((len(e.values) for _, e in columns), initial=0))[:-1]
         values = np.concatenate([e.values for _, e in columns])
-        counts = [e.count for _, e in slots]
+        counts = [e.width for _, e in slots]
         places = np.repeat(np.arange(len(lookups), len(columns)), counts)
         return cls(
             _sources(columns),
@@ -283,15 +289,6 @@ def _kind(encoding: Encoding) -> tuple[int, bool]:
     """The place of an encoding's group; transformed values come before others."""
     is_plain = isinstance(encoding, Standard) and encoding.power is None
     return _KINDS.index(type(encoding)), is_plain
-
-
-def _width(encoding: Encoding) -> int:
-    match encoding:
-        case Wave():
-            return 2
-        case Slots(count=count):
-            return count
-    return 1
 
 
 def _sources(columns: Sequence[tuple[int, Encoding]]) -> Indices:

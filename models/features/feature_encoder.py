@@ -357,7 +357,7 @@ class FeatureEncoder:
     ) -> Mapping[int, "FeatureEncoder"]:
         """The encoders of each fold, whose effects of levels are those of other folds' rows.
 
-        None if there are no effects. All others encode rows alike, whose targets they do not read.
+        Empty if there are no effects: then all rows are encoded alike.
 
         Args:
             columns: the rows that the encoder was fitted to, all of them.

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Float64, Shaped
 from pydantic import Field
 from torch import Tensor
 
+from models.config import Task
 from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
 from models.features import moments
@@ -20,6 +21,7 @@ from models.features.scales import IdentityScale, Scale
 
 MAX_CLASSES = 1_000
 MAX_ATOMS = 4
+_ROUNDING = 1e-9
 
 Whole = Annotated[int, Field(strict=True, ge=-(10**300), le=10**300)]
 
@@ -118,7 +120,17 @@ class NumberTarget:
 
     def from_z(self, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """y of any z, within the support."""
+        return self.inside(self.scale.inverse(z * self.std + self.mean))
+
+    def observed(self, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """`from_z`, rounded where only whole numbers occur; a half is a number's upper end."""
         y = self.scale.inverse(z * self.std + self.mean)
+        if self.integer:
+            y = torch.ceil(y - 0.5 - _ROUNDING) + 0.0  # which makes −0 a plain 0
+        return self.inside(y)
+
+    def inside(self, y: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """y, or the bound of the support that it passes."""
         return y.clamp(self.lower, self.upper) if self.is_bounded else y
 
     @property
@@ -140,8 +152,7 @@ class NumberTarget:
         assert self.z_range is not None
         low, high = self.from_z(torch.tensor(self.z_range, dtype=torch.float64)).tolist()
         ends = torch.tensor([2 * low - high, 2 * high - low], dtype=torch.float64)
-        ends = ends.clamp(self.lower, self.upper) if self.is_bounded else ends
-        wide_low, wide_high = self.to_z(ends).tolist()
+        wide_low, wide_high = self.to_z(self.inside(ends)).tolist()
         return min(wide_low, self.z_range[0]), max(wide_high, self.z_range[1])
 
     @cached_property
@@ -223,6 +234,13 @@ class ClassTarget:
 
 
 Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
+
+
+def target_type(task: Task | None, stored: str) -> str:
+    """The type that a target is read as, from its column's type in the data set."""
+    if task == "regression":
+        return "number"
+    return "boolean" if stored == "boolean" else "category"
 
 
 def present(values: np.ndarray) -> np.ndarray:

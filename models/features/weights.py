@@ -6,13 +6,14 @@ A row of weight 0 is as good as absent: it is left out before rows are split, co
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from models.config import ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns
+from models.features.columns import ColumnProfile, Columns, select_rows
 from models.features.moments import Weights, by_frequency, part, product
 from models.features.splits import MIN_CALIBRATION
 from models.features.targets import present
@@ -115,20 +116,20 @@ def without_weight_0(
         return profiles, num_rows
     columns = load([p.name for p in profiles.values() if p.type in _KINDS])
     counts = columns[found.name] > 0
-    kept = {name: _restrict(profiles[name], values[counts]) for name, values in columns.items()}
+    kept = {}
+    for name, values in select_rows(columns, counts).items():
+        known, profile = values[present(values)], profiles[name]
+        changes: dict[str, Any] = {"missing": len(values) - len(known)}
+        if profile.type == "category":
+            levels = Counter(known.tolist())
+            most = len(profile.levels or ())
+            changes |= {"levels": tuple(by_frequency(levels)[:most]), "num_levels": len(levels)}
+        elif known.size:
+            changes |= {"min": float(known.min()), "max": float(known.max())}
+        else:
+            changes |= {"min": None, "max": None}
+        kept[name] = replace(profile, **changes)
     return {**profiles, **kept}, int(counts.sum())
-
-
-def _restrict(profile: ColumnProfile, values: np.ndarray) -> ColumnProfile:
-    """The profile with the range and the levels of some of its rows."""
-    known = values[present(values)]
-    missing = len(values) - len(known)
-    if profile.type == "category":
-        levels = Counter(known.tolist())
-        most = tuple(by_frequency(levels)[: len(profile.levels or ())])
-        return replace(profile, missing=missing, levels=most, num_levels=len(levels))
-    low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
-    return replace(profile, missing=missing, min=low, max=high)
 
 
 BALANCED_NOTE = (

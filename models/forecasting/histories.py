@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.features.columns import Columns, join_rows, select_rows
-from models.forecasting.panel import Covariates, held
+from models.forecasting.panel import Covariates, hold_last
 from models.forecasting.series import Series
 from models.forecasting.totals.groups import NO_GROUPS, Groups
 from models.forecasting.windows import Frame, Pasts, fill
@@ -176,7 +176,7 @@ class HistoryEncoder:
             steps = torch.arange(context + horizon - 1).unsqueeze(0)
             last = torch.tensor([context - 1])
             each = known.observed.unflatten(0, (len(pasts), -1))
-            marked = torch.cat([held(one, steps, last) for one in each])
+            marked = torch.cat([hold_last(one, steps, last) for one in each])
             dynamic = torch.cat([dynamic, marked], dim=-1)
         windows = [fill(self.frame.transform(one.values), self.frame.season) for one in pasts]
         read = np.stack([window[-self.frame.span :] for window in windows])

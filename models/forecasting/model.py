@@ -25,7 +25,7 @@ from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import present
 from models.forecasting.backtest import Scores, backtest, with_stand_ins, without
 from models.forecasting.classics.classics import Classics
-from models.forecasting.classics.member import Asked
+from models.forecasting.classics.member import PathRequest
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, HistoryEncoder
 from models.forecasting.identity import keyed, unseen_key
@@ -33,8 +33,8 @@ from models.forecasting.origins import Origin, SeriesSets, origins
 from models.forecasting.panel import Covariates, feature_configs
 from models.forecasting.rollout import Paths, Rollout, Split
 from models.forecasting.series import (
-    Histories,
-    SeriesAsked,
+    RequestedSeries,
+    RequestReader,
     check_future,
     group,
     in_utc,
@@ -311,7 +311,9 @@ class Forecaster(TrainedModel):
             columns = in_utc(columns, self.forecast)
         except InvalidData as error:
             raise InvalidInput(error.message, f"/inputs/{time}") from error
-        asked = Histories(self.config.target, self.forecast, self.frame, self.spacing).read(columns)
+        asked = RequestReader(self.config.target, self.forecast, self.frame, self.spacing).read(
+            columns
+        )
         covariates = check_future(asked, future, self.future_inputs, horizon)
         ahead = [
             self._ahead(one, known, horizon) for one, known in zip(asked, covariates, strict=True)
@@ -341,7 +343,7 @@ class Forecaster(TrainedModel):
         reads = self.classics is not None and self.classics.effects is not None
         return self.histories.encode(*series, regressors=reads).to(self.device)
 
-    def _ahead(self, one: SeriesAsked, covariates: Columns, horizon: int) -> Columns:
+    def _ahead(self, one: RequestedSeries, covariates: Columns, horizon: int) -> Columns:
         """All columns of the steps ahead of a series.
 
         Raises:
@@ -459,7 +461,7 @@ class Forecaster(TrainedModel):
         if split.classics:
             assert self.classics is not None
             assert history.known is not None
-            asked = Asked(history.horizon, split.classics, split.paths, options.seed, pause)
+            asked = PathRequest(history.horizon, split.classics, split.paths, options.seed, pause)
             found = self.classics.paths(history.known, asked, history.regressors)
             parts.append(found.to(history.past.device))
         drawn = Paths.concatenate(parts, dim=0)

@@ -6,8 +6,7 @@ densities this is the censored model of Tobin 1958 ("Estimation of relationships
 dependent variables", Econometrica 26). Models read u = g(y), and of `CountScale` its scores.
 """
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +29,6 @@ Latent = Float64[Tensor, "*shape"]
 _FAR = 8.0  # deviations: the probability beyond is below 1e-15
 _NEAR = 5.0  # deviations of all paths that give the range of moments, which is widened threefold
 _LARGEST = 1e290
-_ROUNDING = 1e-9  # as `NumberMixture` rounds: a half is a number's upper end
 
 
 @dataclass(frozen=True)
@@ -73,17 +71,14 @@ class Observation:
         return y if self.is_plain else self.to_latent(values).numpy()
 
     def to_latent(self, y: Latent) -> Latent:
-        inside = self._clipped(y)
+        inside = self.target.inside(y)
         if isinstance(self.scale, CountScale):
             return self.scale.represent(inside)
         return self.scale(inside)
 
     def observe(self, u: Latent) -> Latent:
         """y of any u, within the support."""
-        y = self.scale.inverse(u)
-        if self.integer:
-            y = torch.ceil(y - 0.5 - _ROUNDING) + 0.0  # which makes −0 a plain 0
-        return self._clipped(y)
+        return self.target.observed(u)
 
     def seen(self, u: Latent) -> Latent:
         """u as it is read once its value is observed, which is what a model learned from."""
@@ -97,10 +92,14 @@ class Observation:
         scales = variances.sqrt()
         if self._is_free(means, scales):
             return NumberMixture.gaussian(means, variances)
-        target = self._target(means, scales)
+        target = self._of_paths(means, scales)
         locs, deviations = means.unsqueeze(1), scales.unsqueeze(1)
-        below, above = self._beyond(target, locs, deviations)
-        atoms = torch.cat([part for part in (below, above) if part is not None] or [locs[:, :0]], 1)
+        atoms = locs[:, :0]  # whole numbers have the probabilities of intervals, open at the ends
+        if not self.integer:  # a bound has the probability of all u beyond it
+            low, high = target.z_bounds
+            below = [] if low is None else [ndtr((low - locs) / deviations)]
+            above = [] if high is None else [ndtr((locs - high) / deviations)]
+            atoms = torch.cat([*below, *above, atoms], 1)
         weights = torch.ones_like(locs) - atoms.sum(1, keepdim=True)
         return NumberMixture(target, Normal(), locs, deviations, weights.clamp(min=0), atoms)
 
@@ -113,45 +112,20 @@ class Observation:
             or (self.upper is not None and bool((high > self.upper).any()))
         )
 
-    def _target(self, means: PerStep, scales: PerStep) -> NumberTarget:
-        """z is u. Its range is that of the paths: moments count values far beyond as its ends."""
+    @cached_property
+    def target(self) -> NumberTarget:
+        """The target whose z is u."""
+        low, high, whole = self.lower, self.upper, self.integer
+        return NumberTarget(0.0, 1.0, scale=self.scale, lower=low, upper=high, integer=whole)
+
+    def _of_paths(self, means: PerStep, scales: PerStep) -> NumberTarget:
+        """The target with the range of the paths: moments count values far beyond as its ends."""
         low, high = (means - _NEAR * scales).amin(), (means + _NEAR * scales).amax()
         ends = torch.stack([low, high]).nan_to_num(0.0, _LARGEST, -_LARGEST)
-        z_range = self.scale(self._clipped(self.scale.inverse(ends.clamp(-_LARGEST, _LARGEST))))
-        first, last = z_range.tolist()
-        atoms = () if self.integer else tuple(b for b in (self.lower, self.upper) if b is not None)
-        return NumberTarget(
-            0.0,
-            1.0,
-            scale=self.scale,
-            lower=self.lower,
-            upper=self.upper,
-            integer=self.integer,
-            atoms=atoms,
-            z_range=(first, last),
-        )
-
-    def _beyond(
-        self, target: NumberTarget, locs: Tensor, scales: Tensor
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """P(u beyond each bound), which is the probability of the bound; None without one.
-
-        Whole numbers have the probabilities of intervals, of which the outermost are open.
-        """
-        if self.integer:
-            return None, None
-        low, high = target.z_bounds
-        below = None if low is None else ndtr((low - locs) / scales)
-        above = None if high is None else ndtr((locs - high) / scales)
-        return below, above
-
-    @cached_property
-    def _bounds(self) -> tuple[float, float]:
-        low = -math.inf if self.lower is None else self.lower
-        return low, math.inf if self.upper is None else self.upper
-
-    def _clipped(self, y: Latent) -> Latent:
-        return y.clamp(*self._bounds)
+        first, last = self.scale(self.target.from_z(ends.clamp(-_LARGEST, _LARGEST))).tolist()
+        bounds = () if self.integer else (self.lower, self.upper)
+        atoms = tuple(bound for bound in bounds if bound is not None)
+        return replace(self.target, atoms=atoms, z_range=(first, last))
 
 
 PLAIN = Observation()

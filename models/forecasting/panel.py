@@ -199,7 +199,7 @@ class Stacked:
         return has_past & (before[:-1] - before[start] <= MOST_MISSING * span)
 
 
-def held(
+def hold_last(
     values: Float[Tensor, "steps observed"],
     positions: Int64[Tensor, "rows context"],
     last: Int64[Tensor, "rows"],
@@ -332,6 +332,6 @@ def _cut(panel: Panel, frame: Frame, at: Int64[Tensor, "rows"]) -> Rows:
     parts = [frame.read(past).inputs.float(), panel.dynamic[after]]
     if panel.observed.shape[1]:
         last = torch.maximum(at - 1 - panel.unknown[at], panel.begins[series])
-        parts.append(held(panel.observed, after - 1, last))
+        parts.append(hold_last(panel.observed, after - 1, last))
     inputs = torch.cat([torch.cat(parts, dim=-1).flatten(1), panel.static[series]], dim=-1)
     return Rows(inputs, frame.targets(past, following))

@@ -49,7 +49,7 @@ from models.forecasting.worth import sums_of_walks
 from models.inference.method import State
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.randomness import derive_seed
-from models.tabular.problem import SCORE_SAMPLES, log_density, watched
+from models.tabular.row_problem import SCORE_SAMPLES, log_density, watched
 from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
@@ -60,7 +60,7 @@ EPOCH_WINDOWS = 32_000
 
 
 @dataclass(frozen=True)
-class Found:
+class FirstFit:
     """What the first fit's forecasts of the calibration steps determine.
 
     Args:
@@ -95,7 +95,7 @@ class SeriesProblem:
     whole: "SeriesProblem | None" = None
     calibrating: tuple[Origin, ...] = ()
     earlier: tuple[Origin, ...] = ()
-    found: Found | None = None
+    found: FirstFit | None = None
 
     def to(self, device: str) -> "SeriesProblem":
         """The same problem with all windows on a device."""
@@ -132,7 +132,7 @@ class SeriesProblem:
         classics = weigh(model, self.earlier, self.calibrating)
         mixed = replace(model, classics=classics)
         calibrations = {p: _calibration(mixed, self.calibrating, p) for p in model.variants}
-        return replace(self, found=Found(calibrations, classics))
+        return replace(self, found=FirstFit(calibrations, classics))
 
     def finish(self, model: Any) -> Forecaster:
         """The calibrated model with metrics and a detector for every variant.

@@ -23,7 +23,6 @@ from models.features.target_shapes import (
     smallest_positive,
     usual_ends,
 )
-from models.features.targets import NumberTarget
 from models.forecasting.observation import Observation
 from models.forecasting.origins import before_scores
 from models.forecasting.series import Series
@@ -72,13 +71,9 @@ def _options(
 ) -> tuple[dict[Transform, Observation], list[Series]]:
     """The scales of the steps before the held-out ends, and these."""
     learned = before_scores(series, config)
-    everything, early = (_known(some) for some in (series, learned))
+    each = (np.concatenate([one.values for one in some]) for some in (series, learned))
+    everything, early = (some[~np.isnan(some)].astype(np.float64) for some in each)
     return observations(everything, early if len(early) else everything, config.support), learned
-
-
-def _known(series: Sequence[Series]) -> Values:
-    values = np.concatenate([one.values for one in series]).astype(np.float64)
-    return values[~np.isnan(values)]
 
 
 def told(observation: Observation) -> list[str]:
@@ -87,9 +82,7 @@ def told(observation: Observation) -> list[str]:
     usual = isinstance(scale, IdentityScale | LogScale) and observation.upper is None
     if usual and not observation.integer:
         return []
-    low, high, whole = observation.lower, observation.upper, observation.integer
-    shape = NumberTarget(0.0, 1.0, scale=scale, lower=low, upper=high, integer=whole)
-    return [describe_shape(shape)]
+    return [describe_shape(observation.target)]
 
 
 def observations(
@@ -109,13 +102,20 @@ def observations(
     """
     given = support or SupportConfig()
     check_support(everything, given)
-    integer = _is_integer(everything, learned) if given.integer is None else given.integer
-    lower, upper = _bounds(everything, given, integer=integer)
-    scales = _scales(everything, learned, lower, upper, integer=integer)
-    return {
-        name: Observation(scale, *_ends(scale, lower, upper, integer=integer), integer)
-        for name, scale in scales.items()
-    }
+    smallest, largest = float(everything.min()), float(everything.max())
+    integer = given.integer
+    if integer is None:  # whole numbers that repeat: a density on values that do has no maximum
+        _, places, counts = np.unique(learned, return_inverse=True, return_counts=True)
+        whole = bool((everything == np.round(everything)).all())
+        integer = whole and float((counts[places] > 1).mean()) >= _REPEATED
+    lower = 0.0 if given.lower is None and smallest >= 0 else given.lower
+    upper = 0.0 if given.upper is None and largest <= 0 and smallest < 0 else given.upper
+    lower, upper = usual_ends(lower, upper, largest, integer=integer)
+    found = {}
+    for name, scale in _scales(everything, learned, lower, upper, integer=integer).items():
+        is_open = isinstance(scale, LogScale) and not integer and lower == 0  # no e^u reaches 0
+        found[name] = Observation(scale, None if is_open else lower, upper, integer)
+    return found
 
 
 def choose(
@@ -156,34 +156,6 @@ _NEEDS: dict[Transform, str] = {
     "logit": "a lower and an upper bound",
     "counts": "whole numbers from 0 on, some of them 0 and some above",
 }
-
-
-def _is_integer(everything: Values, learned: Values) -> bool:
-    """Whether whole numbers repeat: a density on values that do has no maximum."""
-    _, places, counts = np.unique(learned, return_inverse=True, return_counts=True)
-    whole = bool((everything == np.round(everything)).all())
-    return whole and float((counts[places] > 1).mean()) >= _REPEATED
-
-
-def _bounds(
-    values: Values, given: SupportConfig, *, integer: bool
-) -> tuple[float | None, float | None]:
-    smallest, largest = float(values.min()), float(values.max())
-    lower, upper = given.lower, given.upper
-    if lower is None and smallest >= 0:
-        lower = 0.0
-    if upper is None and largest <= 0 and smallest < 0:
-        upper = 0.0
-    return usual_ends(lower, upper, largest, integer=integer)
-
-
-def _ends(
-    scale: Scale, lower: float | None, upper: float | None, *, integer: bool
-) -> tuple[float | None, float | None]:
-    """The bounds, but for those that no value of the scale reaches."""
-    if isinstance(scale, LogScale) and not integer and lower == 0:
-        return None, upper
-    return lower, upper
 
 
 def _scales(

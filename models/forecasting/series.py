@@ -228,7 +228,7 @@ INPUTS, FUTURE = "/inputs", "/future"
 
 
 @dataclass(frozen=True)
-class SeriesAsked:
+class RequestedSeries:
     """A series of a request.
 
     Args:
@@ -245,7 +245,7 @@ class SeriesAsked:
 
 
 @dataclass(frozen=True)
-class Histories:
+class RequestReader:
     """Reads the rows of a request as series, in the order in which their keys first occur."""
 
     target: str
@@ -253,7 +253,7 @@ class Histories:
     frame: Frame
     spacing: Spacing
 
-    def read(self, columns: Columns) -> list[SeriesAsked]:
+    def read(self, columns: Columns) -> list[RequestedSeries]:
         """
         Raises:
             InvalidInput: if a series is not in the order of time, is too short, or has too few
@@ -271,7 +271,7 @@ class Histories:
                 raise InvalidInput(f"{where}{error.message}", INPUTS) from None
         return found
 
-    def _read(self, key: str | None, side: Columns, rows: np.ndarray) -> SeriesAsked:
+    def _read(self, key: str | None, side: Columns, rows: np.ndarray) -> RequestedSeries:
         """
         Args:
             rows: the numbers of the series' rows in the request, which errors name.
@@ -284,7 +284,7 @@ class Histories:
         ahead = select_rows(side, slice(stop, None))
         values = past[self.target].astype(np.float64)
         self._check_values(values)
-        return SeriesAsked(Series(key, past, past[self.config.time_name], values), ahead)
+        return RequestedSeries(Series(key, past, past[self.config.time_name], values), ahead)
 
     def _check_times(self, times: np.ndarray, rows: np.ndarray) -> None:
         """Refuse rows without a time, and rows that are not later than the row before."""
@@ -351,7 +351,7 @@ class Histories:
 
 
 def check_future(
-    asked: Sequence[SeriesAsked],
+    asked: Sequence[RequestedSeries],
     future: Columns | None,
     needed: Sequence[InputColumn],
     horizon: int,
@@ -384,7 +384,7 @@ def check_future(
     return [{name: future[name] for name in names}]
 
 
-def _of_rows(one: SeriesAsked, names: Sequence[str], horizon: int) -> Columns:
+def _of_rows(one: RequestedSeries, names: Sequence[str], horizon: int) -> Columns:
     rows = one.rows_ahead
     of_series = "" if one.past.key is None else f" of {one.past.key!r}"
     if not rows:

@@ -28,7 +28,7 @@ from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.outputs import P
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.tabular.problem import SCORE_SAMPLES
+from models.tabular.row_problem import SCORE_SAMPLES
 
 COVERAGE_LEVELS = (0.5, 0.9)
 _ONE_UNIT = "is in units of one target, and this model has several: train the target alone"

@@ -12,7 +12,7 @@ from models.joint.dependence import Dependence, Transforms
 from models.joint.model import JointModel, complete, labelled, transforms_of
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.training.progress import Progress
 from models.training.train import TrainingRun, train_problem
 

@@ -127,16 +127,12 @@ class ShapedLikelihood:
             targets: y, in the target's units.
         """
         parts, y = self.parts(outputs), targets.double()
-        log_prob = torch.logsumexp(parts.log_weights + self.log_terms(parts, y), dim=-1)
+        log_prob = torch.logsumexp(parts.log_weights + log_terms(self.target, parts, y), dim=-1)
         for j, atom in enumerate(self.target.atoms):
             log_atom, here = parts.log_atoms[..., j], y == atom
             both = torch.logaddexp(log_prob, log_atom) if self.target.integer else log_atom
             log_prob = torch.where(here, both, log_prob)
         return log_prob
-
-    def log_terms(self, parts: Parts, y: Float[Tensor, "rows"]) -> Components:
-        """log f_k of each component: a density of z, or the probability of a whole number."""
-        return log_terms(self.target, parts, y)
 
     @cached_property
     def location_bounds(self) -> Bounded:
@@ -189,7 +185,7 @@ def log_terms(target: NumberTarget, parts: Parts, y: Float[Tensor, "rows"]) -> C
 
     scales, family = parts.log_scales.exp(), parts.family
     if not target.integer:
-        t = distance(target.to_z(y.clamp(target.lower, target.upper) if target.is_bounded else y))
+        t = distance(target.to_z(target.inside(y)))
         return family.log_prob(t) - parts.log_scales - _log_support(target, parts.family, distance)
     low, high, open_low, open_high = whole_number_edges(target, y)
     ends = (flag.unsqueeze(-1).expand_as(parts.locs) for flag in (open_low, open_high))
@@ -201,7 +197,7 @@ def whole_number_edges(
     target: NumberTarget, y: Float[Tensor, "rows"]
 ) -> tuple[Tensor, Tensor, Bool[Tensor, "rows"], Bool[Tensor, "rows"]]:
     """z(y − ½), z(y + ½), and whether each is an open end of the support."""
-    k = y.clamp(target.lower, target.upper) if target.is_bounded else y
+    k = target.inside(y)
     never = torch.zeros_like(k, dtype=torch.bool)
     open_low = never if target.lower is None else k <= target.lower
     open_high = never if target.upper is None else k >= target.upper
@@ -211,8 +207,7 @@ def whole_number_edges(
 
 def _log_width(target: NumberTarget, y: Float[Tensor, "rows"], width: Tensor) -> Tensor:
     """log(z(y + ½) − z(y − ½)): from the slope of z where the difference would lose its digits."""
-    inside = y.clamp(target.lower, target.upper) if target.is_bounded else y
-    slope = target.scale.log_derivative(inside) - math.log(target.std)
+    slope = target.scale.log_derivative(target.inside(y)) - math.log(target.std)
     return torch.where(width < _LOST, slope, width.clamp(min=_LOST).log())
 
 

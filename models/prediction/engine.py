@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
-from types import ModuleType
 
 import numpy as np
 import torch
@@ -32,11 +31,7 @@ from models.likelihoods import (
     expected_noise,
 )
 from models.networks import LocallyDrawn, Network, Stack
-from models.prediction.compiled import passes
-from models.prediction.compiled.compiler import compiler
-from models.prediction.compiled.plain import Plain
-from models.prediction.compiled.shapes import Shape
-from models.prediction.compiled.workers import divided, in_threads
+from models.prediction.compiled.backend import Backend
 from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.fitted import Fitted, Sampled, output_nodes
 from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise
@@ -45,6 +40,7 @@ from models.prediction.options import ResolvedOptions, Sampler
 from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
+from models.prediction.threads import divided, in_threads
 from models.prediction.weight_draws import FittedDraws
 
 Ready = Fitted | FittedDraws
@@ -97,9 +93,9 @@ class Engine:
         return output_nodes(self.likelihood.num_outputs, self.network.layout.members)
 
     @cached_property
-    def shape(self) -> Shape | None:
-        """The likelihood as compiled kernels read it, if it has a shape that they compute."""
-        return Shape.of(self.likelihood)
+    def compiled(self) -> Backend | None:
+        """The compiled loops, if this engine may use them; they answer once they are ready."""
+        return Backend(self.likelihood, self.target) if self.compiles else None
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -140,22 +136,18 @@ class Engine:
             threads: that may compute by kernels at once. A row's result does not depend on them.
         """
         parts, request = [slice(0, len(x))], (options.sampler, options.seed, options.samples)
-        if isinstance(fitted, Fitted) and self._kernels is not None and fitted.packed is not None:
+        compiled = self.compiled
+        if compiled is not None and isinstance(fitted, Fitted) and compiled.takes(fitted):
             passed = _MOMENTS * fitted.members if options.sampler == "moments" else options.samples
             parts = divided(len(x), fitted.operations * len(x) * passed, threads)
-        plain = None
-        if isinstance(fitted, Fitted):
-            plain = Plain.of(
-                self.likelihood, self.target, options, score, calibration, shape=self.shape
-            )
 
         def of_part(part: slice) -> list[Summary]:
             found = list[Summary]()
             for rows, sampled in self._passes(fitted, x[part], *request):
                 groups, summary = self.groups(x[part][rows]), None
                 with torch.inference_mode():
-                    if plain is not None and self._kernels is not None and x.is_cpu:
-                        summary = plain.summarise(self._kernels, sampled, groups)
+                    if compiled is not None:
+                        summary = compiled.summary(sampled, options, score, calibration, groups)
                     if summary is None:
                         mixture = self._mixture(sampled, options.sampler)
                         summary = summarise(mixture, options, score, calibration, groups)
@@ -285,11 +277,6 @@ class Engine:
         """The number of each encoded row's group; None if the model has no groups."""
         return None if self.group_column is None else x[:, self.group_column].long()
 
-    @property
-    def _kernels(self) -> ModuleType | None:
-        """The compiled kernels, once they are ready."""
-        return compiler().kernels if self.compiles else None
-
     def _passes(
         self, fitted: Ready, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled]]:
@@ -312,20 +299,13 @@ class Engine:
         integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
         nodes = self.nodes[: fitted.nodes].to(x.device) if sampler == "moments" else None
-        kernels = self._kernels
         for start in range(0, len(x), chunks.rows):
             rows, sampled = slice(start, start + chunks.rows), None
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
-                if kernels is not None:
-                    sampled = passes.outputs(
-                        kernels,
-                        fitted,
-                        inputs,
-                        noise,
-                        samples=samples,
-                        nodes=nodes,
-                        integrate=integrate,
+                if self.compiled is not None:
+                    sampled = self.compiled.outputs(
+                        fitted, inputs, noise, samples=samples, nodes=nodes, integrate=integrate
                     )
                 if sampled is None and nodes is not None:
                     sampled = fitted.propagate(inputs, nodes)

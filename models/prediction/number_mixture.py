@@ -36,6 +36,7 @@ _AT_ONCE = 2**18  # values in a product, which should stay in the processor's ca
 # Whole numbers over which the CRPS is summed, the smallest first. The sum over larger ones is an
 # integral, which differs little where probabilities change little from one number to the next.
 MAX_SUMMED = 256
+_TAIL = 1e-6  # probability of each tail that the CRPS leaves out
 _NODES = 64  # of the CRPS: to 1e-5 of it, to 1e-2 where each sample is a narrow step of F
 # Multiples of the golden ratio are as evenly spread in [0, 1) as any sequence (Weyl; Knuth 6.4).
 _GOLDEN = 0.6180339887498949
@@ -249,7 +250,7 @@ class NumberMixture:
 
     def _probability(self, edge: PerRow, atoms: PerRow, value: PerRow, *, closed: bool) -> PerRow:
         """Probability up to an edge, which is 0 below the support and 1 above it."""
-        probability = atoms + self.continuous.cdf(self.target.to_z(self._inside(edge)))
+        probability = atoms + self.continuous.cdf(self.target.to_z(self.target.inside(edge)))
         if self.target.lower is not None:
             outside = value < self.target.lower if closed else value <= self.target.lower
             probability = torch.where(outside, 0.0, probability)
@@ -265,11 +266,6 @@ class NumberMixture:
             total = total + probability * counted
         return total
 
-    def _inside(self, values: Tensor) -> Tensor:
-        """The values, or the bound of the support that they pass."""
-        target = self.target
-        return values.clamp(target.lower, target.upper) if target.is_bounded else values
-
     def survival_parts(self, values: Values) -> ValuesPerSample:
         """P(Y > y) of each sample, with all digits of small probabilities.
 
@@ -277,7 +273,7 @@ class NumberMixture:
         """
         target = self.target
         edge = torch.floor(values) + 0.5 if target.integer else values
-        probability = self.continuous.survival_each(target.to_z(self._inside(edge)))
+        probability = self.continuous.survival_each(target.to_z(self.target.inside(edge)))
         for atom, share in zip(target.atoms, self.atoms.transpose(0, 1), strict=True):
             probability = probability + share * (values < atom).unsqueeze(1)
         if target.lower is not None:
@@ -295,7 +291,7 @@ class NumberMixture:
         target = self.target
         if target.integer:
             return self.survival_parts(values - 1) - self.survival_parts(values)
-        inside = self._inside(values)
+        inside = self.target.inside(values)
         density = self.continuous.density_each(target.to_z(inside))
         density = density * self._slope(inside).unsqueeze(1)
         return torch.where(target.is_possible(values).unsqueeze(1), density, 0.0)
@@ -320,8 +316,7 @@ class NumberMixture:
         if self.target.integer:
             low, high = self.quantiles([TAIL, 1 - TAIL])
             return whole_grid(low, high, points, self.target.lower, self.target.upper)
-        tails = torch.stack([TAIL * self.continuous.mass, (1 - TAIL) * self.continuous.mass])
-        low, high = solve(self.continuous, tails)
+        low, high = self.continuous.ends(TAIL)
         return self.target.from_z(following_grid(self.continuous.cdf, low, high, points))
 
     @property
@@ -397,26 +392,24 @@ class NumberMixture:
         return chosen(found, tails.expand_as(found), shortest=shortest)[0]
 
     def quantile_parts(self, value: PerRow) -> PerSample:
-        """−F_s(q) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile.
+        """(1 − F_s(q)) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile.
 
         Of whole numbers before they are rounded; at an atom, which stays where it is, 0.
         """
-        target, inside = self.target, self._inside(value)
-        below, density = self.continuous.each(target.to_z(inside))
+        target, inside = self.target, self.target.inside(value)
+        z = target.to_z(inside).unsqueeze(0)
+        above = self.continuous.survival_each(z).squeeze(0)
         for atom, probability in zip(target.atoms, self.atoms.transpose(0, 1), strict=True):
-            below = below + probability * (value >= atom)
+            above = above + probability * (value < atom)
+        density = self.continuous.with_density(z)[1].squeeze(0) * self._slope(inside)
         fixed = torch.zeros_like(value, dtype=torch.bool)
         for end in (*target.atoms, target.lower, target.upper):
             fixed = fixed if end is None else fixed | (value == end)
-        return torch.where(fixed, 0.0, -below / (density * self._slope(inside)))
+        return torch.where(fixed, 0.0, above / density)
 
     def _from_z(self, z: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """y of finite or infinite z; of whole numbers the one to which the value is rounded."""
-        y = self.target.scale.inverse(z * self.target.std + self.target.mean)
-        y = torch.where(z.isinf(), z, y)
-        if self.target.integer:
-            y = torch.ceil(y - 0.5 - 1e-9) + 0.0  # which makes −0 a plain 0
-        return self._inside(y)
+        return torch.where(z.isinf(), self.target.inside(z), self.target.observed(z))
 
     # Losses
 
@@ -451,7 +444,7 @@ class NumberMixture:
         Source: Gneiting and Raftery 2007. Whole numbers are summed.
         """
         y = targets.double()
-        low, high = self._from_z(solve(self.continuous, self.continuous.ends()))
+        low, high = self._from_z(self.continuous.ends(_TAIL))
         values = torch.stack([low, high, y, *(torch.full_like(y, a) for a in self.target.atoms)])
         low, high = values.amin(0), values.amax(0)
         if not self.target.integer:

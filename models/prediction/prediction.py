@@ -96,12 +96,6 @@ class Prediction(Summary):
         return found
 
     @property
-    def epistemic_share(self) -> np.ndarray:
-        """Per row, the share of the uncertainty that more data would remove."""
-        found: np.ndarray = self["epistemic_share"]
-        return found
-
-    @property
     def classes(self) -> tuple[ClassName, ...] | None:
         found: tuple[ClassName, ...] | None = self.constants.get("classes")
         return found
@@ -170,17 +164,6 @@ class RowPrediction(Prediction):
         return self.get("label")
 
     @property
-    def ood_score(self) -> np.ndarray:
-        """Compared with the variant's threshold for `out_of_distribution`."""
-        found: np.ndarray = self["ood_score"]
-        return found
-
-    @property
-    def mc_error(self) -> np.ndarray | None:
-        """Of the mean; None if it cannot be estimated, as from one sample."""
-        return self.get("mc_error")
-
-    @property
     def draws(self) -> np.ndarray | None:
         """Samples × rows (× classes)."""
         found = self.get("draws")
@@ -191,11 +174,6 @@ class RowPrediction(Prediction):
         if draws is None:
             return self.without("draws")
         return self.with_values(draws=np.moveaxis(draws, 0, 1))
-
-    @property
-    def abstained(self) -> np.ndarray | None:
-        """Whether each row is too uncertain; None without a bound."""
-        return self.get("abstained")
 
     @property
     def intervals(self) -> tuple[Interval, ...]:

@@ -24,7 +24,6 @@ _QUADRATIC = 1e-3  # in standard deviations: steps that foretell the next one's 
 _BLOCKS = 4  # of samples, which start with the quantiles of their common moments
 _NODES, _REACH = 24, 3.0  # of the grid that quantiles start from: u = −3 … 3, z = mean + σ sinh u
 _SMALLEST = 1e-12  # relative probability below which a quantile is the end of the support
-_TAIL = 1e-6  # probability of each tail that numerical integrals leave out
 _AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 _SOLVED_AT_ONCE = 2**16  # of which a step needs several
 
@@ -69,9 +68,11 @@ class Continuous:
         return cls(family, locs, scales, weights, offset, mass, lower, upper)
 
     def cdf(self, z: Float[Tensor, "*levels rows"]) -> Float[Tensor, "*levels rows"]:
-        if z.ndim > 1:
-            return torch.cat([self._cdf(part) for part in z.split(self.at_once)])
-        return self._cdf(z)
+        """G, of many levels a few at a time."""
+        if z.ndim == 1:
+            return self._cdf(z)
+        at_once = max(1, _AT_ONCE // self.locs.numel())
+        return torch.cat([self._cdf(part) for part in z.split(at_once)])
 
     def _cdf(self, z: Float[Tensor, "*levels rows"]) -> Float[Tensor, "*levels rows"]:
         t = (z.unsqueeze(-2).unsqueeze(-2) - self.locs) / self.scales
@@ -85,15 +86,6 @@ class Continuous:
         below, density = self.family.cdf_and_density(t)
         value = (self.weights * below).sum((-3, -2)) - self.offset
         return value, (self.heights * density).sum((-3, -2))
-
-    def each(self, z: PerRow) -> tuple[Float[Tensor, "samples rows"], PerRow]:
-        """The distribution function of every sample, whose mean is G, and the density of G."""
-        weights = len(self.locs) * self.weights
-        value = (weights * self.family.cdf((z - self.locs) / self.scales)).sum(1)
-        if self.lower is not None:
-            below = self.family.cdf((self.lower - self.locs) / self.scales)
-            value = value - (weights * below).sum(1)
-        return value, self.with_density(z.unsqueeze(0))[1].squeeze(0)
 
     def survival_each(
         self, z: Float[Tensor, "values rows"]
@@ -152,13 +144,9 @@ class Continuous:
         mass = (total.sum((0, 1)) if top is None else top) - offset
         return Continuous(family, loc, scale, total, offset, mass, self.lower, self.upper)
 
-    @property
-    def at_once(self) -> int:
-        return max(1, _AT_ONCE // self.locs.numel())
-
-    def ends(self) -> Float[Tensor, "2 rows"]:
-        """The probabilities between which integrals are computed."""
-        return torch.stack([_TAIL * self.mass, (1 - _TAIL) * self.mass])
+    def ends(self, tail: float) -> Levels:
+        """The values of z that leave out this probability on each side."""
+        return solve(self, torch.stack([tail * self.mass, (1 - tail) * self.mass]))
 
     def deviation(self) -> tuple[PerRow, PerRow]:
         """Mean and standard deviation on z, without the cut at the bounds."""

@@ -27,7 +27,7 @@ from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
 from models.prediction.engine import Engine, Ready
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.row_problem import SCORE_SAMPLES, RowProblem
 from models.tabular.streaming.on_disk import StreamedTask
 from models.training.row_task import RowTask
 

@@ -24,7 +24,7 @@ from models.features.splits import (
     split_key,
 )
 from models.features.target_shapes import check_support, describe_shape, describe_target
-from models.features.targets import ClassTarget, NumberTarget, Target
+from models.features.targets import ClassTarget, NumberTarget, Target, target_type
 from models.features.weights import (
     BALANCED_NOTE,
     UsableRows,
@@ -38,9 +38,9 @@ from models.out_of_distribution.surprise import FeatureScores
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.tabular.scale_ranking import MAX_ROWS, rank
-from models.tabular.shapes import DEFAULT_SHAPE
+from models.tabular.shape_choice import DEFAULT_SHAPE
 from models.training.card import RowProfile, summarise_columns
 from models.training.distributed import ALONE, Ranks
 from models.training.method_recipe import notes_on_objective
@@ -128,7 +128,7 @@ def prepare(
             select_rows(columns, fitted),
             model.encoder,
             config.target,
-            _target_type(model.target, types[config.target]),
+            target_type(config.task, types[config.target]),
             model.target.classes if isinstance(model.target, ClassTarget) else (),
         ),
     )
@@ -233,13 +233,6 @@ def _fit_number(
     encoder = FeatureEncoder.fit(config.features or (), types, some, weights=some_weights)
     inputs, seed = encoder.encode(some), config.training.seed
     return rank(candidates, inputs, some[name], seed, some_weights)[0][0]
-
-
-def _target_type(target: Target, stored: str) -> str:
-    """The type that a target is read as."""
-    if isinstance(target, NumberTarget):
-        return "number"
-    return "boolean" if stored == "boolean" else "category"
 
 
 def _rows(

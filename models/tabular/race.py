@@ -28,7 +28,7 @@ from models.tabular.candidates import (
     plan_budget,
 )
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.shapes import Shape, shapes_of
+from models.tabular.shape_choice import Shape, shapes_of
 from models.training.stages import Fitting, StageRunner
 
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on

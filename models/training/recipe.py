@@ -6,7 +6,7 @@ from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, column_of
 from models.features.weights import without_weight_0
-from models.tabular.recipe import resolve_rows
+from models.tabular.row_recipe import resolve_rows
 from models.training.task_choice import choose_task
 
 
@@ -38,7 +38,7 @@ def resolve(
         message = f"a {task} has no classes to weigh: leave class_weight out"
         raise InvalidData(message, "/training/class_weight")
     if task == "language_model":
-        from models.language.recipe import resolve_language  # noqa: PLC0415 - tables do without
+        from models.language.text_recipe import resolve_language  # noqa: PLC0415 - tables do without
 
         return resolve_language(config, target, num_rows)
     return resolve_rows(config, columns, task, num_rows, load, once=once)

@@ -16,7 +16,7 @@ from models.posteriors.pruning import prune
 from models.posteriors.variant import Variant
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.training.card import RowProfile
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
 from models.training.loop import EpochResult, Run, Task

@@ -96,7 +96,7 @@ def train_problem(
     problem: Problem
     match config.task:  # each loads its own modules alone
         case "language_model":
-            from models.language.problem import text_problem  # noqa: PLC0415
+            from models.language.text_problem import text_problem  # noqa: PLC0415
 
             problem = text_problem(columns, config, device)
         case "forecasting":

@@ -20,7 +20,7 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune_units
 from models.prediction.fitted import Fitted
 from models.tabular.model import make_ready
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 
 SAMPLES = 30  # of the variant by units, when the two are compared
 _LEAST_TRIAL = 0.2

@@ -76,6 +76,12 @@ def _train(data_dir: Path) -> None:
     context.close()
 
 
+@pytest.fixture(scope="module")
+def copied(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory of a module's own with those."""
+    return Path(shutil.copytree(trained, tmp_path_factory.mktemp("copied") / "data"))
+
+
 @pytest.fixture(scope="session")
 def service(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One server for tests that leave models and aliases as they are."""

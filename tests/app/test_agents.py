@@ -1,6 +1,5 @@
 """`/mcp` in front of a real service: whose key it is, and what the key may do."""
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,13 +22,11 @@ VERSION = "2025-06-18"  # of the protocol; requests of this one need no handshak
 
 
 @pytest.fixture(scope="module")
-def locked(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("agents")
-    shutil.copytree(trained, folder / "data")
+def locked(copied: Path) -> Iterator[Service]:
     with (
         reading_keys_often(),
         pytest.MonkeyPatch.context() as patch,
-        serving(folder / "data", admin_key_file=key_file(folder)) as service,
+        serving(copied, admin_key_file=key_file(copied.parent)) as service,
     ):
         # A key in the service's own environment must never answer for a caller without one.
         patch.setenv("CREDENCE_KEY", ADMIN_KEY)

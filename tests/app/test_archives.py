@@ -20,8 +20,11 @@ from app.examination import work
 from core.exceptions import Invalid, TooLarge
 from core.registry import archives
 from core.registry.archives import MOST_FILES
+from core.registry.documents import BOUNDS, DESCRIPTION
+from models.artifact.files import CARD, MODEL
 from tests.app.conftest import MakeService
 from tests.app.running import Service
+from tests.waiting import wait_until
 
 TAR = {"Content-Type": "application/x-tar"}
 ROWS = {"inputs": [[1.0, "oak", True, None], [None, "fir", False, "2026-01-05T00:00:00Z"]]}
@@ -186,14 +189,10 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_the_error_of_a_hostile_archive_names_what_is_wrong(
-    archive: bytes, tmp_path: Path, what: str
-) -> None:
-    """What the service's child does, called here: a child of each would take a minute in all."""
-    build, place = HOSTILE[what]
-    sent, directory = tmp_path / "sent.tar", tmp_path / "artifact"
-    sent.write_bytes(build(unpacked(archive)))
+def refusal(data: bytes, folder: Path) -> tuple[str, str]:
+    """Place and message. What the service's child does, called here: a child takes seconds."""
+    sent, directory = folder / "sent.tar", folder / "artifact"
+    sent.write_bytes(data)
 
     def examine() -> None:
         archives.unpack(sent, directory, 2**30)
@@ -202,8 +201,73 @@ def test_the_error_of_a_hostile_archive_names_what_is_wrong(
     with pytest.raises(Invalid) as refused:
         examine()
     [(path, message)] = refused.value.errors
-    assert path.startswith(place), refused.value.errors
+    return path, message
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_the_error_of_a_hostile_archive_names_what_is_wrong(
+    archive: bytes, tmp_path: Path, what: str
+) -> None:
+    build, place = HOSTILE[what]
+    path, message = refusal(build(unpacked(archive)), tmp_path)
+    assert path.startswith(place), (path, message)
     assert str(tmp_path) not in message
+
+
+LARGE = "x" * 2**16
+TOO_MUCH: dict[str, tuple[Callable[[Files], bytes], str, str]] = {
+    "values of a card": (
+        card(put("a", value=[[]] * BOUNDS[CARD].values)),
+        f"/{CARD}",
+        f"values: at most {BOUNDS[CARD].values} are read",
+    ),
+    "bytes of a card": (
+        card(put("a", value="x" * BOUNDS[CARD].num_bytes)),
+        f"/{CARD}",
+        f"bytes: at most {BOUNDS[CARD].num_bytes} are read",
+    ),
+    "values that the database would keep": (
+        changed(put("variants", 0, "metrics", "more", value=[0] * DESCRIPTION.values)),
+        f"/{MODEL}",
+        f"values: at most {DESCRIPTION.values} are read",
+    ),
+    "bytes that it would keep": (
+        changed(
+            put(
+                "variants", 0, "metrics", "more",
+                value=[LARGE] * (DESCRIPTION.num_bytes // len(LARGE) + 1),
+            )
+        ),
+        f"/{MODEL}",
+        f"may have {DESCRIPTION.num_bytes} in all",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_bytes_and_values_are_counted_before_anything_is_made_of_them(
+    archive: bytes, tmp_path: Path, what: str
+) -> None:
+    build, place, said = TOO_MUCH[what]
+    path, message = refusal(build(unpacked(archive)), tmp_path)
+    assert path.startswith(place)
+    assert said in message
+
+
+@pytest.mark.stack
+def test_loaded_models_are_counted_with_all_they_hold_and_freed_when_deleted(
+    service: Service, archive: bytes
+) -> None:
+    data = changed(put("notes", value=[LARGE] * 16))(unpacked(archive))
+    assert send(service, data, "heavy").status_code == 201
+    before = service.metric("credence_models_loaded_bytes")
+    asked = {"inputs": [[1.0, "oak", True, None]], "model": "heavy", "samples": 2}
+    assert service.post("/predict", asked).status_code == 200
+    assert service.metric("credence_models_loaded_bytes") - before > 2**20
+    loaded = [one.model for one in service.services.predictor.cache.loaded()]
+    assert all(model.card == {} and model.history == () for model in loaded)
+    assert service.http.delete("/models/heavy").status_code == 204
+    wait_until(lambda: service.metric("credence_models_loaded_bytes") <= before)
 
 
 @pytest.mark.parametrize("what", ["a path", "a card that is none"])

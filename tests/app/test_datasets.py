@@ -1,8 +1,6 @@
 """/datasets: files in, profiles and rows out."""
 
-import gzip
 import io
-import json
 from datetime import datetime
 
 import httpx
@@ -10,16 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import orc
 
 from tests.app.conftest import MakeService
-from tests.core.datasets.test_unpacking import zipped
-from tests.corpus.workbooks import ods, xlsx
 
-ROWS = [[1.5, "u"], [2.5, "v"], [4.0, "u"]]
-SHEETS = {"One": [["a", "b"], *ROWS], "Two": [["c"], [1], [2]]}
-RECORDS = [dict(zip("ab", row, strict=True)) for row in ROWS]
-FORM = "application/x-www-form-urlencoded"  # of curl --data-binary
 CSV = b"x,city,ok\n1.5,Rome,true\n,Oslo,false\n-2,Rome,true\n"
 
 
@@ -172,30 +163,3 @@ def test_findings_on_a_target_are_added_on_request(http: httpx.Client) -> None:
     assert finding["fix"] == {"columns": [{"name": "x", "use": False}]}
     wrong = http.get(f"/datasets/{made['id']}", params={"target": "prize"})
     assert (wrong.status_code, wrong.json()["errors"][0]["path"]) == (422, "/target")
-
-
-@pytest.mark.stack
-def test_every_format_is_read_whatever_it_is_sent_as(http: httpx.Client) -> None:
-    csv = b"a,b\n1.5,u\n2.5,v\n4.0,u\n"
-    files = {
-        "excel": xlsx(SHEETS)(),
-        "opendocument": ods(SHEETS)(),
-        "orc": as_orc(),
-        "records": json.dumps(RECORDS).encode(),
-        "jsonl": "\n".join(map(json.dumps, RECORDS)).encode(),
-        "csv": zipped(("t.csv", gzip.compress(csv))),
-    }
-    for format_, body in files.items():
-        media_type = FORM if format_ in ("excel", "csv") else "application/octet-stream"
-        dataset = upload(http, body, media_type, name="t").json()
-        assert dataset["format"] == format_
-        rows = http.get(f"/datasets/{dataset['id']}/rows").json()["data"]
-        assert rows == RECORDS
-    assert dataset["reading"]["packing"] == "zip, gzip"
-    assert dataset["reading"]["member"] == "t.csv"
-
-
-def as_orc() -> bytes:
-    buffer = io.BytesIO()
-    orc.write_table(pa.table({"a": [r[0] for r in ROWS], "b": [r[1] for r in ROWS]}), buffer)
-    return buffer.getvalue()

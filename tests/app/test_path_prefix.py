@@ -1,7 +1,6 @@
 """The service under a path of a proxy: `CREDENCE_ROOT_PATH`, and `X-Forwarded-Prefix`."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -60,11 +59,9 @@ class Addresses(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def prefixed(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def prefixed(copied: Path) -> Iterator[Service]:
     """A service with the setting, and with keys."""
-    folder = tmp_path_factory.mktemp("prefixed")
-    shutil.copytree(trained, folder / "data")
-    with serving(folder / "data", admin_key_file=key_file(folder), root_path=PREFIX) as service:
+    with serving(copied, admin_key_file=key_file(copied.parent), root_path=PREFIX) as service:
         yield service
 
 

@@ -1,9 +1,7 @@
-"""Row 11: formulas in files, frames around pages, unknown devices, uploads at a stop."""
+"""Row 11: formulas in files, frames around pages, unknown devices."""
 
 import csv
 import io
-import signal
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,8 +11,7 @@ import pytest
 
 from app.serving.csv_format import write_table
 from credence.commands.files.predictions import write_csv
-from tests.credence.running import Service, serving
-from tests.credence.uploading import begin_upload
+from tests.credence.running import Service
 
 HARMFUL = '=HYPERLINK("http://evil.example")'
 
@@ -68,20 +65,3 @@ def test_a_device_that_no_worker_has_is_refused(open_service: Service) -> None:
         answer = httpx.post(f"{open_service.url}/train", json=wanted, timeout=120)
         assert answer.status_code == 422, answer.text
         assert [error["path"] for error in answer.json()["errors"]] == ["/training/device"]
-
-
-def test_an_upload_at_a_stop_is_to_come_again(tmp_path: Path) -> None:
-    with serving(tmp_path, "api") as service:
-        uploads = []
-        for number in range(2):
-            upload = begin_upload(service.url, f"slow{number}", 100_000)
-            upload.send(b"a,b\n1,2\n")
-            uploads.append(upload)
-        service.process.send_signal(signal.SIGTERM)
-        for upload in uploads:
-            answer = upload.getresponse()
-            assert answer.status == 503
-            assert int(answer.headers["Retry-After"]) > 0
-            assert b"the service stops" in answer.read()
-            upload.close()
-        assert service.process.wait(120) == 0

@@ -1,11 +1,9 @@
 """Transactions, times, and the schema, the same on both databases."""
 
 import multiprocessing
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -23,8 +21,6 @@ from core.jobs.workers import Workers
 from core.settings import load_settings
 from tests.core.conftest import new_postgresql
 from tests.core.together import at_once
-
-T = TypeVar("T")
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:
@@ -114,33 +110,11 @@ def test_migrations_give_the_schema_that_is_declared(database: Database) -> None
         assert compare_metadata(context, Base.metadata) == []
 
 
-def _exit_codes(work: Callable[[T, Barrier], None], given: T) -> list[int | None]:
-    """Of four processes that do the same work, with a barrier to start at the same moment."""
-    context = multiprocessing.get_context("spawn")
-    start = context.Barrier(4)
-    processes = [context.Process(target=work, args=(given, start)) for _ in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    return [process.exitcode for process in processes]
-
-
-def _open_new(folder: Path, start: Barrier) -> None:
-    """One of several processes that open new files at the same moments."""
+def _start(folder: Path, urls: list[str], start: Barrier) -> None:
+    """One of several processes that open new files, then migrate, at the same moments."""
     for number in range(20):
         start.wait(timeout=300)
         Database(f"sqlite:///{folder / str(number)}.db").check()
-
-
-@pytest.mark.stack
-def test_processes_that_open_a_new_file_at_once_wait(tmp_path: Path) -> None:
-    """One of them changes the journal; the others must not take that for an outage."""
-    assert _exit_codes(_open_new, tmp_path) == [0, 0, 0, 0]
-
-
-def _migrate(urls: list[str], start: Barrier) -> None:
-    """One of several processes that start at the same moment."""
     for url in urls:
         database = Database(url)
         start.wait(timeout=300)
@@ -150,10 +124,21 @@ def _migrate(urls: list[str], start: Barrier) -> None:
 
 
 @pytest.mark.stack
-def test_processes_that_start_at_once_migrate_once(tmp_path: Path, postgresql_url: str) -> None:
-    """Four processes, first on a new SQLite file, then on a new PostgreSQL database."""
+def test_processes_that_start_at_once_wait_and_migrate_once(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    """Four processes. Of those that open a new file one changes the journal, which must not be an
+    outage for the others. Then they migrate a new SQLite file and a new PostgreSQL database.
+    """
     urls = [f"sqlite:///{tmp_path / 'new.db'}", new_postgresql(postgresql_url, "racing")]
-    assert _exit_codes(_migrate, urls) == [0, 0, 0, 0]
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(4)
+    processes = [context.Process(target=_start, args=(tmp_path, urls, start)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0, 0]
     for url in urls:
         database = Database(url)
         assert len(Workers(database).list()) == 4

@@ -22,7 +22,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns
-from models.forecasting import recipe
+from models.forecasting import series_recipe
 from models.forecasting.backtest import has_diverged
 from models.forecasting.model import Forecaster
 from models.prediction.options import PredictOptions
@@ -78,7 +78,7 @@ def test_what_cannot_work_is_refused_by_its_path(options: dict[str, Any], path: 
 
 
 def test_more_series_than_a_model_learns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "MAX_SERIES", 10)
+    monkeypatch.setattr(series_recipe, "MAX_SERIES", 10)
     shops, days = np.arange(11).repeat(3).astype(str).astype(object), np.tile(np.arange(3.0), 11)
     with pytest.raises(InvalidData) as caught:
         configure(

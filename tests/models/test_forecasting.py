@@ -14,9 +14,9 @@ from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.histories import History
 from models.forecasting.observation import LOGARITHM
 from models.forecasting.origins import Origin
-from models.forecasting.recipe import find_seasons
 from models.forecasting.rollout import Rollout
 from models.forecasting.series import Series
+from models.forecasting.series_recipe import find_seasons
 from models.forecasting.steps import Spacing
 from models.forecasting.windows import Frame, windows
 from models.inference.point import DrawsState

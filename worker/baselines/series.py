@@ -15,7 +15,7 @@ from models.forecasting.model import Forecaster
 from models.forecasting.origins import Origin
 from models.forecasting.windows import fill
 from models.model import TrainedModel
-from models.tabular.problem import SCORE_SAMPLES
+from models.tabular.row_problem import SCORE_SAMPLES
 from worker.baselines.classical import CLASSICS, LEAST, Classic, scores_of, stretch
 from worker.baselines.stopping import ShouldStop
 

@@ -212,7 +212,7 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
     if names is None:
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
-        names += [] if rows.abstained is None else [ABSTAINED]
+        names += [] if rows.get("abstained") is None else [ABSTAINED]
         names += [n for n, one in known.items() if one.option and one.is_in(rows)]
     for i, name in enumerate(names):
         if name not in known:

@@ -15,7 +15,7 @@ from models.config import (
 )
 from models.features.columns import ColumnProfile
 from models.features.row_groups import TYPES
-from models.tabular.likelihood_recipe import SHAPES
+from models.tabular.row_recipe import SHAPES
 
 _TASKS = {"number": ("regression", "classification", "forecasting"), "text": ("language_model",)}
 _HELD_OUT = (

@@ -27,7 +27,7 @@ from models.forecasting.classics.member import (
     FEW,
     LAG,
     LEVEL,
-    Asked,
+    PathRequest,
     Products,
     Regression,
     Season,
@@ -123,7 +123,7 @@ class Autoregression:
             steps=float(num_known(values).mean()),
         )
 
-    def paths(self, values: Values, asked: Asked) -> Paths:
+    def paths(self, values: Values, asked: PathRequest) -> Paths:
         """Sample paths, each from coefficients and noise that it has drawn.
 
         Rows are computed as many at once as memory allows.
@@ -132,7 +132,7 @@ class Autoregression:
         parts = values.split(max(1, _BLOCK_VALUES // per_row))
         return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
 
-    def _paths(self, values: Values, asked: Asked) -> Paths:
+    def _paths(self, values: Values, asked: PathRequest) -> Paths:
         values = self._long_enough(values)
         scaled = _scaled(values)
         products, count = _products(self.terms(scaled))
@@ -213,7 +213,7 @@ class Autoregression:
         known: Values,
         coefficients: Coefficients,
         deviation: Float64[Tensor, "rows draws"],
-        asked: Asked,
+        asked: PathRequest,
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Value and mean of each step ahead: [draws, paths, rows]."""
         weights = self._weights(coefficients)

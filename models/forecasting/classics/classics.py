@@ -24,7 +24,7 @@ from torch import Tensor
 from models.config.ranges import Flag, Probability
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.effects import Effect, Effects, Regressors
-from models.forecasting.classics.member import Asked, Values, num_known
+from models.forecasting.classics.member import PathRequest, Values, num_known
 from models.forecasting.classics.smoothing import Smoothing
 from models.forecasting.rollout import Paths
 
@@ -102,7 +102,7 @@ def _autoregressions(seasons: Sequence[int], shortest: int, longest: int) -> lis
     return found
 
 
-_SCORED = Asked(horizon=1, draws=50, paths=4, seed=0)  # mixtures of 200 parts are scored
+_SCORED = PathRequest(horizon=1, draws=50, paths=4, seed=0)  # mixtures of 200 parts are scored
 _LEAST = 0.02  # weight: members below it are left out
 _MOST = 32  # members
 
@@ -127,7 +127,7 @@ class Weighted:
     def adapted(self, values: Values, effect: Effect | None) -> "Weighted":
         return replace(self, member=self.member.adapted(self._left(values, effect)))
 
-    def paths(self, values: Values, asked: Asked, effect: Effect | None) -> Paths:
+    def paths(self, values: Values, asked: PathRequest, effect: Effect | None) -> Paths:
         """Sample paths, with the effects on the steps ahead."""
         found = self.member.paths(self._left(values, effect), asked)
         if not self.has_effects or effect is None:
@@ -207,7 +207,9 @@ class Classics:
         ]
         return torch.stack(each).logsumexp(0)
 
-    def paths(self, values: Values, asked: Asked, regressors: Regressors | None = None) -> Paths:
+    def paths(
+        self, values: Values, asked: PathRequest, regressors: Regressors | None = None
+    ) -> Paths:
         """Sample paths: each member has draws in proportion to its weight."""
         weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
         ends = [0, *(weights.cumsum(0) * asked.draws).round().int().tolist()[:-1], asked.draws]

@@ -26,7 +26,7 @@ from torch import Tensor
 from models.config.ranges import NotNegative
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.member import (
-    Asked,
+    PathRequest,
     Products,
     Regression,
     Season,
@@ -145,7 +145,7 @@ class Effect:
     noise: Float64[Tensor, "rows"]
     freedom: Float64[Tensor, "rows"]
 
-    def drawn(self, asked: Asked) -> Float64[Tensor, "draws 1 rows horizon"]:
+    def drawn(self, asked: PathRequest) -> Float64[Tensor, "draws 1 rows horizon"]:
         """The effect ahead in each draw."""
         width = 1 + self.spread.shape[-1]
         noise = standard_normal(asked.seed, "effects", 0, asked.draws, width).double()

@@ -45,7 +45,7 @@ Products = Float64[Tensor, "*rows both both"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class PathRequest:
     """How many sample paths to draw.
 
     Args:

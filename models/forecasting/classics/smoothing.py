@@ -27,7 +27,7 @@ from models.config.ranges import Number, Positive
 from models.forecasting.classics.member import (
     DRIFT,
     LEVEL,
-    Asked,
+    PathRequest,
     Regression,
     Season,
     Values,
@@ -139,13 +139,13 @@ class Smoothing:
             steps=float(num_known(values).mean()),
         )
 
-    def paths(self, values: Values, asked: Asked) -> Paths:
+    def paths(self, values: Values, asked: PathRequest) -> Paths:
         """Sample paths. Rows are filtered as many at once as memory allows."""
         per_row = len(self.population) * (self.season + 2) * self._columns
         parts = values.split(max(1, _BLOCK_VALUES // per_row))
         return Paths.concatenate([self._paths(part, asked) for part in parts], dim=2)
 
-    def _paths(self, values: Values, asked: Asked) -> Paths:
+    def _paths(self, values: Values, asked: PathRequest) -> Paths:
         """Draw particles, states and noise, and continue from there."""
         particles = torch.tensor(self.population, dtype=torch.float64)
         state = self._filtered(values, particles, asked.pause)

@@ -168,7 +168,6 @@ def _value_of(name: str, key: str, columns: Columns, path: str) -> str:
     return level_text(value.item() if isinstance(value, np.generic) else value)
 
 
-Draws = Float64[Tensor, "*steps draws nodes"]
 Summing = Float64[Tensor, "nodes bottom"]
 Covariance = Float64[Tensor, "*steps nodes nodes"]
 Projection = Float64[Tensor, "*steps nodes nodes"]
@@ -202,15 +201,6 @@ def projection(summing: Summing, covariance: Covariance | None = None) -> Projec
     """
     weighted = summing if covariance is None else torch.linalg.solve(covariance, summing)
     return summing @ torch.linalg.solve(weighted.mT @ summing, weighted.mT)
-
-
-def reconcile(draws: Draws, summing: Summing, covariance: Covariance | None = None) -> Draws:
-    """Coherent draws of all nodes: each draw is projected for itself.
-
-    Args:
-        draws: joint draws of all nodes, in the order of the rows of `summing`.
-    """
-    return draws @ projection(summing, covariance).mT
 
 
 def reconciled(

@@ -20,8 +20,8 @@ logarithm, with bounds, atoms and whole numbers (`models.prediction.number_mixtu
 which likelihoods these are; other scales stay with torch.
 
 Results equal those of torch but for rounding: products, means of units, and what a component of a
-shape adds are in float32, sums and other summaries in float64. Layers of more than
-`packed.MAX_WEIGHTS` weights (`MAX_FIRST` of the first layer) stay with torch, whose products of
-matrices are then faster. `compiler` compiles in the background; until it is ready, and
-for all that `plain` does not answer, torch computes the answer.
+shape adds are in float32, sums and other summaries in float64. Layers of more than `MAX_WEIGHTS`
+weights (`MAX_FIRST` of the first layer; `models.prediction.fitted`) stay with torch, whose products
+of matrices are then faster. `compiler` compiles in the background; until it is ready, and for all
+that `backend` does not answer, torch computes the answer.
 """

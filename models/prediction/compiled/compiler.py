@@ -10,7 +10,7 @@ import threading
 from functools import cache
 from types import ModuleType
 
-from models.prediction.compiled import apart, examples
+from models.prediction.compiled import apart
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ class Compiler:
         """Call each kernel once. A process that ends waits for the one that is being compiled."""
         try:
             kernels = importlib.import_module("models.prediction.compiled.kernels")
+            examples = importlib.import_module("models.prediction.compiled.examples")
             if in_child and not apart.is_cached(kernels):
                 apart.fill_cache()
             for call in examples.calls(kernels):

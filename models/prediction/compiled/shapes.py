@@ -1,4 +1,4 @@
-"""Likelihoods with a shape as the plain arrays that kernels read, and their mixtures by kernels."""
+"""Outputs and likelihoods with a shape as the arrays that kernels read, and mixtures by kernels."""
 
 import math
 from dataclasses import dataclass
@@ -7,20 +7,56 @@ from types import ModuleType
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int64
 
 from models.features.scales import IdentityScale, LogScale
 from models.features.targets import NumberTarget
 from models.likelihoods.shaped import Bounded, ShapedLikelihood
 from models.prediction.compiled.packed import errors
-from models.prediction.compiled.passes import Outputs
 from models.prediction.components import FEW_NODES, MAX_SUMMED, legendre
+from models.prediction.fitted import Sampled
 
 FAMILIES = ("logistic", "normal")  # in the order of the kernels' numbers
 _REACH = {"logistic": 36.0, "normal": 8.5}  # `models.likelihoods.families`
 
+_UNKNOWN = np.empty((2, 0, 0), np.float32)
+
 Limits = tuple[float, float, float, float]
 PerComponent = Float64[np.ndarray, "rows components samples"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """`Sampled` as the plain arrays that compiled summaries read.
+
+    Args:
+        kernels: the module of these.
+        moments: means and variances.
+        noise: of each sample.
+        column: of `moments`, for each sample.
+        exact: moments of the first output with nothing drawn, without members if unknown.
+        counts: the samples of each member.
+    """
+
+    kernels: ModuleType
+    moments: Float32[np.ndarray, "2 outputs rows columns"]
+    noise: Float32[np.ndarray, "outputs samples"]
+    column: Int64[np.ndarray, "samples"]
+    exact: Float32[np.ndarray, "2 members rows2"]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, kernels: ModuleType, sampled: Sampled) -> "Outputs":
+        assert sampled.noise is not None
+        exact, column = sampled.integrated, sampled.column
+        return cls(
+            kernels,
+            sampled.moments.permute(0, 3, 2, 1).contiguous().numpy(),
+            sampled.noise.T.contiguous().numpy(),
+            np.arange(len(sampled.noise)) if column is None else column.numpy(),
+            _UNKNOWN if exact is None else exact[..., 0].contiguous().numpy(),
+            sampled.counts,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,22 +119,16 @@ class EncodedPart:
         return records
 
 
-@dataclass(frozen=True)
-class ShuffledRows:
-    """Encoded rows and the fold of each. Their tensors are files that are mapped into memory."""
-
-    rows: Rows
-    folds: Tensor
-
-
 def write_shuffled(
     parts: Iterator[EncodedPart],
     num_rows: int,
     folder: Path,
     memory_bytes: int,
     should_stop: Callable[[], bool] = lambda: False,
-) -> ShuffledRows:
-    """Write rows in the order of their hashes.
+) -> tuple[Rows, Tensor]:
+    """Write rows in the order of their hashes; return them with the fold of each.
+
+    Their tensors are files that are mapped into memory.
 
     Args:
         parts: all rows, in any order.
@@ -160,8 +154,7 @@ def write_shuffled(
                 raise Stopped
             _sort(folder / f"bucket-{i}", record, files)
     mapped = {name: _mapped(folder / name, record[name], num_rows) for name in names}
-    rows = Rows(mapped["inputs"], mapped["targets"], mapped.get("weights"))
-    return ShuffledRows(rows, mapped["folds"])
+    return Rows(mapped["inputs"], mapped["targets"], mapped.get("weights")), mapped["folds"]
 
 
 def _bits(all_bytes: int, bucket_bytes: int) -> int:

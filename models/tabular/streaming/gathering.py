@@ -16,7 +16,7 @@ from models.config import SplitBy, SplitTime, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns, convert, join_rows, select_rows
 from models.features.splits import EFFECT_FOLDS, Division
-from models.features.targets import MAX_CLASSES, present
+from models.features.targets import MAX_CLASSES, present, target_type
 from models.tabular.streaming.blocks import (
     Survey,
     Table,
@@ -148,8 +148,7 @@ def gather(table: Table, types: Mapping[str, str], sets: Sets, limits: Limits) -
     """
     config, seed = table.config, table.config.training.seed
     witnesses = _Witnesses(config.target, is_number=config.task == "regression")
-    kind = "boolean" if types[config.target] == "boolean" else "category"
-    kind = "number" if config.task == "regression" else kind
+    kind = target_type(config.task, types[config.target])
     features = [
         ColumnTotals(feature.name, "feature", feature.type, MAX_COUNTED)
         for feature in config.features or ()

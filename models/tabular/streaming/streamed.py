@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torch import Tensor
+
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.categories import MAX_KNOWN, CategoryEncoder
 from models.features.columns import Columns
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
+from models.features.rows import Rows
 from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
 from models.features.weights import notes_on_left_out
@@ -17,11 +20,10 @@ from models.model import TrainedModel
 from models.out_of_distribution.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem
 from models.tabular.preparation import Assigned, prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.tabular.streaming.blocks import ColumnBlocks, Table, survey
 from models.tabular.streaming.encoding import (
     RowEncoder,
-    ShuffledRows,
     encoded_parts,
     write_shuffled,
 )
@@ -109,7 +111,9 @@ def prepare_streamed(
     model = replace(small.model, encoder=_with_levels(small.model.encoder, gathered.totals))
     encoder = RowEncoder.of(model, gathered)
     parts = encoded_parts(table, sets, encoder)
-    stored = write_shuffled(parts, gathered.learned, folder, memory_bytes, table.should_stop)
+    stored, of_row = write_shuffled(
+        parts, gathered.learned, folder, memory_bytes, table.should_stop
+    )
     sampled = len(gathered.division.training)
     notes = (
         *notes_on_left_out(found.without_target, found.of_weight_0),
@@ -126,7 +130,7 @@ def prepare_streamed(
     summaries = tuple(total.summary for total in gathered.totals)
     profile = replace(small.profile, learned=gathered.learned, columns=summaries)
     small = replace(small, model=replace(model, notes=notes), profile=profile)
-    return Streamed(_on_disk(small, stored), gathered.columns, gathered.division)
+    return Streamed(_on_disk(small, stored, of_row), gathered.columns, gathered.division)
 
 
 def _with_levels(encoder: FeatureEncoder, totals: tuple[ColumnTotals, ...]) -> FeatureEncoder:
@@ -158,12 +162,12 @@ def _with_counts(
     return replace(encoder, others=tuple(sorted(others))), counted
 
 
-def _on_disk(small: RowProblem, stored: ShuffledRows) -> RowProblem:
-    """The problem with the stored rows instead of the sampled ones."""
-    mean = stored.rows.weight / len(stored.rows)
+def _on_disk(small: RowProblem, rows: Rows, of_row: Tensor) -> RowProblem:
+    """The problem with the stored rows, and the fold of each, instead of the sampled ones."""
+    mean = rows.weight / len(rows)
     if isinstance(small, FoldProblem):
-        folds = Folds(stored.folds, small.folds.count)
+        folds = Folds(of_row, small.folds.count)
         stream = Stream(MAX_STEPS, _RACE_EPOCHS, mean)
-        return replace(small, rows=stored.rows, folds=folds, stream=stream)
+        return replace(small, rows=rows, folds=folds, stream=stream)
     epochs = required(small.model.config.training.epochs, "epochs")
-    return replace(small, rows=stored.rows, stream=Stream(_STEPS, epochs, mean))
+    return replace(small, rows=rows, stream=Stream(_STEPS, epochs, mean))

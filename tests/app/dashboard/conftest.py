@@ -1,6 +1,5 @@
 """A visit to the dashboard, and a service that asks for keys."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +22,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
 
 
 @pytest.fixture(scope="module")
-def locked(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("locked-dashboard")
-    shutil.copytree(trained, folder / "data")
-    names = {"allowed_hosts": "credence.example"}
-    with serving(folder / "data", admin_key_file=key_file(folder), **names) as service:
+def locked(copied: Path) -> Iterator[Service]:
+    key = key_file(copied.parent)
+    with serving(copied, admin_key_file=key, allowed_hosts="credence.example") as service:
         yield service

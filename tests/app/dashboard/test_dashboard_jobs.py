@@ -1,7 +1,6 @@
 """Jobs in the browser, with a real worker behind them: watched to the end, cancelled, resumed."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +17,9 @@ SOON = 120_000.0  # ms: a worker that begins on a loaded machine; nothing waits 
 
 
 @pytest.fixture(scope="module")
-def worked(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def worked(copied: Path) -> Iterator[Service]:
     """A service with a worker of its own."""
-    folder = tmp_path_factory.mktemp("worked")
-    shutil.copytree(trained, folder / "data")
-    with serving(folder / "data") as service, worker(service.context):
+    with serving(copied) as service, worker(service.context):
         yield service
 
 

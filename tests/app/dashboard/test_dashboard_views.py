@@ -2,7 +2,6 @@
 
 import csv
 import math
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,9 @@ IMAGE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def own(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def own(copied: Path) -> Iterator[Service]:
     """Where aliases move; also with names of a feature, a level and a class that are HTML."""
-    data_dir = tmp_path_factory.mktemp("views") / "data"
-    shutil.copytree(trained, data_dir)
-    with serving(data_dir) as service:
+    with serving(copied) as service:
         columns = regression_columns()
         size = [value or 0.0 for value in columns["size"]]
         named: dict[str, list[Any]] = {

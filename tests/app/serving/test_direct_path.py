@@ -1,7 +1,6 @@
 """The short way of predictions, beside the ordinary one."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,10 +54,8 @@ REQUESTS: dict[str, tuple[str, bytes, dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def strict(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    data_dir = tmp_path_factory.mktemp("strict") / "data"
-    shutil.copytree(trained, data_dir)
-    with serving(data_dir, max_body_bytes=4096) as running:
+def strict(copied: Path) -> Iterator[Service]:
+    with serving(copied, max_body_bytes=4096) as running:
         yield running
 
 

@@ -15,21 +15,6 @@ from core.jobs.specs import TrainSpec
 from tests.core.jobs.claiming import LEASE, claimed, states
 from tests.core.together import at_once
 
-
-def test_of_many_workers_that_claim_at_once_one_wins(
-    jobs: Jobs, spec: TrainSpec, database: Database
-) -> None:
-    """Eight threads with connections of their own, ten jobs: each is claimed exactly once."""
-    ids = [jobs.create(spec).id for _ in range(10)]
-
-    def work(index: int) -> list[str]:
-        return [job for job in ids if Jobs(database).claim(job, f"worker-{index}", LEASE)]
-
-    won = at_once(work, 8)
-    assert sorted(job for each in won for job in each) == sorted(ids)
-    assert {jobs.get(job_id).attempt for job_id in ids} == {1}
-
-
 WRITES: list[Callable[[Jobs, Claim], object]] = [
     lambda jobs, claim: jobs.heartbeat(claim, LEASE),
     lambda jobs, claim: jobs.report(claim, {"epoch": 1}, {"nelbo": 2.0}),

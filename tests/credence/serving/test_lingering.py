@@ -47,6 +47,7 @@ def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> 
         answer = connection.getresponse()
         assert answer.status == 503
         assert int(answer.headers["Retry-After"]) > 0
+        assert b"the service stops" in answer.read()
         connection.close()
         assert service.process.wait(120) == 0
 

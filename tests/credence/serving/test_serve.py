@@ -161,7 +161,7 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("MAX_SAMPLES", "many"), ("DATA_DIR", "{file}/data"), ("DEVICE", "cuda:99")],
+    [("MAX_SAMPLES", "many"), ("ADMIN_KEY_FILE", "{file}"), ("DEVICE", "cuda:99")],
 )
 def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, name: str, value: str) -> None:
     (tmp_path / "file").touch()
@@ -175,6 +175,7 @@ def test_a_wrong_setting_is_named_with_its_value(tmp_path: Path, name: str, valu
 def test_other_machines_are_not_let_in_without_a_key(tmp_path: Path) -> None:
     code, said = refused("serve", "--host", "0.0.0.0", "--data-dir", str(tmp_path))
     assert code == 2
+    assert "credence keys create" in said
     assert "CREDENCE_AUTH=off" in said
 
 

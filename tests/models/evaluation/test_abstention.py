@@ -48,8 +48,8 @@ def test_rows_above_the_bound_are_marked_and_stay() -> None:
         values={"mean": np.arange(4.0), "total_variance": total},
     )
     marked = answer.abstaining(2.0)
-    assert marked.abstained.tolist() == [False, True, True, True]
+    assert marked["abstained"].tolist() == [False, True, True, True]
     assert marked.mean.tolist() == [0, 1, 2, 3]
-    part = marked.select(1, 3, PredictOptions(intervals=())).abstained
+    part = marked.select(1, 3, PredictOptions(intervals=()))["abstained"]
     assert part.tolist() == [True, True]
-    assert marked.abstaining(None).abstained is None
+    assert marked.abstaining(None).get("abstained") is None

@@ -9,7 +9,7 @@ import pytest
 from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, TrainingConfig
 from models.expected_scores.expectation import Expectation, expect
-from models.expected_scores.tables import simulate
+from models.expected_scores.row_models import simulate
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel

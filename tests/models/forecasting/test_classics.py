@@ -5,10 +5,11 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
+from scipy.stats import multivariate_t
 
 from models.forecasting.classics.autoregression import Autoregression
 from models.forecasting.classics.classics import Classics, stack
-from models.forecasting.classics.member import Asked
+from models.forecasting.classics.member import PathRequest, Regression
 
 
 def simulated(coefficients: list[float], steps: int, seed: int, rows: int = 1) -> np.ndarray:
@@ -31,6 +32,19 @@ def test_weights_maximise_the_stated_sum() -> None:
     np.testing.assert_allclose(stack(torch.from_numpy(scores), 12.0), truth, atol=1e-4)
 
 
+def test_the_evidence_of_a_regression_is_that_of_students_t() -> None:
+    """y ~ t with 2 degrees of freedom and the shape ½ (I + X diag(τ²) Xᵀ); τ = 0 drops a term."""
+    random, widths = np.random.default_rng(0), np.array([0.7, 2.0, 0.0])
+    x, y = random.normal(size=(9, 3)), random.normal(size=(2, 9))
+    both = np.stack([np.column_stack([x, one]) for one in y])
+    products = torch.from_numpy(both.transpose(0, 2, 1) @ both)
+    found = Regression.of(products, torch.tensor([9.0, 9.0]).double(), torch.from_numpy(widths))
+    shape = 0.5 * (np.eye(9) + x @ np.diag(widths**2) @ x.T)
+    truth = multivariate_t(np.zeros(9), shape, df=2).logpdf(y)
+    assert float(found.log_evidence.diff()) == pytest.approx(truth[1] - truth[0])
+    assert found.mean[:, 2].tolist() == found.known[:, 2].tolist() == [0.0, 0.0]
+
+
 def test_the_model_that_made_a_series_weighs_most() -> None:
     """An AR(2) with a strong cycle, of which smoothing knows nothing."""
     series = simulated([1.6, -0.9], 260, seed=1)[0]
@@ -44,14 +58,16 @@ def test_the_model_that_made_a_series_weighs_most() -> None:
     assert heaviest.member.name.startswith("autoregression")
     assert sum(m.weight for m in found.members if "autoreg" in m.member.name) > 0.9
     assert sum(m.weight for m in found.members) == pytest.approx(1.0)
-    drawn = found.paths(past[-1:], Asked(6, 100, 10, seed=0))
+    drawn = found.paths(past[-1:], PathRequest(6, 100, 10, seed=0))
     assert drawn.values.shape == (100, 10, 1, 6)
 
 
 def test_a_long_series_has_its_own_coefficients_means_and_variances() -> None:
     """AR(1) with φ = 0.8: E y_h = φʰ y, Var y_h = (1 − φ²ʰ)/(1 − φ²)."""
     series = simulated([0.8], 4_000, seed=0)
-    found = Autoregression((1, 2, 3)).paths(torch.from_numpy(series), Asked(6, 300, 20, seed=0))
+    found = Autoregression((1, 2, 3)).paths(
+        torch.from_numpy(series), PathRequest(6, 300, 20, seed=0)
+    )
     values, h = found.values.flatten(0, 1)[:, 0].numpy(), np.arange(1, 7)
     np.testing.assert_allclose(values.mean(0), 0.8**h * series[0, -1], atol=0.15)
     np.testing.assert_allclose(values.var(0), (1 - 0.64**h) / 0.36, rtol=0.12)
@@ -74,7 +90,7 @@ def test_a_long_series_has_its_own_coefficients_means_and_variances() -> None:
 )
 def test_without_lags_it_repeats_the_past(member: Autoregression, truth) -> None:
     series = np.random.default_rng(1).normal(0, 1, 402)
-    found = member.paths(torch.from_numpy(series[None]), Asked(7, 100, 20, seed=0))
+    found = member.paths(torch.from_numpy(series[None]), PathRequest(7, 100, 20, seed=0))
     middle = found.means.mean((0, 1))[0].numpy()
     np.testing.assert_allclose(middle, truth(series, np.arange(1, 8)), atol=0.6)
 
@@ -86,7 +102,7 @@ def test_phases_go_on_where_the_history_ends(length: int, changes: bool) -> None
     noise = np.random.default_rng(0).normal(0, 0.05, length)
     values = torch.from_numpy((wave[:length] + noise)[None])
     member = Autoregression((1, 2), 4, changes=changes, has_phases=True)
-    found = member.paths(values, Asked(4, 100, 5, seed=0)).means.mean((0, 1))[0]
+    found = member.paths(values, PathRequest(4, 100, 5, seed=0)).means.mean((0, 1))[0]
     np.testing.assert_allclose(found, wave[length:], atol=0.6)
 
 
@@ -98,7 +114,7 @@ def test_each_season_has_a_pattern_of_its_own() -> None:
     errors = []
     for waves in (12, 27):
         member = Autoregression((1,), 28, has_phases=True, shorter=(4,), waves=waves)
-        found = member.paths(values, Asked(28, 100, 5, seed=0)).means.mean((0, 1))[0]
+        found = member.paths(values, PathRequest(28, 100, 5, seed=0)).means.mean((0, 1))[0]
         errors.append(np.abs(found.numpy() - wave[length:]).mean())
     assert errors[1] < 0.15  # the mean of ten values with noise of 0.3 is off by 0.08
     assert errors[0] > 0.5
@@ -108,7 +124,7 @@ def test_rows_with_missing_steps_are_left_out() -> None:
     series = simulated([0.8], 600, seed=3)
     holes = series.copy()
     holes[0, np.random.default_rng(0).choice(590, 60, replace=False)] = np.nan
-    asked, member = Asked(3, 100, 10, seed=0), Autoregression((1, 2))
+    asked, member = PathRequest(3, 100, 10, seed=0), Autoregression((1, 2))
     whole, some = (
         member.paths(torch.from_numpy(one), asked).means.mean((0, 1)) for one in (series, holes)
     )
@@ -119,7 +135,7 @@ def test_a_shorter_history_leans_on_what_training_found() -> None:
     """φ = 0.9 in training, of which five steps alone say hardly anything: E y₁ = 0.9 y₀."""
     trained = Autoregression((1, 2, 3)).adapted(torch.from_numpy(simulated([0.9], 500, 4, rows=3)))
     short = torch.tensor([[0.0, 1.0, 0.5, 4.0, 5.0]], dtype=torch.float64)
-    centre, asked = 2.1, Asked(1, 200, 5, seed=0)
+    centre, asked = 2.1, PathRequest(1, 200, 5, seed=0)
     known, unknown = (
         float(one.paths(short, asked).means.mean()) - centre
         for one in (trained, Autoregression((1, 2, 3)))

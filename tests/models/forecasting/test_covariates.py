@@ -11,7 +11,7 @@ from models.config import FeatureConfig, RecurrentConfig
 from models.config import TrainingConfig as Training
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.panel import held
+from models.forecasting.panel import hold_last
 from models.forecasting.problem import prepare_series
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
@@ -40,7 +40,7 @@ def options_of(training: Training | None = None, features: Any = None, **forecas
 def test_values_are_held_from_the_last_known_step_on_and_marked() -> None:
     values = torch.arange(10.0).unsqueeze(1)
     positions, last = torch.tensor([[2, 3, 4], [5, 6, 7]]), torch.tensor([4, 5])
-    found = held(values, positions, last)
+    found = hold_last(values, positions, last)
     assert found[..., 0].tolist() == [[2, 3, 4], [5, 5, 5]]
     assert found[..., 1].tolist() == [[0, 0, 0], [0, 1, 1]]
 

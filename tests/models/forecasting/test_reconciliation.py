@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.forecasting.totals.groups import reconcile, summing_matrix
+from models.forecasting.totals.groups import projection, summing_matrix
 from tests.models.functions import randn
 
 S = summing_matrix([[0, 1, 2, 3], [0, 1], [2, 3]], 4)  # a total of two groups of two
@@ -25,9 +25,8 @@ def test_the_summing_matrix_has_sums_above_the_bottom_series() -> None:
 
 def test_two_parts_and_their_sum_share_what_is_left_over() -> None:
     """Least squares of (total, a, b) = (10, 3, 4): the rest 3 goes in thirds to the three nodes."""
-    found = reconcile(
-        torch.tensor([[10.0, 3.0, 4.0]], dtype=torch.float64), summing_matrix([[0, 1]], 2)
-    )
+    totals = torch.tensor([[10.0, 3.0, 4.0]], dtype=torch.float64)
+    found = totals @ projection(summing_matrix([[0, 1]], 2)).mT
     np.testing.assert_allclose(found.numpy(), [[9.0, 4.0, 5.0]])
 
 
@@ -37,9 +36,9 @@ def test_the_right_covariance_has_the_least_errors() -> None:
     covariance = root @ root.T
     errors = randn(4_000, 7, seed=2) @ root.T
     found = {
-        "mint": reconcile(errors, S, covariance),
-        "variances": reconcile(errors, S, torch.diag(covariance.diagonal())),
-        "least squares": reconcile(errors, S),
+        "mint": errors @ projection(S, covariance).mT,
+        "variances": errors @ projection(S, torch.diag(covariance.diagonal())).mT,
+        "least squares": errors @ projection(S).mT,
         "bottom up": errors[:, 3:] @ S.T,
     }
     size = {name: float(draws.square().sum(1).mean()) for name, draws in found.items()}

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import multivariate_t
 from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing
 
-from models.forecasting.classics.member import Asked, unit_of
+from models.forecasting.classics.member import PathRequest, unit_of
 from models.forecasting.classics.smoothing import Smoothing
 
 PARTICLES = torch.tensor([[0.0, 0.0, 0.0, 0.0], [1.0, -1.0, 0.5, 0.3], [-1.0, 1.0, 0.2, -1.0]])
@@ -71,7 +71,7 @@ def test_forecasts_are_those_of_a_kalman_filter() -> None:
     model = ExponentialSmoothing(series, trend=True, damped_trend=True)
     parameters = [float(of.level), float(of.trend), float(of.damping), series[0], 0.0]
     truth = model.smooth(parameters).get_forecast(8)
-    found = member.paths(rows(series), Asked(8, 400, 25, seed=0))
+    found = member.paths(rows(series), PathRequest(8, 400, 25, seed=0))
     values = found.values.flatten(0, 1)[:, 0].numpy()
     deviation = np.sqrt(truth.var_pred_mean)
     assert np.abs(values.mean(0) - truth.predicted_mean).max() < 0.05 * deviation.max()
@@ -85,5 +85,5 @@ def test_seasons_go_on_in_phase(length: int, season: int) -> None:
     noise = np.random.default_rng(0).normal(0, 0.02, length)
     values = rows(wave[:length] + noise)
     member = Smoothing("drift", season).adapted(values)
-    found = member.paths(values, Asked(season, 100, 5, seed=0)).means.mean((0, 1))[0]
+    found = member.paths(values, PathRequest(season, 100, 5, seed=0)).means.mean((0, 1))[0]
     np.testing.assert_allclose(found, wave[length:], atol=0.15)

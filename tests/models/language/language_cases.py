@@ -16,8 +16,8 @@ from models.config import (
 from models.features.columns import ColumnProfile
 from models.inference.registry import build_method
 from models.language.model import BayesianLanguageModel
-from models.language.problem import TextTask
 from models.language.text import Corpus
+from models.language.text_problem import TextTask
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
 from models.randomness import generator

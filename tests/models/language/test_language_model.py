@@ -28,8 +28,8 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile
 from models.language import prediction
 from models.language.model import BayesianLanguageModel
-from models.language.problem import text_problem
 from models.language.text import Vocabulary
+from models.language.text_problem import text_problem
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from tests.models.language.language_cases import PROFILE, column, random_lines, trained

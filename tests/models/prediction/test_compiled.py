@@ -29,11 +29,11 @@ from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
 from models.prediction.compiled import apart
 from models.prediction.compiled.compiler import Compiler, compiler
-from models.prediction.compiled.workers import divided, in_threads
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.summary import Summary
+from models.prediction.threads import divided, in_threads
 from models.tabular.model import make_ready
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)

@@ -15,8 +15,7 @@ from models.likelihoods import ShapedLikelihood
 from models.networks import MLP, Inputs, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.compiled.compiler import compiler
-from models.prediction.compiled.passes import Outputs
-from models.prediction.compiled.shapes import Components, Shape
+from models.prediction.compiled.shapes import Components, Outputs, Shape
 from models.prediction.engine import Engine
 from models.prediction.fitted import Sampled
 from models.prediction.influence import error_of_mean

@@ -67,7 +67,7 @@ def test_an_evaluation_is_the_mean_of_the_rows(
     inside = sum(part["rows"] * part["coverage"] for part in parts)
     assert inside / ROWS == pytest.approx(metrics["coverage"]["0.9"])
     assert metrics["log_likelihood"] == pytest.approx(scores["log_likelihood"].mean().item())
-    share = model.predict(columns, PredictOptions(samples=100)).epistemic_share
+    share = model.predict(columns, PredictOptions(samples=100))["epistemic_share"]
     assert scores["epistemic_share"].numpy() == pytest.approx(share, rel=1e-5, abs=1e-9)
 
 

@@ -92,7 +92,7 @@ def test_mc_error_is_the_spread_over_seeds(model: TabularModel, sampler: str, sa
         for seed in range(REPETITIONS)
     ]
     actual = np.stack([run.mean for run in runs]).var(0, ddof=1).reshape(6, -1)[:, 0]
-    said = np.stack([np.square(run.mc_error) for run in runs]).mean(0).reshape(6, -1)[:, 0]
+    said = np.stack([np.square(run["mc_error"]) for run in runs]).mean(0).reshape(6, -1)[:, 0]
     ratio = np.sqrt(actual / said)
     tolerance = 0.28 if sampler == "monte_carlo" else 0.5
     assert np.sqrt(np.square(ratio).mean()) == pytest.approx(1, abs=tolerance)

@@ -30,7 +30,7 @@ from models.features.columns import ColumnProfile
 from models.networks import Stack
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.tabular.recipe import with_members
+from models.tabular.row_recipe import with_members
 from models.training.recipe import resolve
 from tests.models.training.fitting import trained
 

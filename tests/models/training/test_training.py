@@ -68,8 +68,8 @@ def test_epistemic_variance_grows_where_there_were_no_data(line: TabularModel) -
     epistemic = answer.variance["epistemic"]
     assert epistemic[1] > 10 * epistemic[0]
     assert answer.out_of_distribution.tolist() == [False, True]
-    assert answer.epistemic_share.min() >= 0
-    assert answer.epistemic_share.max() <= 1
+    assert answer["epistemic_share"].min() >= 0
+    assert answer["epistemic_share"].max() <= 1
 
 
 def test_the_same_question_gets_the_same_answer(line: TabularModel) -> None:

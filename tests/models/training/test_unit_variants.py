@@ -12,7 +12,7 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.fitted import Fitted
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.preparation import prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.training.distributed import ALONE
 from models.training.train import train
 from models.training.unit_variants import (

@@ -52,7 +52,7 @@ def test_predictions_and_scores_are_relative_to_the_unit(
     deviation = usual.uncertainty.mean()
     for one, same in ((found.mean, usual.mean), (found.uncertainty, usual.uncertainty)):
         np.testing.assert_allclose(one / of_target, same, atol=1e-3 * deviation)
-    np.testing.assert_allclose(found.ood_score, usual.ood_score, atol=1e-3)
+    np.testing.assert_allclose(found["ood_score"], usual["ood_score"], atol=1e-3)
     codes = [[one.code for one in row] for row in found["reasons"]]
     assert codes == [[one.code for one in row] for row in usual["reasons"]]
     assert codes[0] == ["gap"]

@@ -26,7 +26,7 @@ from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.training.train import train
 from tests.models.training.fitting import resolved, types_of
 

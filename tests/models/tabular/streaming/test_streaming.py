@@ -22,7 +22,7 @@ from models.features.columns import Columns
 from models.features.weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
-from models.tabular.problem import RowProblem
+from models.tabular.row_problem import RowProblem
 from models.tabular.streaming import blocks as blocks_module
 from models.tabular.streaming.blocks import row_hashes, row_uniforms, survey
 from models.tabular.streaming.encoding import EncodedPart, write_shuffled
@@ -138,12 +138,12 @@ def test_rows_are_on_disk_once_in_the_order_of_their_hashes(
         EncodedPart(hashes[p], inputs[p], rows[p].astype(np.float64), rows[p] % 3)
         for p in (slice(start, start + size) for start in range(0, 500, size))
     )
-    stored = write_shuffled(parts, 500, tmp_path, memory)
+    stored, of_row = write_shuffled(parts, 500, tmp_path, memory)
     expected = np.argsort(hashes)
-    np.testing.assert_array_equal(stored.rows.targets.numpy(), expected)
-    np.testing.assert_array_equal(stored.rows.inputs.numpy(), inputs[expected])
-    np.testing.assert_array_equal(stored.folds.numpy(), expected % 3)
-    assert stored.rows.weights is None
+    np.testing.assert_array_equal(stored.targets.numpy(), expected)
+    np.testing.assert_array_equal(stored.inputs.numpy(), inputs[expected])
+    np.testing.assert_array_equal(of_row.numpy(), expected % 3)
+    assert stored.weights is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folds", "inputs", "targets"]
 
 

@@ -1,8 +1,8 @@
 """What to expect of rows without labels: their scores, and what each label would tell."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -22,8 +22,6 @@ from models.prediction.options import DEFAULT_SAMPLES, PredictOptions, ResolvedO
 from models.prediction.threads import threads_for
 from models.randomness import generator
 from models.tabular.model import TabularModel
-
-T = TypeVar("T")
 
 
 def expects_scores(model: TrainedModel) -> TypeGuard[TabularModel]:
@@ -57,7 +55,7 @@ def simulate(
     targets[torch.from_numpy(known)] = encoded
     rows = Rows(x, targets.to(x.device))
     mask = torch.from_numpy(known).to(x.device)
-    parts = _drawn(model, rows, options, lambda drawn, part: drawn.sums(mask[part]), first)
+    parts = [drawn.sums(mask[part]) for drawn, part in _drawn(model, rows, options, first)]
     detector = model.detector(options.prune)
     if detector.score == SURPRISE:
         flags = detector.flags(model.surprise(x))
@@ -69,26 +67,20 @@ def simulate(
 def promise(model: TabularModel, prune: float, held_out: Rows) -> Promise:
     """What rows that no weight was fitted to let expect of new ones."""
     options = model.resolve(PredictOptions(prune=prune, samples=DEFAULT_SAMPLES, intervals=()))
-    parts = _drawn(model, held_out, options, lambda drawn, _: drawn.held_out(), "held")
-    return Promise.of(parts)
+    return Promise.of([drawn.held_out() for drawn, _ in _drawn(model, held_out, options, "held")])
 
 
 def _drawn(
-    model: TabularModel,
-    rows: Rows,
-    options: ResolvedOptions,
-    summarised: Callable[[Drawn, slice], T],
-    *purpose: str | int,
-) -> list[T]:
-    """Summaries of chunks of rows with simulated labels, independent for each purpose."""
+    model: TabularModel, rows: Rows, options: ResolvedOptions, *purpose: str | int
+) -> Iterator[tuple[Drawn, slice]]:
+    """Chunks of rows with simulated labels, independent for each purpose, and their places."""
     fitted, seed, device = model.fitted(options.prune), options.seed, rows.inputs.device
-    calibration, found = model.calibration_of(options.prune), list[T]()
+    calibration = model.calibration_of(options.prune)
     with torch.inference_mode(), threads_for(fitted.operations * len(rows) * options.samples):
-        for one in model.engine.labelled(fitted, rows, options.sampler, seed, options.samples):
-            noise = generator(seed, "labels", *purpose, one.start, device=device)
-            part = slice(one.start, one.start + len(one.targets))
-            found.append(summarised(simulate_labels(one, calibration, noise), part))
-    return found
+        for part in model.engine.labelled(fitted, rows, options.sampler, seed, options.samples):
+            noise = generator(seed, "labels", *purpose, part.start, device=device)
+            places = slice(part.start, part.start + len(part.targets))
+            yield simulate_labels(part, calibration, noise), places
 
 
 def informed(

@@ -4,12 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, get_args
 
 from models.config import (
     BBBConfig,
     FeatureConfig,
-    KLConfig,
     LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
@@ -20,13 +19,18 @@ from models.config import (
     PartConfig,
     SplitBy,
     SplitTime,
+    SupportConfig,
     Task,
     TrainingConfig,
 )
+from models.config.model import ShapedKind
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, check_features, column_of
 from models.features.row_groups import check_groups
+from models.features.target_shapes import check_support
+from models.features.targets import present
 from models.features.texts import WIDTH as TEXT_WIDTH
+from models.features.weights import MIN_ROWS
 from models.inference.registry import method_of
 from models.networks import (
     Inputs,
@@ -36,7 +40,6 @@ from models.networks import (
     build_network,
     num_inner_weights,
 )
-from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
 from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
@@ -46,8 +49,6 @@ from models.training.method_recipe import (
     plan_fit,
 )
 
-MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
-
 # Chosen on held-out rows of the training sides of the standard regression sets (docs/quality.md).
 # After a third of these steps σ still grows on small tables, and the intervals are too wide.
 _STEPS = 15_000
@@ -56,6 +57,8 @@ _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the sec
 _STOPPING = 0.1  # of the rows choose the epoch: a point estimate needs this, the ELBO does not
 _CALIBRATION = 0.1
 _REFIT_ROWS = 20_000  # below that, a second fit also learns from the rows that chose the epoch
+SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
+_COMPONENTS = {"gaussian": 1, "mixture": 3, "count": 3}
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -79,7 +82,7 @@ def resolve_rows(
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns, task, num_rows)
-    check_given_support(config.support, target, load)
+    _check_support(config.support, target, load)
     if is_race(config, task, columns, once=once):
         return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
@@ -87,12 +90,12 @@ def resolve_rows(
     steps = _STEPS
     match task:
         case "forecasting":
-            from models.forecasting import recipe  # noqa: PLC0415 - tables do without
+            from models.forecasting import series_recipe  # noqa: PLC0415 - tables do without
 
-            series = recipe.plan_series(config, columns, load)
+            series = series_recipe.plan_series(config, columns, load)
             config, inputs, num_rows = series.config, series.inputs, series.num_windows
-            config = replace(config, network=recipe.series_network(config.network, num_rows))
-            steps = recipe.series_steps(num_rows)
+            config = replace(config, network=series_recipe.series_network(config.network, num_rows))
+            steps = series_recipe.series_steps(num_rows)
         case _:
             config = replace(config, features=_features(config, columns))
             inputs = _inputs(config.features or (), columns)
@@ -183,26 +186,16 @@ def _check_split(
 def _features(
     config: ModelConfig, columns: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...]:
-    if config.features is None:
-        return _default_features(config, columns)
-    check_features(config, columns)
-    return config.features
-
-
-def _default_features(
-    config: ModelConfig, columns: Mapping[str, ColumnProfile]
-) -> tuple[FeatureConfig, ...]:
-    """All columns of use except the target, the weights and the groups of a split."""
+    """The given features; else all columns of use but target, weights and groups of a split."""
+    if config.features is not None:
+        check_features(config, columns)
+        return config.features
     split = config.training.split
-    taken = {
-        config.target,
-        config.weight,
-        split.by if isinstance(split, SplitBy) else None,
-    }
+    groups = split.by if isinstance(split, SplitBy) else None
     features = tuple(
         FeatureConfig(name=p.name, type=p.type)  # type: ignore[arg-type]
         for p in columns.values()
-        if p.use and p.name not in taken
+        if p.use and p.name not in {config.target, config.weight, groups}
     )
     if not features:
         raise InvalidData("no column except the target is left to learn from", "/features")
@@ -239,7 +232,7 @@ def _likelihood(
                 f"a {task} has no bounds: give the target by its name alone", "/target"
             )
         return allowed[0] if name in (None, "auto") else name
-    return number_likelihood(given, config.support, target)
+    return _number_likelihood(given, config.support, target)
 
 
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
@@ -270,23 +263,17 @@ def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnPro
     return Inputs(sum(widths), slots[0] if len(slots) == 1 else None)
 
 
-def _stopping(config: ModelConfig) -> float:
-    """The share of rows that choose the epoch: none for `bbb`, whose KL prevents overfitting."""
-    training = config.training
-    if training.stopping_fraction is not None:
-        return training.stopping_fraction
-    stops = method_of(config.method).is_stopped_early or training.patience is not None
-    return _STOPPING if stops else 0.0
-
-
 def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
     """The shares of rows to hold out.
 
     Raises:
         InvalidData: if patience or a refit is given and no rows choose the epoch.
     """
-    given, stopping = config.training, _stopping(config)
-    calibration = given.calibration_fraction
+    given, calibration = config.training, config.training.calibration_fraction
+    stopping = given.stopping_fraction
+    if stopping is None:  # none for `bbb`, whose KL prevents overfitting
+        stops = method_of(config.method).is_stopped_early or given.patience is not None
+        stopping = _STOPPING if stops else 0.0
     if not stopping:
         if given.patience is not None:
             raise InvalidData(
@@ -347,32 +334,28 @@ def _training(
 def _method(
     method: MethodConfig, network: Network, training: TrainingConfig, plan: FitPlan
 ) -> MethodConfig:
-    match method:
-        case BBBConfig():
-            estimator = _estimator(method, network)
-            prior, kl = choose_prior(method, plan.prior), _kl(method.kl, training, plan)
-            return replace(method, estimator=estimator, prior=prior, kl=kl)
-    return method
+    """The method; `bbb` with its prior, KL and estimator.
 
-
-def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"]:
-    """The local estimator, except for networks whose steps share their weights.
+    That is the local one, except for networks whose steps share their weights.
 
     Raises:
         InvalidData: if it is given for such a network.
     """
+    if not isinstance(method, BBBConfig):
+        return method
     can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
         raise no_local_estimator()
-    return method.estimator or ("local" if can_be_local else "weight")
-
-
-def _kl(config: KLConfig, training: TrainingConfig, plan: FitPlan) -> KLConfig:
-    weight, epochs = config.weight, config.warmup_epochs
+    weight, epochs = method.kl.weight, method.kl.warmup_epochs
     return replace(
-        config,
-        weight=plan.kl_weight if weight is None else weight,
-        warmup_epochs=round(plan.warmup * (training.epochs or 0)) if epochs is None else epochs,
+        method,
+        estimator=method.estimator or ("local" if can_be_local else "weight"),
+        prior=choose_prior(method, plan.prior),
+        kl=replace(
+            method.kl,
+            weight=plan.kl_weight if weight is None else weight,
+            warmup_epochs=round(plan.warmup * (training.epochs or 0)) if epochs is None else epochs,
+        ),
     )
 
 
@@ -408,3 +391,58 @@ def with_members(config: ModelConfig, task: Task) -> ModelConfig:
         )
     parts = network.parts or (PartConfig(members=members, hidden=network.hidden or ()),)
     return replace(config, network=replace(network, parts=parts))
+
+
+def _number_likelihood(
+    given: LikelihoodName | LikelihoodConfig | None,
+    support: SupportConfig | None,
+    target: ColumnProfile,
+) -> LikelihoodName | LikelihoodConfig:
+    """A Gaussian by default; a mixture if the target has a given support.
+
+    Raises:
+        InvalidData: if likelihood, support and target do not fit together.
+    """
+    if given in (None, "auto"):
+        given = "heteroscedastic" if support is None else "mixture"
+    if not isinstance(given, LikelihoodConfig):
+        if given not in SHAPES:
+            if support is not None:
+                raise InvalidData(
+                    f"likelihood {given!r} has no bounds: leave the target's bounds out, or take "
+                    f"one of {', '.join(SHAPES)}",
+                    "/likelihood",
+                )
+            assert given is not None
+            return given
+        given = LikelihoodConfig(kind=given)
+    components = given.components or _COMPONENTS[given.kind]
+    if given.kind == "mixture" and components < 2:
+        raise InvalidData(
+            "a mixture has 2 to 5 components; for 1 take 'gaussian'", "/likelihood/components"
+        )
+    lower = None if support is None else support.lower
+    if given.scale == "log" and lower is None and (target.min or 0) < 0:
+        message = f"the scale log needs a lower bound, as the smallest value is {target.min:g}"
+        raise InvalidData(f"{message}: give target.lower", "/likelihood/scale")
+    return replace(given, components=components)
+
+
+def _check_support(support: SupportConfig | None, target: ColumnProfile, load: Load | None) -> None:
+    """Refuse bounds that leave nothing, and targets outside.
+
+    Args:
+        load: reads the column, to count its rows outside; without it training refuses them.
+
+    Raises:
+        InvalidData: with the bounds, or the number of rows outside.
+    """
+    if support is None:
+        return
+    lower, upper = support.lower, support.upper
+    if lower is not None and upper is not None and lower >= upper:
+        message = f"the bounds {lower:g} and {upper:g} leave no values between them"
+        raise InvalidData(message, "/target/upper")
+    if load is not None and target.type == "number":
+        values = load([target.name])[target.name]
+        check_support(values[present(values)], support)

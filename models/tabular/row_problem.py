@@ -1,7 +1,7 @@
 """The training problem of rows: of a table, or windows of series."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
-from models.expected_scores.tables import promise
+from models.expected_scores.row_models import promise
 from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
@@ -130,13 +130,22 @@ class RowProblem:
                 promise=promise(model, fraction, self.scores),
                 samplers=measurement.measure_samplers(model, fraction, x),
             )
-        notes = measurement.notes_on(model, scored[0.0].metrics)
-        recommended, note = _recommend(by_row, self.scores.weights)
+        weights = self.scores.weights
+        recommended, pair = recommend_variant(by_row, weights)
+        notes = [*model.notes, *measurement.notes_on(model, scored[0.0].metrics)]
+        if pair is not None:
+            better, full = (mean(by_row[prune], weights) for prune in (recommended, 0.0))
+            notes.append(
+                f"the variant with {100 * recommended:g} % of the weights removed is better than "
+                f"the full model on the held-out rows: log likelihood {better:.4g} instead of "
+                f"{full:.4g} (difference per row {pair.difference:.2g}, standard error "
+                f"{pair.standard_error:.2g}): predict with prune {recommended:g}"
+            )
         return replace(
             model,
             variants_by_prune=scored,
             recommended_variant=recommended,
-            notes=(*model.notes, *notes, *note),
+            notes=tuple(notes),
             background=self._background(),
         )
 
@@ -178,20 +187,3 @@ def log_density(engine: Engine, state: State, rows: Rows, seed: int, ranks: Rank
         log_prob = engine.likelihood.log_prob(outputs, mine.targets, point)
         total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
     return float(ranks.sum(total / rows.weight))
-
-
-def _recommend(
-    by_row: Mapping[float, Tensor], weights: Tensor | None
-) -> tuple[float, tuple[str, ...]]:
-    """The recommended variant and a note on it."""
-    best, pair = recommend_variant(by_row, weights)
-    if pair is None:
-        return best, ()
-    better, full = (mean(by_row[prune], weights) for prune in (best, 0.0))
-    note = (
-        f"the variant with {100 * best:g} % of the weights removed is better than the full model "
-        f"on the held-out rows: log likelihood {better:.4g} instead of {full:.4g} (difference per "
-        f"row {pair.difference:.2g}, standard error {pair.standard_error:.2g}): predict with prune "
-        f"{best:g}"
-    )
-    return best, (note,)
