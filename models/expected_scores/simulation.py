@@ -1,4 +1,8 @@
-"""Scores of simulated labels, summed over rows: world by world the score of a whole data set."""
+"""Scores of simulated labels, summed over rows: world by world the score of a whole data set.
+
+In world w one sample of the posterior is the truth, for all rows of all data sets. What the labels
+of different rows have in common, because the same weights are wrong about them, is so preserved.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -14,7 +18,7 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
-from models.expected_scores.labels import draw_labels
+from models.likelihoods.shaped import draw
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -189,3 +193,31 @@ def _number_scorer(
         return scores
 
     return score
+
+
+def draw_labels(
+    mixture: Mixture, worlds: int, noise: torch.Generator
+) -> Shaped[Tensor, "worlds rows"]:
+    """A label of each row in each world: numbers in the target's units, or numbers of classes.
+
+    The worlds divide the samples among themselves as evenly as can be, in their order.
+    """
+    sample = torch.arange(worlds) * mixture.num_samples // worlds
+    if isinstance(mixture, CategoricalMixture):
+        return _draw_classes(mixture, sample, noise)
+    locs, scales, weights, atoms = (
+        part[sample].transpose(1, 2)
+        for part in (mixture.locs, mixture.scales, mixture.weights, mixture.atoms)
+    )
+    shares = torch.cat([weights, atoms], dim=-1)
+    return draw(mixture.target, mixture.family, locs, scales, shares, noise)
+
+
+def _draw_classes(
+    mixture: CategoricalMixture, sample: Int[Tensor, "worlds"], noise: torch.Generator
+) -> Tensor:
+    """The class in whose part of [0, 1] a uniform number lies."""
+    ends = mixture.probs[sample].cumsum(-1)
+    uniform = torch.rand(ends.shape[:-1], generator=noise, dtype=ends.dtype, device=ends.device)
+    chosen = (uniform.unsqueeze(-1) * ends[..., -1:] >= ends).sum(-1)
+    return chosen.clamp_max(ends.shape[-1] - 1)

@@ -52,6 +52,7 @@ Outputs = Float[Tensor, "rows outputs"]
 Roots = Float[Tensor, "roots rows outputs"]
 RowWeights = Float[Tensor, "rows"]
 LayerInputs = Float[Tensor, "rows _"]
+Sums = dict[str, Tensor]
 Gradients = Callable[[Roots], dict[str, Tensor]]
 
 
@@ -324,12 +325,13 @@ class Curvature:
 
     def __init__(self, hessian: str, places: Mapping[str, Place]) -> None:
         self._terms, self._places = _TERMS[hessian], places
-        self._sums: dict[str, dict[str, Tensor]] = {name: {} for name in places}
+        self._sums: dict[str, Sums] = {name: {} for name in places}
 
     def add(self, read: Pass, roots: Roots, weights: RowWeights) -> None:
         gradients = read.gradients(roots)
-        for name, sums in self._sums.items():
-            for key, value in self._terms(read.inputs[name], gradients[name], weights).items():
+        for name, place in self._places.items():
+            a, g, sums = read.inputs[name], gradients[name], self._sums[name]
+            for key, value in self._terms(a, g, weights, place).items():
                 sums[key] = sums[key] + value if key in sums else value
 
     def spectra(self) -> dict[str, Spectrum]:
@@ -346,13 +348,12 @@ class Curvature:
                     values = in_order(squares, place).unsqueeze(1)
                     spectra[name] = Spectrum(place.start, False, values)
                 case {"products": products}:
-                    order = in_order(torch.arange(len(products)).view(place.shape), place)
-                    values, vectors = _eigen(products[order][:, order])
+                    values, vectors = _eigen(products)
                     spectra["all"] = Spectrum(place.start, False, values.unsqueeze(1), vectors)
         return spectra
 
 
-def _kron(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
+def _kron(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
     flat, repeated = g.flatten(0, 1), weights.repeat(len(g)).unsqueeze(1)
     return {
         "inputs": (a * weights.unsqueeze(1)).mT @ a,
@@ -361,17 +362,17 @@ def _kron(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
     }
 
 
-def _diagonal(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
+def _diagonal(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
     return {"squares": (g.square().sum(0) * weights.unsqueeze(1)).mT @ a.square()}
 
 
-def _full(a: LayerInputs, g: Roots, weights: RowWeights) -> dict[str, Tensor]:
-    j = (g.unsqueeze(3) * a.unsqueeze(1)).flatten(2).flatten(0, 1)
+def _full(a: LayerInputs, g: Roots, weights: RowWeights, place: Place) -> Sums:
+    j = in_order((g.unsqueeze(3) * a.unsqueeze(1)).flatten(0, 1), place)
     j = j * weights.sqrt().repeat(len(g)).unsqueeze(1)
     return {"products": j.mT @ j}
 
 
-_TERMS: Mapping[str, Callable[[LayerInputs, Roots, RowWeights], dict[str, Tensor]]] = {
+_TERMS: Mapping[str, Callable[[LayerInputs, Roots, RowWeights, Place], Sums]] = {
     "kron": _kron,
     "diagonal": _diagonal,
     "full": _full,

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from models.expected_scores.labels import draw_labels
+from models.expected_scores.simulation import draw_labels
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.predictive import CategoricalMixture
 from tests.models.prediction.shaped_cases import Case
