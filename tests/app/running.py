@@ -107,7 +107,7 @@ def serving(
             # No idle connection is closed for being one too many: in another thread a request may
             # just have been given it.
             limits = httpx.Limits(max_connections=100, max_keepalive_connections=None)
-            with httpx.Client(base_url=url, timeout=120, limits=limits) as client:
+            with httpx.Client(base_url=url, timeout=600, limits=limits) as client:
                 yield Service(url, client, app)
         finally:
             server.should_exit = True
