@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch
+from torch import distributed
 
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
@@ -75,11 +76,11 @@ def measure(ranks: Ranks, batch: int, rounds: int) -> dict[str, Any]:
 
     def alone() -> float:
         seconds = epoch(rows, batch, ALONE) if ranks.leads else 0.0
-        dist.barrier()
+        distributed.barrier()
         return seconds
 
     def together() -> float:
-        dist.barrier()
+        distributed.barrier()
         return epoch(rows, batch, ranks)
 
     runs = {"alone": alone, "together": together}

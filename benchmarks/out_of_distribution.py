@@ -22,7 +22,7 @@ from torch import Tensor
 from benchmarks import data, results
 from benchmarks.samplers import digits, fit
 from models.evaluation.class_scores import auroc
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.options import PredictOptions
 from models.prediction.predictive import CategoricalMixture, Mixture

@@ -27,7 +27,7 @@ from benchmarks import data, results
 from benchmarks.tables import CLASSES, Table, tables
 from models.config import ModelConfig
 from models.evaluation.class_scores import auroc
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.features.columns import ColumnProfile, Columns
 from models.tabular.measurement import with_unlike
 from models.tabular.model import TabularModel

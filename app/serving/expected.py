@@ -16,7 +16,7 @@ from core.datasets.labelled import labelled_columns
 from core.exceptions import Invalid
 from core.predictions.drift import tell_drift
 from core.registry.registry import Version
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.expected_scores.expectation import (
     Expectation,
     Unlike,

@@ -26,9 +26,9 @@ from benchmarks.verification.alarms import (
 from benchmarks.verification.alert_methods import Watched, watch_methods
 from benchmarks.verification.check import Check, Scale
 from models.evaluation.calibration import LabelledMixture, fit_scale
+from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import ALARM_RATE, highest_mean
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores, summarise
-from models.evaluation.out_of_distribution import Detector
 from models.prediction.number_mixture import NumberMixture
 
 CALIBRATION_ROWS = (19, 59, 199, 1_000, 10_000)

@@ -19,7 +19,7 @@ from models.config import FeatureType, Json, StoredConfig
 from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
-from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, SURPRISE, Detector
+from models.evaluation.detector import CLASS_SCORES, NUMBER_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.expected_scores.expectation import Promise

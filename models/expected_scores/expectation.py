@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config.ranges import Count, NotNegative, Number
+from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import ALARM_RATE, bernoulli_divergence
-from models.evaluation.out_of_distribution import Detector
 from models.expected_scores.simulation import WORLDS, HeldOut, Simulated
 
 # The prior of the slope is N(1, ½²), as that of log c in `models.evaluation.calibration`: without

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation import acquisition
-from models.evaluation.out_of_distribution import SURPRISE
+from models.evaluation.detector import SURPRISE
 from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Promise
 from models.expected_scores.simulation import Drawn, Simulated

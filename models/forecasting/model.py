@@ -16,8 +16,8 @@ from models.config import (
     ModelConfig,
     ZonedTime,
 )
+from models.evaluation.detector import DEFAULT_SCORES, Detector
 from models.evaluation.metrics import PerRowScores
-from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn, join_rows, with_readings

@@ -17,7 +17,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.config import Json, ModelConfig
-from models.evaluation.out_of_distribution import DEFAULT_SCORES, Detector
+from models.evaluation.detector import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns

@@ -7,7 +7,7 @@ from typing import Literal
 from models.config import Json
 from models.evaluation.calibration import Calibration
 from models.evaluation.conformal_rank import Reference
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.expectation import Promise
 from models.inference.method import State

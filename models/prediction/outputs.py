@@ -1,4 +1,7 @@
-"""The outputs of predictions, each declared once. Every format renders these declarations.
+"""How outputs are declared, and the outputs of every prediction.
+
+`models.prediction.answers` declares those that an option asks for beside what computes them. Every
+format renders these declarations.
 
 A prediction has values by the name of their output. Their first axis are the rows; `along` says
 what a second one counts. JSON (`core.predictions.document`), Arrow, Parquet and CSV

@@ -17,7 +17,7 @@ from models.evaluation.calibration import (
     NumberCalibration,
     ShapeCalibration,
 )
-from models.evaluation.out_of_distribution import Detector, ood_score
+from models.evaluation.detector import Detector, ood_score
 from models.prediction.answers import questions
 from models.prediction.device import to_host
 from models.prediction.influence import all_errors, error_of_mean
@@ -274,7 +274,7 @@ def summarise(
     """What the options ask of a mixture.
 
     Args:
-        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`); None
+        score: name of the out-of-distribution score (`models.evaluation.detector`); None
             if no mixture gives it.
         groups: the number of each row's group, if the calibration has groups.
     """

@@ -1,4 +1,7 @@
-"""The distribution function on z of a mixture without its atoms, and its inverse."""
+"""The distribution function on z of a mixture without its atoms, and its inverse.
+
+`models.prediction.compiled` has the same in compiled loops, for answers that ask nothing more.
+"""
 
 import math
 from dataclasses import dataclass, replace

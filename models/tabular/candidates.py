@@ -1,4 +1,7 @@
-"""What a training tries on the rows: inputs, widths, weight of the KL, shape of the target."""
+"""A candidate of the race: inputs, widths, weight of the KL, shape of the target.
+
+`models.tabular.race` says which is tried when; here stands how many.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -19,8 +19,8 @@ from models.evaluation.calibration import AnyNumberCalibration, ClassCalibration
 from models.evaluation.calibration import LabelledMixture as Labelled
 from models.evaluation.cells import Cells
 from models.evaluation.class_scores import threshold_curve
+from models.evaluation.detector import DEFAULT_SCORES, SURPRISE, Detector
 from models.evaluation.group_coverage import uncovered
-from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
 from models.evaluation.weighting import Weights, filled
 from models.exceptions import InvalidInput
 from models.features.rows import Rows, evenly_spread

@@ -19,10 +19,10 @@ from models.config import (
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
+from models.evaluation.detector import DEFAULT_SCORES, SURPRISE, Detector
 from models.evaluation.group_coverage import coverage_by_group, coverage_by_size
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
-from models.evaluation.out_of_distribution import DEFAULT_SCORES, SURPRISE, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput

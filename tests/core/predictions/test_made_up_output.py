@@ -14,7 +14,7 @@ from app.serving.inference_protocol import outputs as tensors
 from core.predictions.document import to_document
 from core.predictions.prediction_table import to_table
 from models.evaluation.calibration import Calibration
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.prediction.answers import questions
 from models.prediction.answers.question import Question
 from models.prediction.number_mixture import NumberMixture

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from models.evaluation.calibration import LabelledMixture
+from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import binomial_up_to
-from models.evaluation.out_of_distribution import Detector
 from models.expected_scores.expectation import (
     Expectation,
     Promise,

@@ -6,7 +6,7 @@ import torch
 
 from core.predictions.document import to_document
 from core.predictions.prediction_table import to_table
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.evaluation.path_calibration import PathCalibration, Residuals, SumCalibration
 from models.exceptions import InvalidInput
 from models.features.columns import Columns

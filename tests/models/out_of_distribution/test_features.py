@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.config import FeatureConfig
-from models.evaluation.out_of_distribution import SURPRISE, Detector
+from models.evaluation.detector import SURPRISE, Detector
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows

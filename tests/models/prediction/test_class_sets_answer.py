@@ -8,7 +8,7 @@ from core.predictions.document import to_document
 from core.predictions.prediction_table import to_table
 from models.evaluation.calibration import ClassCalibration
 from models.evaluation.class_sets import Penalty, SetCalibration
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import RowPrediction, summarise, to_prediction
 from models.prediction.predictive import CategoricalMixture

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from core.predictions.document import to_document
 from models.evaluation.calibration import NumberCalibration
-from models.evaluation.out_of_distribution import Detector
+from models.evaluation.detector import Detector
 from models.likelihoods.families import Family, Logistic, Normal
 from models.prediction.answers import questions
 from models.prediction.answers.numbers import QUESTIONS

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, OutOfDistributionConfig, TrainingConfig
-from models.evaluation.out_of_distribution import SURPRISE, Detector
+from models.evaluation.detector import SURPRISE, Detector
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
