@@ -32,10 +32,10 @@ from core.datasets.profiles import profile
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import ModelConfig, TrainingConfig
 from models.evaluation import acquisition
-from models.expected_scores.row_models import informed
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import informed
 from models.training.recipe import resolve
 from models.training.train import train
 

@@ -14,10 +14,10 @@ from models.artifact.files import read_model
 from models.config import Json
 from models.evaluation import acquisition
 from models.exceptions import InvalidData, Stopped
-from models.expected_scores.row_models import informed
 from models.features.targets import present
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
+from models.tabular.simulation import informed
 
 SAMPLES = 100
 BLOCK_VALUES = 2**22  # rows × values × draws in memory at a time

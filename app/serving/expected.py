@@ -23,13 +23,13 @@ from models.expected_scores.expectation import (
     compare_unlike,
     expect,
 )
-from models.expected_scores.row_models import expects_scores, simulate
 from models.expected_scores.simulation import Simulated
 from models.features.columns import Columns
 from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions, ResolvedOptions
 from models.prediction.prediction import ClassName
+from models.tabular.simulation import expects_scores, simulate
 
 ROWS_AT_ONCE = 100  # with other requests in between, as in `app.serving.scoring`
 MOST_ROWS = 10_000

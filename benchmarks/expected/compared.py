@@ -11,10 +11,10 @@ from benchmarks.decisions.data_sets import CLASSES, DataSet
 from credence.estimators import BayesianClassifier, BayesianRegressor
 from credence.estimators.tables import name_columns, read_as, to_arrow
 from models.expected_scores.expectation import expect
-from models.expected_scores.row_models import simulate
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import simulate
 
 LEVEL = 0.9
 PARTS = 4  # of the test rows, at random and by a column

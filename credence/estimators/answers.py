@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from models.evaluation.acquisition import choose
 from models.exceptions import InvalidInput
 from models.expected_scores.expectation import Expectation, expect
-from models.expected_scores.row_models import informed, simulate
 from models.features.columns import Columns
 from models.joint.model import JointModel
 from models.prediction.answers.contributions import PARTS
@@ -19,6 +18,7 @@ from models.prediction.answers.reasons import Reason
 from models.prediction.options import DEFAULT_SAMPLES, Costs, PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
+from models.tabular.simulation import informed, simulate
 
 
 class Unlike(NamedTuple):

@@ -1,6 +1,6 @@
 """The scores to expect on rows whose truth is not known: simulated labels, scored as real ones.
 
 `simulation` draws whole sets of labels and scores them. `expectation` keeps what held-out rows
-showed in training, and says what to expect on new rows and whether it is as promised. `row_models`
-does both for a model of rows.
+showed in training, and says what to expect on new rows and whether it is as promised.
+`models.tabular.simulation` does both for a model of rows.
 """

@@ -11,7 +11,6 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
-from models.expected_scores.row_models import promise
 from models.explanation.explainer import can_be_explained, choose_background
 from models.explanation.importance import measure_importance
 from models.features.columns import Columns
@@ -22,6 +21,7 @@ from models.prediction.engine import Engine
 from models.tabular import measurement
 from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
+from models.tabular.simulation import promise
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks

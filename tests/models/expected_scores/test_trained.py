@@ -9,10 +9,10 @@ import pytest
 from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, TrainingConfig
 from models.expected_scores.expectation import Expectation, expect
-from models.expected_scores.row_models import simulate
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import simulate
 from tests.models.training.fitting import trained
 
 ROWS, NEW = 1_000, 1_000
