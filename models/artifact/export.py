@@ -24,7 +24,7 @@ from models.inference.point import DrawsState
 from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.weight_draws import FittedDraws, Functions, linearised
+from models.prediction.whole_draws import FittedDraws, Functions, linearised
 from models.tabular.model import TabularModel
 
 Posterior = Literal["full", "mean"]

@@ -64,7 +64,7 @@ from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import RowPrediction, to_prediction
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_sample
 
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write

@@ -18,7 +18,7 @@ from models.forecasting.windows import Frame
 from models.likelihoods import GaussianLikelihood
 from models.prediction.noise import standard_normal
 from models.prediction.pauses import Pause, go_on
-from models.prediction.weight_draws import FittedDraws, evaluate
+from models.prediction.whole_draws import FittedDraws, evaluate
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 

@@ -35,7 +35,7 @@ from models.inference.posterior import (
     spread,
 )
 from models.posteriors.priors import GaussianPrior
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
 from models.training.loop import EpochResult, Run
 from models.training.row_task import RowTask

@@ -39,7 +39,7 @@ class State(TensorRecord, ABC):
     """A frozen dataclass of tensors. An optimiser updates its parameters in place.
 
     A state that is a distribution over weights also has `num_noise` and `draws`
-    (`models.prediction.weight_draws.Drawable`), and the `point` parameters of the likelihood.
+    (`models.prediction.whole_draws.Drawable`), and the `point` parameters of the likelihood.
     """
 
     kind: ClassVar[str]  # the name of its type in an artifact

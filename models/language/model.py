@@ -37,7 +37,7 @@ from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import epistemic_share
 from models.prediction.threads import threads_for
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 
 SAMPLES = 30
 _STEPS = 50  # that are read at once; hidden states are passed on

@@ -27,7 +27,7 @@ from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import Prediction
-from models.prediction.weight_draws import FittedDraws, Functions
+from models.prediction.whole_draws import FittedDraws, Functions
 
 # Logits that are computed at once: they and their results stay in the cache, and a product still
 # has hundreds of rows.

@@ -42,7 +42,7 @@ from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 from models.prediction.threads import divided, in_threads
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.randomness import derive_seed
 
 Ready = Fitted | FittedDraws

@@ -43,7 +43,7 @@ from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.predictive import CategoricalMixture
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.tabular.model import TabularModel, summarise
 
 MOST_NUMBERS = 300  # rows of a scatter plot: more hide each other

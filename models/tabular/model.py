@@ -66,7 +66,7 @@ from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import ClassName, RowPrediction, moments, to_prediction
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_sample
 
 _PAUSE_PAIRS = 2**17  # rows × samples between two pauses

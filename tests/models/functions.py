@@ -7,7 +7,7 @@ from models.inference.bbb import BBBState
 from models.networks import Network
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.device import DEFAULT_MEMORY_BYTES
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 
 
 def randn(*shape: int, seed: int = 0) -> Tensor:

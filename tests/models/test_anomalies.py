@@ -22,7 +22,7 @@ from models.forecasting.windows import Frame
 from models.likelihoods import HeteroscedasticGaussian
 from models.prediction.options import PredictOptions
 from models.prediction.summary import Summary
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from tests.models.forecasting.series_cases import QUICK, fit, sales
 from tests.models.test_forecasting import MEMORY, NOISE, ar_draws
 

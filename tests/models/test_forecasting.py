@@ -22,7 +22,7 @@ from models.forecasting.windows import Frame, windows
 from models.inference.point import DrawsState
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 
 MEMORY = 2**26
 DRAWS, PATHS, HORIZON = 200, 100, 6

@@ -27,7 +27,7 @@ from models.prediction.cheapest.record import Candidate, MeasuredSampler, Measur
 from models.prediction.engine import Engine, Ready
 from models.prediction.options import Sampler
 from models.prediction.summary import Summary
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 
 MOST_ROWS, _LEAST_ROWS, _PRUNED_ROWS = 200, 20, 10
 _OPERATIONS = 1.5e9  # of the truth, if so few rows are enough: a tenth of a second

@@ -15,7 +15,7 @@ from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.training.row_task import RowTask
 from tests.models.features.test_encoders import fit, inputs, table
 

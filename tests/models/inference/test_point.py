@@ -19,7 +19,7 @@ from models.inference.registry import build_method
 from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
-from models.prediction.weight_draws import DropoutDraws, FittedDraws
+from models.prediction.whole_draws import DropoutDraws, FittedDraws
 from models.randomness import generator
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer

@@ -16,7 +16,7 @@ from models.inference.laplace import Laplace, LaplaceFit, LaplaceState, best_sig
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, Categorical, HomoscedasticGaussian, Likelihood
 from models.networks import MLP
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
 
 ROWS, INPUTS, NOISE = 40, 3, 0.6
