@@ -20,7 +20,7 @@ ORIGINS = {
 }
 PERSISTENCE = (0.0, 0.5, 0.9, 1.0)
 REPEATS = {"short": 200, "full": 1_000}
-MOST = 0.075  # of 5 origins, whose dependence is hardly known
+MOST = 0.06
 
 
 def checks(scale: Scale) -> list[Check]:
@@ -33,9 +33,7 @@ def checks(scale: Scale) -> list[Check]:
             for kind in ("biases", "errors of their own"):
                 share = called(firsts, phi, kind, repeats, random)
                 what = f"{name}, φ = {phi:g}, equal but for {kind}: better or worse"
-                found.append(
-                    Check(what, "about 4.6 %, at most 7.5 % of few origins", share, 0.0, most)
-                )
+                found.append(Check(what, "about 4.6 %, at most 6 %", share, 0.0, most))
     return found
 
 
