@@ -363,9 +363,10 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
 def note_on_process(ahead: Paired, *, is_kept: bool) -> str:
     """Whether a Gaussian process is below the networks, and what it gains."""
     verb = "is" if is_kept else "was tried, and is not,"
+    better = "better" if ahead.difference >= 0 else "worse"
     return (
-        f"a Gaussian process {verb} below the networks: with it the first candidate is better by "
-        f"{ahead.difference:.2g} nats per row (standard error {ahead.standard_error:.2g})"
+        f"a Gaussian process {verb} below the networks: with it the first candidate is {better} by "
+        f"{abs(ahead.difference):.2g} nats per row (standard error {ahead.standard_error:.2g})"
     )
 
 
