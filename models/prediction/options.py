@@ -274,7 +274,7 @@ class BatchOptions:
     def asked(self) -> tuple[Any, ...]:
         """What is asked beside means, variances and intervals: requests share it or no batch."""
         sets = None if self.set_level is None else (self.set_level, frozenset(self.interval_kinds))
-        others = (self.costs, sets, self.explain, self.totals)
+        others = (self.costs, sets, self.explain, self.totals, self.anomalies)
         return (self.exceeds, self.quantiles, self.density, *others)
 
 

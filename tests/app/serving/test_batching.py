@@ -19,7 +19,15 @@ from app.serving.batching import (
 )
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import Throughput
-from models.prediction.options import KINDS, PredictOptions, ResolvedOptions
+from models.prediction.answers.questions import QUESTIONS
+from models.prediction.options import (
+    KINDS,
+    Costs,
+    Density,
+    PredictOptions,
+    ResolvedOptions,
+    Totals,
+)
 from models.prediction.outputs import LEVEL
 from models.prediction.prediction import RowPrediction
 
@@ -127,6 +135,28 @@ def test_only_equal_questions_share_a_batch(loop: asyncio.AbstractEventLoop) -> 
     assert taken.batch.entries == [first, alike]
     taken.batch.compute()
     assert model.asked == [(4, 10)], "one call for both"
+
+
+ASKED = {
+    "exceeds": (1.0,),
+    "quantiles": (0.5,),
+    "density": Density(2),
+    "costs": Costs(over=1.0, under=2.0),
+    "set_level": 0.9,
+    "totals": Totals(),
+    "anomalies": 3,
+}
+
+
+@pytest.mark.parametrize("option", [question.option for question in QUESTIONS])
+def test_requests_that_ask_more_share_no_batch_with_others(
+    loop: asyncio.AbstractEventLoop, option: str
+) -> None:
+    plain = entry(loop, samples=10)
+    first, alike = (entry(loop, samples=10, **{option: ASKED[option]}) for _ in range(2))
+    taken = take([first, plain, alike], 0.0, Throughput())
+    assert taken.batch is not None
+    assert taken.batch.entries == [first, alike]
 
 
 def test_a_batch_is_bounded_by_its_time_and_the_oldest_runs_whatever_it_takes(
