@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,13 +13,12 @@ from models.config import (
     KLConfig,
     TrainingConfig,
 )
-from models.exceptions import Diverged, Stopped
+from models.exceptions import Diverged
 from models.features.rows import Rows, batches
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import GaussianPrior
-from models.training.checkpoints import Checkpoints
 from models.training.distributed import Part
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer
@@ -81,41 +79,6 @@ def test_the_posterior_of_the_most_probable_scales_is_recovered(
     q = _trainer(problem, config, method).run().posterior.distribution()
     assert ((q.loc - least_squares * h * scale.square()) / scale).abs().max() < 0.2
     assert (q.scale / scale - 1).abs().max() < 0.15
-
-
-def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegression) -> None:
-    config = replace(CONFIG, epochs=5, batch_size=8)
-    first, second = (_trainer(linear_regression, config).run() for _ in range(2))
-    other = _trainer(linear_regression, replace(config, seed=2)).run()
-    assert torch.equal(first.posterior.loc, second.posterior.loc)
-    assert torch.equal(first.posterior.rho, second.posterior.rho)
-    assert not torch.equal(first.posterior.loc, other.posterior.loc)
-
-
-@pytest.mark.parametrize(("optimizer", "stop_at"), [("adam", 7), ("sgd", 12)])
-def test_a_resumed_run_is_bit_equal(
-    linear_regression: LinearRegression, tmp_path: Path, optimizer: str, stop_at: int
-) -> None:
-    config = replace(
-        CONFIG,
-        epochs=6,
-        batch_size=8,
-        learning_rate=0.01,
-        optimizer=optimizer,  # type: ignore[arg-type]
-    )
-    undisturbed = _trainer(linear_regression, config).run()
-
-    asked = iter(range(100))
-    stopped = _trainer(linear_regression, config)
-    with pytest.raises(Stopped):
-        stopped.run(should_stop=lambda: next(asked) == stop_at)
-    Checkpoints(tmp_path).save("fit", stopped)
-    resumed = _trainer(linear_regression, config)
-    Checkpoints(tmp_path).restore("fit", resumed)
-    assert resumed.step == stop_at
-    result = resumed.run()
-    assert torch.equal(result.posterior.loc, undisturbed.posterior.loc)
-    assert torch.equal(result.posterior.rho, undisturbed.posterior.rho)
 
 
 def test_early_stopping_returns_the_best_state_after_warm_up(

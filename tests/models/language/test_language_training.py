@@ -1,7 +1,6 @@
 """Truncated backpropagation: what the objective is, what it counts, and that it can be resumed."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from models.config import (
 from models.exceptions import Stopped
 from models.language.text import Corpus
 from tests.models.language.language_cases import (
-    STILL,
     random_corpus,
     random_lines,
     trained,
@@ -29,7 +27,6 @@ from tests.models.language.language_cases import (
 )
 
 GAUSSIAN = GaussianPriorConfig(sigma=0.5)
-MOVING = replace(STILL, epochs=3, learning_rate=0.5)
 
 
 def test_every_token_but_the_first_is_a_target_once() -> None:
