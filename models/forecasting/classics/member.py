@@ -87,7 +87,7 @@ class Regression:
     def of(
         cls,
         products: Products,
-        count: Float64[Tensor, "*rows"],
+        count: Float64[Tensor, "*#rows"],
         widths: Float64[Tensor, "terms"],
     ) -> "Regression":
         """
