@@ -17,13 +17,7 @@ from tests.app.conftest import MakeService
 from tests.app.running import CLASSES, Service
 from tests.app.serving.test_predict import FEATURES, ask, directly
 from tests.app.serving.test_predict import ROWS as RECORDS
-from tests.app.serving.wires import (
-    close,
-    outputs_of,
-    send_arrow,
-    table_of,
-    tensors,
-)
+from tests.app.serving.wires import close, outputs_of, send_arrow, table_of, tensors
 
 DAY = "2026-01-05T00:00:00Z"
 ROWS = [[size, "oak", True, DAY] for size in (-1.0, 0.5, 80.0)]

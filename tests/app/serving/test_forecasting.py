@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from tests.app.running import Service, serving
-from tests.app.serving.wires import (
-    close,
-    done,
-    outputs_of,
-    result_of,
-    tensors,
-)
+from tests.app.serving.wires import close, done, outputs_of, result_of, tensors
 
 HORIZON = 4
 
@@ -96,6 +90,7 @@ def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str,
         ({"future": {"price": [1.0]}}, "/future"),
         ({"sampler": "sobol"}, "/sampler"),
         ({"totals": {"over": "steps"}}, "/totals/over"),
+        ({"totals": {"reconcile": True}}, "/totals"),
         ({"prune": 0.25}, "/prune"),
     ],
 )

@@ -7,18 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from models.config import (
-    BBBConfig,
-    GaussianPriorConfig,
-    KLConfig,
-    TrainingConfig,
-)
+from models.config import BBBConfig, GaussianPriorConfig, KLConfig, TrainingConfig
 from models.exceptions import Diverged
 from models.features.rows import Rows, batches
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.priors import GaussianPrior
 from models.training.distributed import Part
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer
@@ -132,21 +126,6 @@ def _method(problem: LinearRegression, estimator: str) -> BayesByBackprop:
         config,
         len(problem.rows),
     )
-
-
-def test_every_draw_of_the_exact_posterior_gives_the_evidence(
-    linear_regression: LinearRegression,
-) -> None:
-    """−log P(D|w) + log q(w) − log P(w) = −log P(D), for any w, if q is the posterior."""
-    problem = linear_regression
-    noise = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    for eps in noise:
-        weights = problem.posterior.distribution().rsample(eps)
-        outputs = problem.network(problem.network.layout.unflatten(weights), problem.rows.inputs)
-        nll = -problem.likelihood.log_prob(outputs, problem.rows.targets, {}).sum()
-        kl = problem.posterior.distribution().log_prob(weights)
-        kl = kl - GaussianPrior(problem.prior_sigma).log_prob(weights).sum()
-        assert (nll + kl).item() == pytest.approx(-problem.log_evidence, rel=1e-9)
 
 
 @pytest.mark.parametrize(("estimator", "batch_size"), [("weight", 5), ("local", 5), ("local", 24)])

@@ -10,21 +10,10 @@ from torch.distributions import Normal, kl_divergence
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, softplus
 
-from models.config import (
-    BBBConfig,
-    GaussianPriorConfig,
-    KLConfig,
-    MLEConfig,
-    TrainingConfig,
-)
+from models.config import BBBConfig, GaussianPriorConfig, KLConfig, MLEConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.language.text import Corpus
-from tests.models.language.language_cases import (
-    random_corpus,
-    random_lines,
-    trained,
-    trainer,
-)
+from tests.models.language.language_cases import random_corpus, random_lines, trained, trainer
 
 GAUSSIAN = GaussianPriorConfig(sigma=0.5)
 

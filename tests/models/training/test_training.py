@@ -10,12 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.artifact.files import read_model, write_model
-from models.config import (
-    BBBConfig,
-    KLConfig,
-    MLPConfig,
-    TrainingConfig,
-)
+from models.config import BBBConfig, KLConfig, MLPConfig, TrainingConfig
 from models.exceptions import CorruptArtifact, Stopped
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
