@@ -141,7 +141,9 @@ class GaussianProcess(TensorRecord):
         return cls(**{name: tensors[f"process.{name}"] for name in names})
 
 
-def _covariance(x: Points, others: Points, size: Tensor) -> Float[Tensor, "rows others"]:
+def _covariance(
+    x: Points, others: Float[Tensor, "others inputs"], size: Tensor
+) -> Float[Tensor, "rows others"]:
     """Prior covariances of points that are divided by the lengths."""
     squares = x.square().sum(1, keepdim=True) + others.square().sum(1)
     return size**2 * torch.exp(-0.5 * (squares - 2 * x @ others.T).clamp_min(0))

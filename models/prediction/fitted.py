@@ -53,7 +53,7 @@ class Sampled:
         owners: the member of each sample, if those of a member do not follow each other.
     """
 
-    moments: Float[Tensor, "1or2 columns rows outputs"]
+    moments: Float[Tensor, "moments columns rows outputs"]
     noise: Float[Tensor, "samples *_rows outputs"] | None
     counts: tuple[int, ...]
     column: Int[Tensor, "samples"] | None = None
@@ -62,7 +62,7 @@ class Sampled:
     owners: Int[Tensor, "samples"] | None = None
 
     @cached_property
-    def outputs(self) -> Float[Tensor, "1or2 samples rows outputs"]:
+    def outputs(self) -> Float[Tensor, "moments samples rows outputs"]:
         """The moments of each sample."""
         return self.moments if self.column is None else self.moments[:, self.column]
 
