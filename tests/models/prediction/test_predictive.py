@@ -138,7 +138,7 @@ def test_every_output_of_numbers_states_its_error(scale: float) -> None:
         bounds = dict(zip(levels, mixture.quantiles(list(levels.values())), strict=True))
         bounds["conformal_upper"] = (mixture.mean() + 2 * mixture.total().sqrt()).unsqueeze(-1)
         of_mean = {"mean": error_of_mean(mixture, raw, standard_error)}
-        errors.append(of_mean | all_errors(mixture, raw, bounds, standard_error))
+        errors.append(of_mean | all_errors(mixture, raw, bounds, {}, standard_error))
         found = bounds | {
             "mean": mixture.mean(),
             "aleatoric_variance": mixture.aleatoric(),
