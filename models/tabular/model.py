@@ -141,6 +141,7 @@ class TabularModel(TrainedModel):
             whole_draws=not local,
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
+            imputation=self.encoder.imputation,
             process=self.process,
             compiles=self.tuned,
             memory_bytes=budget.memory,
@@ -185,6 +186,8 @@ class TabularModel(TrainedModel):
             "stored": list(self.encoder.stored),
             "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
             "seen": None if self.encoder.seen is None else asdict(self.encoder.seen),
+            "imputed": self.encoder.imputed
+            and [one and asdict(one) for one in self.encoder.imputed],
             "target": asdict(self.target),
             **({} if self.groups is None else {"groups": asdict(self.groups)}),
         }
@@ -192,7 +195,8 @@ class TabularModel(TrainedModel):
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
         stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
-        encoder = FeatureEncoder(config.features or (), stored, encoders, data.get("seen"))
+        known = data.get("seen"), data.get("imputed")
+        encoder = FeatureEncoder(config.features or (), stored, encoders, *known)
         groups = data.get("groups")
         return {"encoder": encoder, "target": data["target"], "groups": groups, "tuned": True}
 
@@ -424,7 +428,7 @@ class TabularModel(TrainedModel):
             self.encode({c.name: _blank_value(c, missing=missing) for c in self.inputs})
             for missing in (True, False)
         ]
-        return torch.cat(rows * size)[:size]
+        return torch.cat(rows * size)[:size].nan_to_num_()  # rows to be filled would take longer
 
     def example(self, columns: Columns) -> Encoded:
         """The first row."""
