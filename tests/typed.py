@@ -4,7 +4,14 @@ jaxtyping's check of a call costs more than most functions of `models` take, and
 the same call thousands of times. The other cases of a function pass the same kinds of tensors.
 """
 
+import typing
+
 import pytest
+
+# beartype refuses `Self` where jaxtyping decorates a method, not its class. pytest imports this
+# before `models`, so its modules get a type variable instead: `Any` would be a field's type to
+# pydantic.
+typing.Self = typing.TypeVar("Self")  # type: ignore[assignment, misc]
 
 
 @pytest.hookimpl(trylast=True)

@@ -24,7 +24,7 @@ MOST = 0.06
 
 
 def checks(scale: Scale) -> list[Check]:
-    """The share of differences that get a verdict, at most what is meant and a little more."""
+    """The share of differences that get a verdict: at most 6 %, and three standard errors of it."""
     random, repeats = np.random.default_rng(0), REPEATS[scale]
     most = MOST + 3 * np.sqrt(0.046 * 0.954 / repeats)
     found = []
@@ -33,7 +33,7 @@ def checks(scale: Scale) -> list[Check]:
             for kind in ("biases", "errors of their own"):
                 share = called(firsts, phi, kind, repeats, random)
                 what = f"{name}, φ = {phi:g}, equal but for {kind}: better or worse"
-                found.append(Check(what, "about 4.6 %, at most 6 %", share, 0.0, most))
+                found.append(Check(what, f"at most {most:.3f}", share, 0.0, most))
     return found
 
 

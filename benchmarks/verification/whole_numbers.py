@@ -1,9 +1,10 @@
 """Do intervals of whole numbers cover what they state, and no more than the numbers force them to?
 
 Counts are negative binomials whose means depend on the features, or are zeros more often than
-these say, or numbers of successes out of 8. The share of 2,000 fresh rows inside an interval, both
-bounds included. A closed set of whole numbers cannot hold exactly 90 %: the shortest sets under the
-true distributions tell what is possible.
+these say, or numbers of successes out of 8. Measured is the share of 2,000 fresh rows inside an
+interval, both ends included. A closed set of whole numbers cannot hold exactly 90 %. So the share
+must lie between the level and what the shortest sets under the true distributions hold, give or
+take `ALLOWED` and three standard errors of the share.
 """
 
 import math
@@ -16,12 +17,11 @@ from scipy import stats
 
 from benchmarks.verification.check import Check, Scale
 from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.features.columns import ColumnProfile
+from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train
 
-Columns = dict[str, np.ndarray]
 LEVELS = (0.5, 0.9)
 TRAINING_ROWS, FRESH_ROWS, DATA_SETS = 1_000, 2_000, {"short": 2, "full": 10}
 ALLOWED = 0.02  # of the mean over the data sets: what a model of 1,000 rows does not know
@@ -83,13 +83,14 @@ def _of_process(name: str, data_sets: int) -> Iterator[Check]:
         for level in LEVELS:
             share, possible, is_open = np.mean([one[kind, level] for one in found], axis=0)
             allowed = ALLOWED + chance * math.sqrt(level * (1 - level))
+            least, most = level - allowed, max(level, float(possible)) + allowed
             yield Check(
-                f"{name}, {kind} {100 * level:.0f} % intervals: share inside, bounds included "
-                f"({is_open:.2f} without)",
-                f"{level} to {possible:.3f}, the shortest sets of the truth",
+                f"{name}, {kind} {100 * level:.0f} % intervals: share inside, ends included "
+                f"({is_open:.2f} without; the shortest sets of the truth hold {possible:.3f})",
+                f"{least:.3f} to {most:.3f}",
                 float(share),
-                level - allowed,
-                max(level, float(possible)) + allowed,
+                least,
+                most,
             )
 
 

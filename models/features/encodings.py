@@ -150,8 +150,8 @@ class _Standards:
 
     of_powers: Indices | None
     others: Indices | None
-    centre: Column
-    scale: Column
+    centre: Float[Tensor, "powers 1"]
+    scale: Float[Tensor, "powers 1"]
     powers: Powers
     mean: Column
     std: Column

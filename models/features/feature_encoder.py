@@ -193,7 +193,8 @@ class FeatureEncoder:
 
     def _unknown(self, read: ReadColumns) -> Bool[np.ndarray, "rows features"]:
         """Which values to fill: new levels, and missing ones where none was missing."""
-        assert self.seen is not None and self.imputed is not None
+        assert self.seen is not None
+        assert self.imputed is not None
         found = np.zeros((len(read.numbers.T), len(self.features)), bool)
         for i, new in self._new_levels(read).items():
             found[:, i] = new
@@ -201,8 +202,10 @@ class FeatureEncoder:
             for i, own in zip(places, values.numpy(), strict=True):
                 if not self.seen.columns[i].missing:
                     one = self.encoders[i]
-                    is_code = isinstance(one, CategoryEncoder)
-                    found[:, i] |= own == one.new + 2 if is_code else np.isnan(own)
+                    is_missing = (
+                        own == one.new + 2 if isinstance(one, CategoryEncoder) else np.isnan(own)
+                    )
+                    found[:, i] |= is_missing
         return found & np.array([one is not None for one in self.imputed])
 
     @cached_property

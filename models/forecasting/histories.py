@@ -30,12 +30,12 @@ class History:
     Args:
         dynamic: inputs known ahead. Step t of a window has those of step t + 1.
         static: inputs of the series as a whole.
+        known: u of up to the last 1,000 steps or more, which classical members read; NaN where a
+            value is missing, and before the history begins.
         times: of the steps ahead, row after row; None in back-tests.
         series: the key of each row; None without a key.
         newest: the newest values of each row, to be scored; None unless asked for.
         reasons: of each row, why its past is unlike those of training; () if it was not checked.
-        known: u of up to the last 1,000 steps or more, which classical members read; NaN where a
-            value is missing, and before the history begins.
         regressors: what classical members read beside it, of the same steps and of the steps
             ahead; None if they read nothing else.
         groups: the sums over series that a request asks for.
@@ -45,11 +45,11 @@ class History:
     dynamic: Float[Tensor, "rows steps dynamic"]
     static: Float[Tensor, "rows static"]
     horizon: int
+    known: Float64[Tensor, "histories known"]
     times: np.ndarray | None = None
     series: tuple[str, ...] | None = None
     reasons: tuple[tuple[Reason, ...], ...] = ()
     newest: "Newest | None" = None
-    known: Float64[Tensor, "histories known"] | None = None
     regressors: Float64[Tensor, "histories all regressors"] | None = None
     groups: Groups = NO_GROUPS
 
@@ -70,24 +70,12 @@ class History:
             past=self.past[rows],
             dynamic=self.dynamic[rows],
             static=self.static[rows],
+            known=self.known[rows],
             times=None if self.times is None else self.times[ahead],
             series=None if self.series is None else self.series[rows],
             reasons=self.reasons[rows],
             newest=None if self.newest is None else self.newest.of_rows(rows),
-            known=None if self.known is None else self.known[rows],
             regressors=None if self.regressors is None else self.regressors[rows],
-        )
-
-    @classmethod
-    def concatenate(cls, parts: Sequence["History"]) -> "History":
-        """Join several forecasts with the same horizon."""
-        return cls(
-            torch.cat([part.past for part in parts]),
-            torch.cat([part.dynamic for part in parts]),
-            torch.cat([part.static for part in parts]),
-            parts[0].horizon,
-            known=_all([part.known for part in parts], math.nan),
-            regressors=_all([part.regressors for part in parts], 0.0),
         )
 
     @property
@@ -185,7 +173,7 @@ class HistoryEncoder:
             dynamic,
             known.static,
             horizon,
-            known=aligned([self._known(one) for one in pasts]),
+            aligned([self._known(one) for one in pasts]),
             regressors=self._regressors(pasts, ahead) if regressors else None,
         )
 
@@ -194,7 +182,7 @@ class HistoryEncoder:
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
         dynamic = torch.zeros(1, self.frame.context - 1 + horizon, self.covariates.dynamic_width)
         static = torch.zeros(1, self.covariates.static_width)
-        return History(past, dynamic, static, horizon, known=past)
+        return History(past, dynamic, static, horizon, past)
 
     def _columns(
         self, pasts: Sequence[Series], ahead: Sequence[Columns], steps: int
@@ -242,9 +230,3 @@ def aligned(parts: Sequence[Tensor], before: float = math.nan) -> Tensor:
     others = (0, 0) * (parts[0].dim() - 2)
     padded = [pad(part, (*others, steps - part.shape[1], 0), value=before) for part in parts]
     return torch.cat(padded)
-
-
-def _all(parts: Sequence[Tensor | None], before: float) -> Tensor | None:
-    """`aligned`, or None if a part is None."""
-    known = [part for part in parts if part is not None]
-    return aligned(known, before) if len(known) == len(parts) else None

@@ -460,7 +460,6 @@ class Forecaster(TrainedModel):
             parts.append(split.repeated(self.network_paths(history, options, split, pause)))
         if split.classics:
             assert self.classics is not None
-            assert history.known is not None
             asked = PathRequest(history.horizon, split.classics, split.paths, options.seed, pause)
             found = self.classics.paths(history.known, asked, history.regressors)
             parts.append(found.to(history.past.device))

@@ -202,14 +202,12 @@ def weigh(
     history, targets = _known(model, earlier)
     known = float((~targets.isnan()).double().mean())
     independent = known * overlaps_of(earlier, model.horizon).worth().together
-    assert history.known is not None
     found = Classics.fit(
         history.known, targets, model.frame.seasons, independent, history.regressors
     )
     if not calibrating:
         return None if model.forecast.past else found
     history, targets = _known(model, calibrating)
-    assert history.known is not None
     alone = replace(model, classics=None).forecast_from(calibrating, 0.0, SCORE_SAMPLES)
     both = torch.stack(
         [

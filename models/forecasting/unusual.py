@@ -67,31 +67,31 @@ class SeenSeries:
         ]
         stored = tuple(types[name] for name in kinds)
         found = cls(tuple(kinds), stored, SeenColumns(tuple(seen)))
-        largest = float(found.scores(held_out).max(initial=0))
+        _, scores = found._scores(held_out)
+        largest = float(scores.max(initial=0))
         return replace(found, threshold=max(_LEAST, min(largest, 1e300)))
-
-    def scores(self, columns: Columns) -> Float[np.ndarray, "rows columns"]:
-        """The score of every value; 0 for missing ones, because gaps are usual in a series."""
-        values = self._values(columns)
-        scores = self.columns.per_column(values, {})
-        return np.where(np.stack([np.isnan(one) for one in values], axis=1), 0.0, scores)
 
     def reasons(self, columns: Columns) -> tuple[Reason, ...]:
         """The most unusual value of each column, if the history is flagged; else empty."""
-        scores = self.scores(columns)
+        values, scores = self._scores(columns)
         if not scores.size or scores.max() <= self.threshold:
             return ()
         found = []
-        for i, (name, values) in enumerate(zip(self.names, self._values(columns), strict=True)):
+        for i, (name, column) in enumerate(zip(self.names, values, strict=True)):
             row = int(scores[:, i].argmax())
             if scores[row, i] > 0:
-                (one,) = reasons_of_column(name, self.columns.columns[i], values[row : row + 1])
+                (one,) = reasons_of_column(name, self.columns.columns[i], column[row : row + 1])
                 found.append((float(scores[row, i]), one))
         return strongest(found)
 
-    def _values(self, columns: Columns) -> list[np.ndarray]:
+    def _scores(self, columns: Columns) -> tuple[list[np.ndarray], Float[np.ndarray, "rows names"]]:
+        """The values of each column, and their scores; 0 for missing ones, because gaps are usual
+        in a series.
+        """
         each = zip(self.names, self.stored, self.columns.columns, strict=True)
-        return [convert(columns[name], stored, one.kind) for name, stored, one in each]
+        values = [convert(columns[name], stored, one.kind) for name, stored, one in each]
+        missing = np.stack([np.isnan(one) for one in values], axis=1)
+        return values, np.where(missing, 0.0, self.columns.per_column(values, {}))
 
 
 def newest_values(

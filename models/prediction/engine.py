@@ -26,8 +26,8 @@ from models.likelihoods import (
     Bernoulli,
     Categorical,
     ClassLikelihood,
+    GaussianLikelihood,
     HeteroscedasticGaussian,
-    HomoscedasticGaussian,
     NumberLikelihood,
     ShapedLikelihood,
     expected_noise,
@@ -35,7 +35,7 @@ from models.likelihoods import (
 from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.compiled.backend import Backend
 from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
-from models.prediction.fitted import Fitted, Sampled, output_nodes
+from models.prediction.fitted import Fitted, Sampled, moved, output_nodes
 from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
@@ -78,7 +78,7 @@ class Engine:
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
     imputation: Imputation | None = None  # of values that no training row had
-    process: GaussianProcess | None = None  # below the network, of a likelihood with a shape
+    process: GaussianProcess | None = None  # below the network, on its device
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
 
     @cached_property
@@ -362,7 +362,9 @@ class Engine:
             return
         widths = (fitted.max_width, self.likelihood.num_outputs)
         chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes, self.cache_bytes)
-        integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
+        # A Gaussian's mean is an output, which weights can be integrated over.
+        is_gaussian = isinstance(self.likelihood, GaussianLikelihood)
+        integrate = is_gaussian and not _is_drawn_whole(sampler, samples)
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
         nodes = self.nodes[: fitted.nodes].to(x.device) if sampler == "moments" else None
         for start in range(0, len(x), chunks.rows):
@@ -411,14 +413,12 @@ class Engine:
             return outputs
         offsets = self._offsets(x)
         moves = offsets[:, 0] if seed is None else self._moves(offsets, seed, len(outputs))
-        moved = outputs[..., : self._num_locations] + moves.unsqueeze(-1)
-        return torch.cat([moved, outputs[..., self._num_locations :]], dim=-1)
+        return moved(outputs, moves, self._num_locations)
 
     def _offsets(self, x: Float[Tensor, "rows inputs"]) -> Offsets:
         """What the process says of rows, which are network inputs."""
         assert self.process is not None
-        process = self.process if x.device.type == "cpu" else self.process.to(x.device)
-        return process(x[:, : len(process.lengths)])
+        return self.process(x[:, : len(self.process.lengths)])
 
     @staticmethod
     def _moves(offsets: Offsets, seed: int, samples: int) -> Float[Tensor, "samples rows"]:
@@ -446,8 +446,7 @@ class Engine:
         target = self._number_target()
         if isinstance(self.likelihood, ShapedLikelihood):
             return NumberMixture.of(target, self.likelihood.parts(outputs))
-        means, noise = self.likelihood.moments(outputs, point)
-        return NumberMixture.gaussian(means * target.std + target.mean, noise * target.std**2)
+        return NumberMixture.gaussian(*self._in_units(*self.likelihood.moments(outputs, point)))
 
     def _mixture(self, sampled: Sampled, sampler: str) -> Mixture:
         """The mixture of sampled outputs.
@@ -457,27 +456,25 @@ class Engine:
         """
         sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = sampled.noise is None or _is_drawn_whole(sampler, sampled.num_samples)
-        outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
-        mixture = self.whole_mixture(outputs, sampled.point).of_members(sampled.member)
-        if drawn_whole or not isinstance(mixture, NumberMixture) or not mixture.is_gaussian:
-            return mixture
-        target, noise = self._number_target(), mixture.noise_variances()
-        spread = sampled.outputs[1][..., 0].expand_as(noise) * target.std**2
-        moments = None
+        if drawn_whole or not isinstance(self.likelihood, GaussianLikelihood):
+            mixture = self.whole_mixture(sampled.drawn(), sampled.point)
+            return mixture.of_members(sampled.member)
+        target = self._number_target()
+        outputs = sampled.drawn(keep_mean=True)
+        means, noise = self._in_units(*self.likelihood.moments(outputs, sampled.point))
+        spread, moments, expected = sampled.outputs[1][..., 0] * target.std**2, None, noise
         if sampled.integrated is not None:
-            mean, variance = (part[..., 0] for part in sampled.integrated)
-            moments = mean * target.std + target.mean, variance * target.std**2
-        expected = noise
+            moments = self._in_units(*(part[..., 0] for part in sampled.integrated))
         if isinstance(self.likelihood, HeteroscedasticGaussian):
             log_noise = (part[..., 1] for part in sampled.outputs)
             expected = expected_noise(*log_noise) * target.std**2
         integrated = Integrated(spread, expected, moments)
-        return NumberMixture.gaussian(mixture.locs.squeeze(1), noise, integrated, sampled.member)
+        return NumberMixture.gaussian(means, noise, integrated, sampled.member)
 
-    @property
-    def _is_gaussian(self) -> bool:
-        """Whether the predicted mean is an output, which weights can be integrated over."""
-        return isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
+    def _in_units(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of encoded numbers, in the target's units."""
+        target = self._number_target()
+        return mean * target.std + target.mean, variance * target.std**2
 
     def _number_target(self) -> NumberTarget:
         if not isinstance(self.target, NumberTarget):

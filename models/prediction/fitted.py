@@ -5,7 +5,7 @@ that follow each other are stacked, because a small request is all overhead. Eig
 the other take three times as long as one network, although the products are the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -53,7 +53,7 @@ class Sampled:
         owners: the member of each sample, if those of a member do not follow each other.
     """
 
-    moments: Float[Tensor, "1or2 columns rows outputs"]
+    moments: Float[Tensor, "moments columns rows outputs"]
     noise: Float[Tensor, "samples *_rows outputs"] | None
     counts: tuple[int, ...]
     column: Int[Tensor, "samples"] | None = None
@@ -61,8 +61,8 @@ class Sampled:
     point: dict[str, Tensor] = field(default_factory=dict)
     owners: Int[Tensor, "samples"] | None = None
 
-    @property
-    def outputs(self) -> Float[Tensor, "1or2 samples rows outputs"]:
+    @cached_property
+    def outputs(self) -> Float[Tensor, "moments samples rows outputs"]:
         """The moments of each sample."""
         return self.moments if self.column is None else self.moments[:, self.column]
 
@@ -70,7 +70,7 @@ class Sampled:
     def num_samples(self) -> int:
         return self.moments.shape[1] if self.column is None else len(self.column)
 
-    @property
+    @cached_property
     def member(self) -> Int[Tensor, "samples"] | None:
         """The member that each sample belongs to; None if there is one member."""
         if self.owners is not None or len(self.counts) == 1:
@@ -90,9 +90,9 @@ class Sampled:
         return drawn
 
     def moved(self, moves: Float[Tensor, "samples rows"], locations: int) -> "Sampled":
-        """The first outputs of each sample, so many locations, moved."""
-        moments = self.outputs.clone()
-        moments[0, ..., :locations] += moves.unsqueeze(-1)
+        """A copy with the locations of each sample moved (`moved`)."""
+        mean, *variance = self.outputs
+        moments = torch.stack([moved(mean, moves, locations), *variance])
         return replace(self, moments=moments, column=None)
 
     @classmethod
@@ -185,14 +185,10 @@ class Fitted:
         The first layer reads the inputs, whose digits matter, and costs little, because all samples
         share its products.
         """
-
-        def of(group: Networks) -> Networks:
-            first, *later = group.layers
-            layers = [Bfloat16Layer.of(layer) if rounds(layer) else layer for layer in later]
-            return replace(group, layers=(first, *layers))
-
-        groups = tuple(group if _is_small(group) else of(group) for group in self.groups)
-        return replace(self, groups=groups)
+        return self._with_layers(
+            lambda first: first,
+            lambda layer: Bfloat16Layer.of(layer) if rounds(layer) else layer,
+        )
 
     @torch.inference_mode()
     def tuned(self, least: int | None) -> "Fitted":
@@ -201,11 +197,19 @@ class Fitted:
         Args:
             least: weights of a layer that may be in bfloat16 (`Variant.rounded`); None: none may.
         """
+        return self._with_layers(
+            lambda first: product_of(first, None),
+            lambda layer: product_of(layer, least),
+        )
+
+    def _with_layers(
+        self, of_first: Callable[[Layer], Layer], of_later: Callable[[Layer], Layer]
+    ) -> "Fitted":
+        """A copy with other layers in its large networks."""
 
         def of(group: Networks) -> Networks:
             first, *later = group.layers
-            layers = (product_of(first, None), *(product_of(layer, least) for layer in later))
-            return replace(group, layers=layers)
+            return replace(group, layers=(of_first(first), *map(of_later, later)))
 
         groups = tuple(group if _is_small(group) else of(group) for group in self.groups)
         return replace(self, groups=groups)
@@ -308,6 +312,16 @@ class Fitted:
         count = len(nodes)
         column = _owners(count, self.members).to(nodes.device)
         return Sampled(moments, nodes, (count,), column, moments[..., :1], self.points(count))
+
+
+def moved(
+    outputs: Float[Tensor, "samples rows outputs"],
+    moves: Float[Tensor, "*samples rows"],
+    locations: int,
+) -> Float[Tensor, "samples rows outputs"]:
+    """Outputs with the first ones, so many locations, moved."""
+    there = outputs[..., :locations] + moves.unsqueeze(-1)
+    return torch.cat([there, outputs[..., locations:]], dim=-1)
 
 
 @lru_cache(maxsize=64)

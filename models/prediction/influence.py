@@ -40,14 +40,14 @@ def all_errors(
     mixture: Mixture,
     raw: Mixture,
     quantiles: Mapping[str, Tensor],
+    levels: Mapping[str, Tensor],
     error: ErrorOf,
-    levels: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
     """The standard error of every output but the mean, by its name.
 
     Args:
         quantiles: the median, and the bounds of intervals, rows × levels, by output.
-        levels: the probability below each quantile, in the same shape, of whole numbers.
+        levels: the probability below each quantile of whole numbers, in the same shape.
     """
     if isinstance(mixture, CategoricalMixture):
         return {name: error(parts) for name, parts in of_classes(mixture).items()}
@@ -55,7 +55,7 @@ def all_errors(
     found = {name: error(parts) for name, parts in of_variances(mixture).items()}
     for name, values in quantiles.items():
         columns = values.reshape(len(values), -1).T
-        at = (levels or {}).get(name, values).reshape(len(values), -1).T
+        at = levels.get(name, values).reshape(len(values), -1).T
         each = [
             error_of_quantile(mixture, of_quantile(mixture, raw, name, one), one, level, error)
             for one, level in zip(columns, at, strict=True)

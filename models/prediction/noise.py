@@ -155,12 +155,8 @@ class NoiseCache:
         self._entries: OrderedDict[tuple[Any, ...], Tensors] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(
-        self,
-        key: tuple[Any, ...],
-        draw: Callable[..., Tensors],
-    ) -> Tensors:
-        """The result of `draw(*key)`, cached; the key begins with (sampler, seed, start, stop)."""
+    def get(self, key: tuple[Any, ...], draw: Callable[..., Tensors]) -> Tensors:
+        """The result of `draw(*key)`, kept for the next call with this key."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)

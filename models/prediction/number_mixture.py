@@ -178,6 +178,8 @@ class NumberMixture:
     def _moments(self) -> tuple[PerSample, PerSample]:
         """E(y) and Var(y) of each sample; the spread between its components is part of it."""
         means, variances = component_moments(self.target, self.family, self.locs, self.scales)
+        if means.shape[1] == 1 and not self.target.atoms:
+            return means.squeeze(1), variances.squeeze(1)
         atoms = self.locs.new_tensor(self.target.atoms).view(-1, 1)
         mean = (self.weights * means).sum(1) + (self.atoms * atoms).sum(1)
         centre = mean.unsqueeze(1)
@@ -498,10 +500,11 @@ def chosen(ends: Ends, tails: Ends, *, shortest: bool) -> tuple[Pairs, Pairs]:
     Args:
         ends: the quantiles of `tails`, which are those of `interval_tails`.
     """
-    found = torch.stack([ends, tails]).unflatten(1, (2, _STARTS if shortest else 1, -1))
+    starts = _STARTS if shortest else 1
+    found = [part.unflatten(0, (2, starts, -1)) for part in (ends, tails)]
     if shortest:
-        off_centre = torch.arange(_STARTS, device=ends.device).sub(_STARTS // 2).abs() / _STARTS
-        width = found[0, 1] - found[0, 0] + off_centre.view(-1, 1, 1)
-        best = width.argmin(0, keepdim=True).expand(2, 2, 1, -1, -1)
-        found = found.gather(2, best)
-    return found[0, :, 0], found[1, :, 0]
+        off_centre = torch.arange(starts, device=ends.device).sub(starts // 2).abs() / starts
+        width = found[0][1] - found[0][0] + off_centre.view(-1, 1, 1)
+        best = width.argmin(0, keepdim=True).expand(2, 1, -1, -1)
+        found = [part.gather(1, best) for part in found]
+    return found[0][:, 0], found[1][:, 0]

@@ -56,6 +56,7 @@ class Picks:
     def of_sampled(self, parts: Sequence[Sampled], locations: int) -> Sampled:
         """The same of outputs as moments. `parts` are of filled rows that follow each other."""
         first, times = parts[0], len(self.source) // parts[0].num_samples
+        known = [part.integrated for part in parts if part.integrated is not None]
         mean, *variance = torch.cat([part.outputs for part in parts], 2)
         moments = [self.of_outputs(mean, locations)]
         moments += [self._taken(part, self.copies[0]) for part in variance]
@@ -66,7 +67,7 @@ class Picks:
             noise=None if first.noise is None else first.noise[source],
             counts=tuple(times * count for count in first.counts),
             column=None,
-            integrated=self._integrated([p.integrated for p in parts if p.integrated is not None]),
+            integrated=self._integrated(known),
             point={k: v if len(v) == 1 else v[source] for k, v in first.point.items()},
             owners=None if first.owners is None else first.owners[source],
         )
@@ -75,7 +76,7 @@ class Picks:
         index = self.source.to(outputs.device), copy.to(outputs.device)
         return outputs.unflatten(1, (-1, self.number))[index[0], :, index[1]]
 
-    def _integrated(self, parts: Sequence[Tensor]) -> Float[Tensor, "2 members rows 1"] | None:
+    def _integrated(self, parts: list[Tensor]) -> Float[Tensor, "2 members rows 1"] | None:
         """Moments over the copies, too: E Var + (1 + 2w²) Var E."""
         if not parts:
             return None

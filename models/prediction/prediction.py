@@ -16,12 +16,13 @@ from models.evaluation.calibration import (
     Calibration,
     NumberCalibration,
     ShapeCalibration,
+    about,
 )
 from models.evaluation.detector import Detector, ood_score
 from models.prediction.answers import questions
 from models.prediction.device import to_host
 from models.prediction.influence import all_errors, error_of_mean
-from models.prediction.number_mixture import Ends, NumberMixture, chosen, interval_tails
+from models.prediction.number_mixture import Ends, chosen, interval_tails
 from models.prediction.options import (
     KINDS,
     BatchOptions,
@@ -292,7 +293,12 @@ def summarise(
         values["expected_entropy"] = mixture.expected_entropy()
         values["mutual_information"] = mixture.mutual_information()
     else:
-        intervals, tails = _median_and_intervals(mixture, options, calibration, groups)
+        means, shortest = values["mean"], mixture.target.shortest
+        intervals, tails = median_and_intervals(
+            mixture.quantiles_at, means, options, calibration, groups, shortest=shortest
+        )
+        variances = values["aleatoric_variance"] + values["epistemic_variance"]
+        intervals |= intervals_about(means, variances, options, calibration, groups)
     if score is not None:
         values["ood_score"] = ood_score(mixture, score)
     values |= intervals | questions.of_mixture(mixture, options, calibration)
@@ -302,7 +308,7 @@ def summarise(
         error = partial(of_mean, member=mixture.member)
         errors["mean"] = error_of_mean(mixture, raw, error)
         if wants_errors(options):
-            errors |= all_errors(mixture, raw, intervals, error, tails)
+            errors |= all_errors(mixture, raw, intervals, tails, error)
             errors |= questions.errors_of(mixture, raw, values, options, error)
     closed = not isinstance(mixture, CategoricalMixture) and mixture.target.integer
     constants = {"closed": True} if closed else {}
@@ -329,37 +335,38 @@ def wants_errors(options: BatchOptions) -> bool:
     return options.return_mc_errors or target is not None
 
 
-def _median_and_intervals(
-    mixture: NumberMixture,
+def median_and_intervals(
+    quantiles: Callable[[Ends], Ends],
+    means: Float[Tensor, "rows"],
     options: BatchOptions,
     calibration: Calibration | None,
     groups: Int[Tensor, "rows"] | None,
+    *,
+    shortest: bool,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The values, and for those that are quantiles the probabilities below them."""
-    shortest, means = mixture.target.shortest, mixture.mean()
+    """The outputs that are quantiles, and the probabilities below them.
+
+    Args:
+        quantiles: of the calibrated distributions, at levels × rows.
+        means: of the calibrated distributions.
+    """
     levels = options.intervals if "credible" in options.interval_kinds else ()
     credible = interval_tails(means.new_tensor(levels).unsqueeze(1), shortest=shortest)
     tails: dict[IntervalKind, Ends] = {"credible": credible.expand(-1, len(means))}
-    tails |= calibrated_tails(options, calibration, means, groups, shortest=shortest)
-    if len(tails) > 1:
-        middle = torch.full_like(means, 0.5).unsqueeze(0)
-        quantiles = mixture.quantiles_at(torch.cat([middle, *tails.values()]))
-    else:
-        quantiles = mixture.quantiles([0.5, *credible[:, 0].tolist()])
-    each = quantiles[1:].split([len(one) for one in tails.values()])
-    values = {"median": quantiles[0]}
-    below = {"median": torch.full_like(quantiles[0], 0.5)}
-    for (kind, own), ends in zip(tails.items(), each, strict=True):
+    tails |= _calibrated_tails(options, calibration, means, groups, shortest=shortest)
+    middle = torch.full_like(means, 0.5)
+    ends = quantiles(torch.cat([middle.unsqueeze(0), *tails.values()]))
+    values, below = {"median": ends[0]}, {"median": middle}
+    each = ends[1:].split([len(own) for own in tails.values()])
+    for (kind, own), found in zip(tails.items(), each, strict=True):
         if len(own):
-            found, probabilities = chosen(ends, own, shortest=shortest)
-            values |= bounds(kind, list(zip(*found, strict=True)))
-            below |= bounds(kind, list(zip(*probabilities, strict=True)))
-    if isinstance(calibration, NumberCalibration) and options.intervals:
-        values |= _about_mean(mixture, options, calibration, groups)
+            pair, probabilities = chosen(found, own, shortest=shortest)
+            values |= zip(bound_names(kind), pair.mT, strict=True)
+            below |= zip(bound_names(kind), probabilities.mT, strict=True)
     return values, below
 
 
-def calibrated_tails(
+def _calibrated_tails(
     options: BatchOptions,
     calibration: Calibration | None,
     means: Float[Tensor, "rows"],
@@ -382,21 +389,28 @@ def calibrated_tails(
             yield kind, calibration.tails(scores, means, shortest=shortest)
 
 
-def _about_mean(
-    mixture: NumberMixture,
+def intervals_about(
+    means: Float[Tensor, "rows"],
+    variances: Float[Tensor, "rows"],
     options: BatchOptions,
-    calibration: NumberCalibration,
+    calibration: Calibration | None,
     groups: Int[Tensor, "rows"] | None,
 ) -> dict[str, Tensor]:
-    """The calibrated intervals that are requested, of targets without a shape."""
+    """The calibrated intervals that are requested, of targets without a shape.
+
+    Args:
+        variances: calibrated total ones.
+    """
     kinds = [kind for kind in CALIBRATED if kind in options.interval_kinds]
-    if not kinds:
+    levels = options.intervals
+    if not (levels and kinds and isinstance(calibration, NumberCalibration)):
         return {}
-    conformal = calibration.intervals(mixture, options.intervals, groups)
+    deviations = variances.sqrt()
+    conformal = about(means, deviations, calibration.bounds(means, levels, groups))
     of_kind = {"conformal": conformal, "adaptive": conformal}
     if adapted := adapted_to(options):
-        scores = allowed_scores(options.intervals, adapted, calibration.score)
-        of_kind["adaptive"] = calibration.within(mixture, scores)
+        scores = allowed_scores(levels, adapted, calibration.score)
+        of_kind["adaptive"] = about(means, deviations, scores)
     return {name: values for kind in kinds for name, values in bounds(kind, of_kind[kind]).items()}
 
 

@@ -10,8 +10,9 @@ from functools import cached_property
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.special import ndtri
 
-from models.likelihoods.families import Family
+from models.likelihoods.families import Family, Normal
 
 PerComponent = Float[Tensor, "samples components rows"]
 PerRow = Float[Tensor, "rows"]
@@ -177,10 +178,15 @@ def solve(of: Continuous, wanted: Levels) -> Levels:
 
 
 def _solve(of: Continuous, q: Levels) -> Levels:
-    few = of.merged()
-    mean, deviation = few.deviation()
     low, high = _bracket(of, q)
-    z = torch.minimum(torch.maximum(_start(few, q, mean, deviation), low), high)
+    if isinstance(of.family, Normal) and of.lower is None and of.upper is None:
+        mean, deviation = of.deviation()
+        start = torch.addcmul(mean, deviation, ndtri(q))
+    else:
+        few = of.merged()
+        mean, deviation = few.deviation()
+        start = _start(few, q, mean, deviation)
+    z = start.clamp(low, high)
     return _newton(of, Solution(q, q.logit(), z, low, high, torch.zeros_like(z)), deviation)
 
 
@@ -226,20 +232,21 @@ def _newton(of: Continuous, now: Solution, deviation: PerRow) -> Levels:
     for number in range(_MAX_STEPS):
         value, density = of.with_density(now.z)
         p = value / of.mass
-        low = torch.where(p < now.q, now.z, now.low)
-        high = torch.where(p > now.q, now.z, now.high)
-        slope = density / (of.mass * p * (1 - p))
-        step = now.z - (p.logit() - now.logits) / slope
-        trusted = (step >= low) & (step <= high)
+        is_below = p < now.q
+        low = torch.where(is_below, now.z, now.low)
+        high = torch.where(is_below, now.high, now.z)
+        # The slope of logit G is density ÷ (mass p (1 − p)).
+        rise = (now.logits - p.logit()).mul_(value * (1 - p))
+        z = torch.addcdiv(now.z, rise, density)
+        trusted = z.clamp(low, high) == z
         if number > _FREE_STEPS and number % 2:
             trusted = torch.zeros_like(trusted)
-        z = torch.where(trusted, step, 0.5 * (low + high))
-        length = (z - now.z).abs() / deviation
-        next_length = length * (length / now.step).square()
-        done = (length < _QUADRATIC) & (next_length < _ERROR) | (length <= _TOLERANCE)
-        done |= length.isnan()  # of forecasts that diverge
+        z = torch.where(trusted, z, 0.5 * (low + high))
+        length = (z - now.z).abs_().div_(deviation)
+        next_length = length * (length / now.step).square_()
+        done = (length < _QUADRATIC) & (next_length < _ERROR) | ~(length > _TOLERANCE)
         now = Solution(now.q, now.logits, z, low, high, length)
-        left = torch.nonzero(~done.all(0)).squeeze(1)
+        left = torch.nonzero(~done.all(0)).squeeze(1)  # NaN, of forecasts that diverge, is done
         if not len(left):
             break
         if 2 * len(left) <= z.shape[1]:

@@ -102,18 +102,20 @@ class ColumnTotals:
     high: float | np.datetime64 | None = None
     levels: Counter[str] = field(default_factory=Counter)
 
-    def add(self, values: np.ndarray) -> None:
-        """Add the values of a block, in the type that the column is read as."""
+    def add(self, values: np.ndarray) -> np.ndarray:
+        """Add the values of a block, in the type that the column is read as. Returns those that are
+        not missing.
+        """
         if self.type == "tensor":
             self.shape, known = tuple(values.shape[1:]), values
         else:
             known = values[present(values)]
         self.missing += len(values) - len(known)
         if not known.size or self.type == "text":
-            return
+            return known
         if self.type in ("category", "boolean"):
             self._count_levels(known)
-            return
+            return known
         low, high = known.min(), known.max()
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
@@ -122,6 +124,7 @@ class ColumnTotals:
         elif self.type == "tensor":
             for start in range(0, len(known), _BLOCK_ROWS):
                 self._add_moments(known[start : start + _BLOCK_ROWS].astype(np.float64))
+        return known
 
     @property
     def summary(self) -> ColumnSummary:
@@ -185,9 +188,8 @@ def no_rows_yet(classes: Sequence[str | float | bool]) -> Counter[str]:
 
 
 def _summarise(total: ColumnTotals, values: np.ndarray) -> ColumnSummary:
-    total.add(values)
-    known = values[present(values)] if total.type == "number" else np.empty(0)
-    if not known.size:
+    known = total.add(values)
+    if total.type != "number" or not known.size:
         return total.summary
     middle = (len(known) - 1) // 2
     return replace(total.summary, median=float(np.partition(known, middle)[middle]))

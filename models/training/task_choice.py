@@ -127,7 +127,7 @@ def _line_share(
     rows = np.flatnonzero(~np.isnan(values))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_ROWS)).astype(np.int64)]
     y, place = values[rows], np.unique(values[rows], return_inverse=True)[1]
-    between, line, chance, spread = 0.0, 0.0, 0.0, 0.0
+    between, line, spread = 0.0, 0.0, 0.0
     for name, column in load(list(types)).items() if types else ():
         for x in _numbers(column[rows], types[name]):
             shares = _shares(x, y, place)
@@ -135,9 +135,8 @@ def _line_share(
                 continue
             n, k, eta, r = shares
             between, line = between + eta - (k - 1) / (n - 1), line + r - 1 / (n - 1)
-            chance += (k - 1) / (n - 1)
             spread += 2 * (k - 1) / (n - 1) ** 2  # the variance of η², about χ²(K − 1) ÷ n
-    is_known = between > _CLEAR * np.sqrt(spread) and chance
+    is_known = between > _CLEAR * np.sqrt(spread)
     return float(np.clip(line / between, 0.0, 1.0)) if is_known else None
 
 
@@ -147,7 +146,7 @@ def _numbers(column: np.ndarray, type_: str) -> Iterator[Numbers]:
         levels, counts = np.unique([str(v) for v in column], return_counts=True)
         for level in levels[np.argsort(-counts)][:_MAX_LEVELS]:
             yield (column == level).astype(float)
-    elif type_ in ("number", "boolean"):  # the mean rank of each value; NaN stays
+    else:  # the mean rank of each value; NaN stays
         _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
         ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
         yield np.where(np.isnan(column), np.nan, ranks)

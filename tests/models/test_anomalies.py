@@ -56,7 +56,7 @@ def _scored(values: np.ndarray, count: int, longest: int = 5) -> tuple[Newest, F
 
     def read(pasts: Sequence[Series], ahead: Sequence[Columns], steps: int) -> History:
         windows = torch.from_numpy(np.log([past.values[-2:] for past in pasts]))
-        return History(windows, torch.empty(count, steps, 0), torch.empty(count, 0), steps)
+        return History(windows, torch.empty(count, steps, 0), torch.empty(count, 0), steps, windows)
 
     newest = newest_values([one], count, FRAME.span, longest, read)
     rollout = Rollout(FRAME, HeteroscedasticGaussian(), _exact(), 1, 300)

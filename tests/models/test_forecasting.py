@@ -72,7 +72,7 @@ def roll_out(
 ) -> Forecast:
     rollout = Rollout(frame, HeteroscedasticGaussian(), fitted, seed, PATHS)
     past = torch.tensor([PAST], dtype=torch.float64)
-    history = History(past, torch.empty(1, horizon, 0), torch.empty(1, 0), horizon)
+    history = History(past, torch.empty(1, horizon, 0), torch.empty(1, 0), horizon, past)
     return Forecast(rollout.run(history, samples, MEMORY), frame.observation)
 
 

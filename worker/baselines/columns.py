@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from models.config import FeatureConfig, ModelConfig
-from models.features.columns import Columns, convert, select_rows
+from models.features.columns import Columns, convert
 from models.features.splits import divide_rows, split_key
 from models.features.texts import TextEncoder
 from models.features.weights import UsableRows
@@ -94,7 +94,8 @@ def split_table(columns: Columns, config: ModelConfig) -> Split:
     usable, training = UsableRows.of(columns, config.target, config.weight).index, config.training
     labels = columns[config.target][usable]
     classes = np.unique(labels, return_inverse=True)[1] if config.task == "classification" else None
-    key = split_key(training, select_rows(columns, usable))
+    key = split_key(training, columns)
+    key = None if key is None else key[usable]
     division = divide_rows(training, len(usable), key, classes)
     return Split(usable[division.unscored], usable[division.scores])
 

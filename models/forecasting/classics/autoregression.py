@@ -169,7 +169,7 @@ class Autoregression:
         """How many steps before a value it depends on."""
         return len(self._polynomial) - 1 + max(self.lags, default=0)
 
-    def terms(self, values: Values) -> Float64[Tensor, "rows steps both"]:
+    def terms(self, values: Values) -> Float64[Tensor, "rows differences both"]:
         """The terms of each difference w, and last w itself; NaN where one is missing.
 
         Terms are the lags of w, 1, and the waves of the seasons, whose phase is counted back from
@@ -246,7 +246,7 @@ class Autoregression:
 
 
 def _products(
-    terms: Float64[Tensor, "rows steps both"],
+    terms: Float64[Tensor, "rows differences both"],
 ) -> tuple[Products, Float64[Tensor, "rows"]]:
     """Products over the steps whose terms are all known, and the number of these."""
     known = ~terms.isnan().any(-1)

@@ -159,13 +159,16 @@ class _Fit:
     """The regression of histories given the weights φ of their errors, in units of each row.
 
     Args:
-        beta: the posterior of β.
+        products, count: of filtered regressors and values, less c and s.
         of_means: c and s of each regressor.
+        beta: the posterior of β.
     """
 
-    beta: Regression
-    weights: Weights
+    products: Products
+    count: Float64[Tensor, "rows"]
     of_means: Float64[Tensor, "rows means regressors"]
+    weights: Weights
+    beta: Regression
 
 
 @dataclass(frozen=True)
@@ -234,10 +237,9 @@ class Effects:
     def _with_widths(self, values: Values, regressors: Regressors) -> "Effects":
         """A copy with the widths that maximise the evidence, given the weights of the errors."""
         past = regressors[:, : values.shape[1]]
-        products, count, _ = self._products(self._fitted(values, past).weights, values, past)
-        widths = self._widths
+        fit, widths = self._fitted(values, past), self._widths
         for _ in range(_ROUNDS):
-            found = _regression(products, count, widths)
+            found = _regression(fit.products, fit.count, widths)
             squares = (found.mean.square() / found.noise.unsqueeze(1)).sum(0)
             widths = (squares / found.known.sum(0).clamp(min=1e-12)).sqrt().clamp(max=_WIDEST)
         widths = torch.where(found.known.mean(0) > _LEAST, widths, 0.0)
@@ -247,17 +249,14 @@ class Effects:
         """Weights and effects, found in turns."""
         weights = values.new_zeros(len(values), len(self.errors.lags))
         for turn in range(_TURNS):
-            products, count, of_means = self._products(weights, values, past)
-            found = _Fit(_regression(products, count, self._widths), weights, of_means)
+            found = self._given(weights, values, past)
             if turn < _TURNS - 1:
                 beta = unit_of(values).unsqueeze(1) * found.beta.mean
                 weights = self.errors.weights(values - torch.einsum("rtk,rk->rt", past, beta))
         return found
 
-    def _products(
-        self, weights: Weights, values: Values, past: Columns
-    ) -> tuple[Products, Float64[Tensor, "rows"], Float64[Tensor, "rows means regressors"]]:
-        """Products and count of filtered regressors and values, less c and s; c and s."""
+    def _given(self, weights: Weights, values: Values, past: Columns) -> _Fit:
+        """The effects given the weights."""
         errors = self.errors
         u = filled(values) / unit_of(values).unsqueeze(1)
         both = errors.filtered(torch.cat([past, u.unsqueeze(-1)], -1), weights)
@@ -267,8 +266,10 @@ class Effects:
         each, m = terms.mT @ terms, means.shape[-1]
         prior = errors.of_changes.widths[len(errors.lags) :] ** -2
         of_means = torch.linalg.solve(each[:, :m, :m] + prior.diag(), each[:, :m, m:])
-        left = each[:, m:, m:] - each[:, m:, :m] @ of_means
-        return left, counted.sum(1).double(), of_means[..., :-1]
+        products = each[:, m:, m:] - each[:, m:, :m] @ of_means
+        count = counted.sum(1).double()
+        beta = _regression(products, count, self._widths)
+        return _Fit(products, count, of_means[..., :-1], weights, beta)
 
 
 def _regression(

@@ -87,7 +87,7 @@ class Regression:
     def of(
         cls,
         products: Products,
-        count: Float64[Tensor, "*rows"],
+        count: Float64[Tensor, "*#rows"],
         widths: Float64[Tensor, "terms"],
     ) -> "Regression":
         """
@@ -163,10 +163,11 @@ def season_basis(season: int, most: int = FEW) -> Float64[Tensor, "season waves"
 
     None for a season of one step.
     """
+    count = min(season - 1, most)
     angle = 2 * torch.pi * torch.arange(season, dtype=torch.float64) / season
-    waves = [f(k * angle) for k in range(1, season // 2 + 1) for f in (torch.cos, torch.sin)]
-    kept = waves[: min(season - 1, most)]
-    return torch.stack(kept, dim=1) if kept else torch.empty(season, 0, dtype=torch.float64)
+    pairs = range(1, 1 + -(-count // 2))
+    waves = [f(k * angle) for k in pairs for f in (torch.cos, torch.sin)][:count]
+    return torch.stack(waves, dim=1) if waves else torch.empty(season, 0, dtype=torch.float64)
 
 
 # Histories

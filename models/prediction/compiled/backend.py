@@ -14,14 +14,7 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int, Int64
 from torch import Tensor
 
-from models.evaluation.adaptive import allowed_scores
-from models.evaluation.calibration import (
-    Calibration,
-    ClassCalibration,
-    NumberCalibration,
-    ScalesVariance,
-    about,
-)
+from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
 from models.features.targets import NumberTarget, Target
 from models.likelihoods import (
     Bernoulli,
@@ -34,19 +27,14 @@ from models.prediction.answers import questions
 from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.packed import Packed, errors
 from models.prediction.compiled.shapes import Components, Outputs, Shape
+from models.prediction.device import to_host
 from models.prediction.fitted import Fitted, Sampled
 from models.prediction.local import quadrature
 from models.prediction.noise import RequestNoise
-from models.prediction.number_mixture import chosen, interval_tails
+from models.prediction.number_mixture import Ends
 from models.prediction.options import IntervalKind, ResolvedOptions
 from models.prediction.outputs import bound_names
-from models.prediction.prediction import (
-    CALIBRATED,
-    adapted_to,
-    bounds,
-    calibrated_tails,
-    wants_errors,
-)
+from models.prediction.prediction import intervals_about, median_and_intervals, wants_errors
 from models.prediction.summary import Summary
 
 Arrays = dict[str, np.ndarray]
@@ -235,51 +223,25 @@ class _Plain:
             return None
         summary = dict(zip(_MOMENTS, found, strict=False)) | {"median": found[4]}
         summary |= _ends("credible", found[5:])
-        return summary | self._conformal(found[0], found[1] + found[2])
+        means, variances = torch.from_numpy(found[0]), torch.from_numpy(found[1] + found[2])
+        return summary | to_host(
+            intervals_about(means, variances, self.options, self.calibration, self.groups)
+        )
 
     def _shaped(self, shape: Shape) -> Arrays | None:
         components = Components.of(self.outputs, shape, self._variance_scale, even=self._even)
         if components is None:
             return None
-        means, shortest = torch.from_numpy(components.moments[0]), shape.shortest
-        credible = interval_tails(means.new_tensor(self._levels).unsqueeze(1), shortest=shortest)
-        calibrated = calibrated_tails(
-            self.options, self.calibration, means, self.groups, shortest=shortest
-        )
-        tails = {"credible": credible.expand(-1, len(means)), **dict(calibrated)}
-        middle = torch.full((1, len(means)), 0.5, dtype=means.dtype)
-        quantiles = components.quantiles(torch.cat([middle, *tails.values()]).numpy())
-        summary, start = dict(zip(_MOMENTS, components.moments, strict=True)), 1
-        summary["median"] = quantiles[0]
-        for kind, own in tails.items():
-            ends = quantiles[start : start + len(own)]
-            start += len(own)
-            if shortest and len(own):
-                found, _ = chosen(torch.from_numpy(ends), own, shortest=True)
-                ends = found.flatten(0, 1).numpy()
-            summary |= _ends(kind, ends)
-        return summary
+        means, target = torch.from_numpy(components.moments[0]), self.backend.target
+        assert isinstance(target, NumberTarget)
 
-    def _conformal(
-        self,
-        mean: Float64[np.ndarray, "rows"],
-        variance: Float64[np.ndarray, "rows"],
-    ) -> Arrays:
-        levels, calibration = self.options.intervals, self.calibration
-        kinds = [kind for kind in CALIBRATED if kind in self.options.interval_kinds]
-        if not (levels and kinds and isinstance(calibration, NumberCalibration)):
-            return {}
-        means, deviations = torch.from_numpy(mean), torch.from_numpy(np.sqrt(variance))
-        conformal = about(means, deviations, calibration.bounds(means, levels, self.groups))
-        found = {"conformal": conformal, "adaptive": conformal}
-        if adapted := adapted_to(self.options):
-            scores = allowed_scores(levels, adapted, calibration.score)
-            found["adaptive"] = about(means, deviations, scores)
-        return {
-            name: values.numpy()
-            for kind in kinds
-            for name, values in bounds(kind, found[kind]).items()
-        }
+        def quantiles(levels: Ends) -> Ends:
+            return torch.from_numpy(components.quantiles(levels.numpy()))
+
+        found, _ = median_and_intervals(
+            quantiles, means, self.options, self.calibration, self.groups, shortest=target.shortest
+        )
+        return dict(zip(_MOMENTS, components.moments, strict=True)) | to_host(found)
 
 
 def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:

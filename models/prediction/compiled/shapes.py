@@ -67,7 +67,6 @@ class Shape:
         likelihood: as of `shaped_kernels.parts`.
         target, edges, is_closed: as of `shaped_kernels.shaped`.
         bounds, cuts, ends: as of `shaped_kernels.quantiles`.
-        shortest: as of the target.
     """
 
     components: int
@@ -80,7 +79,6 @@ class Shape:
     bounds: tuple[float, float]
     cuts: Float64[np.ndarray, "atoms 3"]
     ends: tuple[float, float, bool]
-    shortest: bool
 
     @classmethod
     def of(cls, likelihood: object) -> "Shape | None":
@@ -106,7 +104,6 @@ class Shape:
             _ends(lower, upper),
             _cuts(target),
             (*_ends(target.lower, target.upper), target.integer),
-            target.shortest,
         )
 
 

@@ -88,7 +88,7 @@ def test_intervals_hold_the_function_in_a_hole() -> None:
     covers = []
     for seed in range(12):
         x, y, at, truth = draw(seed, 100, hole=0.4)
-        process, _ = GaussianProcess.fit(x, y, None, torch.zeros(100))
+        process, _ = GaussianProcess.fit(x, y, None, torch.zeros(100).long())
         mean, deviation = process(at).double().unbind(1)
         covers.append(float(((truth - mean).abs() <= 1.645 * deviation).double().mean()))
     assert np.mean(covers) > 0.6
@@ -112,8 +112,8 @@ def test_it_knows_nothing_far_away_and_ever_more_where_rows_are() -> None:
 def test_a_row_of_weight_two_counts_as_two_rows() -> None:
     x, y, at, _ = draw(3, 60)
     weights = 1 + torch.arange(60) % 2
-    one, _ = GaussianProcess.fit(x, y, torch.ones(60), torch.zeros(60))
-    heavy, _ = GaussianProcess.fit(x, y, weights, torch.zeros(60))
+    one, _ = GaussianProcess.fit(x, y, torch.ones(60), torch.zeros(60).long())
+    heavy, _ = GaussianProcess.fit(x, y, weights.float(), torch.zeros(60).long())
     again = torch.arange(60).repeat_interleave(weights)
     known = exact(heavy, x[again], y[again], at)
     torch.testing.assert_close(heavy(at).double(), known, rtol=0.02, atol=0.01)
@@ -124,10 +124,12 @@ def test_it_is_read_as_it_was_stored(
     fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
 ) -> None:
     process, _, (_, _, at, _), _ = fitted
-    found = GaussianProcess.unpack(process.pack())
+    found = GaussianProcess.unpack(process.pack(), 1)
     assert found is not None
     assert torch.equal(found(at), process(at))
-    assert GaussianProcess.unpack({}) is None
+    assert GaussianProcess.unpack({}, 1) is None
+    with pytest.raises(ValueError, match="process is for 1 inputs, not 2"):
+        GaussianProcess.unpack(process.pack(), 2)
 
 
 @pytest.mark.parametrize("samples", [16, 100])

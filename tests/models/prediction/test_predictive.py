@@ -161,7 +161,7 @@ def test_every_output_of_numbers_states_its_error(scale: float) -> None:
         bounds = dict(zip(levels, mixture.quantiles(list(levels.values())), strict=True))
         bounds["conformal_upper"] = (mixture.mean() + 2 * mixture.total().sqrt()).unsqueeze(-1)
         of_mean = {"mean": error_of_mean(mixture, raw, standard_error)}
-        errors.append(of_mean | all_errors(mixture, raw, bounds, standard_error))
+        errors.append(of_mean | all_errors(mixture, raw, bounds, {}, standard_error))
         found = bounds | {
             "mean": mixture.mean(),
             "aleatoric_variance": mixture.aleatoric(),
@@ -180,7 +180,7 @@ def test_every_output_of_classes_states_its_error() -> None:
     for seed in range(REPETITIONS):
         mixture = CategoricalMixture(_randn(200, 1, 3, seed=seed) + 2 * torch.arange(3.0))
         of_mean = {"mean": error_of_mean(mixture, mixture, standard_error)}
-        errors.append(of_mean | all_errors(mixture, mixture, {}, standard_error))
+        errors.append(of_mean | all_errors(mixture, mixture, {}, {}, standard_error))
         found = {
             "mean": mixture.mean(),
             "aleatoric_variance": mixture.aleatoric(),

@@ -226,9 +226,8 @@ def test_quantiles_that_are_whole_numbers_state_how_far_they_jump(samples: int) 
         mixture = drawn(case, 60, samples, seed)
         levels = torch.tensor([0.1, 0.5, 0.8], dtype=torch.float64)
         values = {"quantile": mixture.quantiles(levels.tolist()).T}
-        errors = all_errors(
-            mixture, mixture, values, standard_error, {"quantile": levels.expand(60, -1)}
-        )
+        at = {"quantile": levels.expand(60, -1)}
+        errors = all_errors(mixture, mixture, values, at, standard_error)
         found.append(values["quantile"])
         stated.append(errors["quantile"].square())
     actual, expected = torch.stack(found).var(0).mean(0), torch.stack(stated).mean((0, 1))

@@ -9,6 +9,7 @@ from torch import Tensor
 from models.config import PartConfig
 from models.evaluation.weighting import paired
 from models.features.targets import NumberTarget
+from models.inference.method import Fit
 from models.tabular.candidates import Candidate
 from models.tabular.race import Attempt, keep, mixture_scores, notes_on
 
@@ -18,7 +19,7 @@ ROWS = 400
 def _attempt(scores: Tensor, kl_weight: float = 0.1, **part: Any) -> Attempt:
     config = PartConfig(hidden=(8,), kl_weight=kl_weight, **part)
     candidate = Candidate(config, "heteroscedastic", NumberTarget(0.0, 1.0))
-    return Attempt(candidate, None, scores.double())
+    return Attempt(candidate, Fit(None, [], 0), scores.double())
 
 
 def _noise(seed: int) -> Tensor:
