@@ -23,13 +23,13 @@ from models.features.rows import evenly_spread
 from models.tensors import TensorRecord
 
 MOST_CLASSES = 8  # each has a forest
-MOST_TREES = 160  # of a row, in all forests: 4 to 5 ms for 1,000 rows
+MOST_TREES = 120  # of a row, in all forests: 1,000 rows take 3 to 5 ms
 _MOST_DEPTH = 8  # of stored trees
 FARTHEST = 5.0  # deviations of a target: outliers would have trees of their own
 _DEPTH, _RATE, _LEAST_LEAF = 5, 0.1, 20
 _AT_ONCE = 40  # trees between two looks at the out-of-fold loss
 _FITTED_ROWS = 50_000  # of a forest: a few seconds
-BLOCK = 512  # rows whose steps stay in the processor's cache
+BLOCK = 256  # rows whose steps stay in the processor's cache
 
 Compact = Float[Tensor, "rows compact"]
 Outputs = Float[Tensor, "rows outputs"]
