@@ -35,11 +35,10 @@ from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
 from models.prediction.answers.numbers import ever_above, ever_below, probability
 from models.prediction.answers.question import at_values
 from models.prediction.device import to_host
-from models.prediction.influence import VARIANCES
+from models.prediction.monte_carlo_error import VARIANCES, standard_error
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import bounds, conformal_scores, wants_errors
-from models.prediction.standard_error import standard_error
 from models.prediction.summary import Summary
 
 PerStep = Float64[Tensor, "steps"]

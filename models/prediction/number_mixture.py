@@ -19,8 +19,7 @@ from models.features.targets import NumberTarget
 from models.likelihoods.families import Family, Normal
 from models.likelihoods.shaped import FLOOR, Parts, location_bounds, log_terms
 from models.prediction.components import component_moments, component_shortfalls
-from models.prediction.density_grid import TAIL, following_grid, whole_grid
-from models.prediction.quantiles import Continuous, solve
+from models.prediction.quantiles import TAIL, Continuous, following_grid, solve, whole_grid
 
 PerRow = Float[Tensor, "rows"]
 PerSample = Float[Tensor, "samples rows"]

@@ -14,9 +14,9 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration
 from models.exceptions import InvalidInput
 from models.prediction.answers.question import Classes, Question, TensorsByName
-from models.prediction.influence import ErrorOf, error_of_quantile, shift
+from models.prediction.declared_outputs import CLASSES, NUMBERS, ROWS, Output
+from models.prediction.monte_carlo_error import ErrorOf, error_of_quantile, shift
 from models.prediction.options import BatchOptions, Costs, ResolvedOptions
-from models.prediction.outputs import CLASSES, NUMBERS, ROWS, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 

@@ -10,10 +10,7 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers.question import NO_NUMBERS, Question, TensorsByName, at_values
-from models.prediction.influence import ErrorOf, error_of_quantile, shift
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     ATOM,
     FORECASTS,
     NUMBERS,
@@ -22,6 +19,9 @@ from models.prediction.outputs import (
     Output,
     P,
 )
+from models.prediction.monte_carlo_error import ErrorOf, error_of_quantile, shift
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 

@@ -20,6 +20,7 @@ from app.serving.batching import (
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import Throughput
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.declared_outputs import LEVEL
 from models.prediction.options import (
     KINDS,
     Costs,
@@ -28,7 +29,6 @@ from models.prediction.options import (
     ResolvedOptions,
     Totals,
 )
-from models.prediction.outputs import LEVEL
 from models.prediction.prediction import RowPrediction
 
 SPEED = speed_key("a", PredictOptions())

@@ -17,14 +17,15 @@ from models.evaluation.metrics import (
     classification_scores,
 )
 from models.likelihoods import expected_noise
-from models.prediction.influence import all_errors, error_of_mean
-from models.prediction.noise import Sobol
-from models.prediction.number_mixture import Integrated, NumberMixture
-from models.prediction.predictive import CategoricalMixture
-from models.prediction.standard_error import (
+from models.prediction.monte_carlo_error import (
+    all_errors,
+    error_of_mean,
     even_error,
     standard_error,
 )
+from models.prediction.number_mixture import Integrated, NumberMixture
+from models.prediction.predictive import CategoricalMixture
+from models.prediction.samplers import Sobol
 
 
 @pytest.fixture
