@@ -1,6 +1,6 @@
-"""Copies of frozen records that hold tensors, and tensors that never change."""
+"""Frozen records of tensors: copies, and names in a file. Tensors that never change."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -45,6 +45,34 @@ class TensorRecord:
     def detach(self: Record) -> Record:
         """A copy without gradients that shares no memory with the original."""
         return _map_tensors(self, lambda tensor: tensor.detach().clone())
+
+
+def named_tensors(record: TensorRecord, prefix: str) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a record and of the records in it, as they are stored: `prefix.field`."""
+    for own in fields(record):  # type: ignore[arg-type]
+        value, name = getattr(record, own.name), f"{prefix}.{own.name}"
+        if isinstance(value, Tensor):
+            yield name, value.cpu().contiguous()
+        else:
+            yield from named_tensors(value, name)
+
+
+def restored(kind: type[Record], prefix: str, tensors: Mapping[str, Tensor]) -> Record:
+    """The inverse of `named_tensors`.
+
+    Raises:
+        ValueError: if a tensor is missing.
+    """
+    values: dict[str, Any] = {}
+    for own in fields(kind):  # type: ignore[arg-type]
+        name = f"{prefix}.{own.name}"
+        if isinstance(own.type, type) and issubclass(own.type, TensorRecord):
+            values[own.name] = restored(own.type, name, tensors)
+        elif name not in tensors:
+            raise ValueError(f"{name} is missing")
+        else:
+            values[own.name] = tensors[name]
+    return kind(**values)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -214,7 +214,7 @@ class _Exported(nn.Module):
 def _fill_caches(model: TabularModel) -> None:
     """Compute the numbers that a graph has as constants, because tracing has no numbers."""
     if model.process is not None:
-        assert model.process.ready
+        _ = model.process.ready
     if isinstance(model.likelihood, ShapedLikelihood):
         target = model.likelihood.target
         for _ in (model.likelihood.location_bounds, target.z_bounds, target.z_extremes):

@@ -18,7 +18,7 @@ Where rows are dense, s² falls like 1/n.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 
@@ -27,7 +27,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.features.rows import evenly_spread
-from models.tensors import TensorRecord
+from models.tensors import TensorRecord, named_tensors, restored
 
 MOST_CENTRES = 256
 MOST_INPUTS = 64  # lengths: more could not be told from 256 rows
@@ -35,12 +35,15 @@ OFFSETS = 2  # numbers of a row's `offsets`
 _FITTED_ROWS = 256  # whose marginal likelihood is maximised: 0.4 s
 _STEPS, _RATE = 60, 0.2
 _FARTHEST = 5.0  # deviations of a target: outliers are no sign of a rough function
+_PREFIX = "process"  # of its tensors in a file
 _GOLDEN, _SHIFTS = (math.sqrt(5) - 1) / 2, 2**20
 _NEGLIGIBLE = 1e-6  # information on a direction, relative to the prior's
-_LESS_LIKELY, _FARTHEST_STEP, _CLOSE_STEP = 0.5, 2.0, 0.02  # in nats, and in logarithms
+_LESS_LIKELY = 0.5  # in nats: a standard error from the most likely
+_WIDTHS = tuple(0.5**i for i in range(6))  # of a bisection of such steps, in logarithms
 _JITTER = 1e-5  # of a², so that equal centres do not matter
-# Priors on the logarithms: lengths grow with the root of the number of inputs, as distances do
-# (Hvarfner et al. 2024, arXiv 2402.02229, with a wider prior); the size is near the target's.
+# Priors on the logarithms: lengths grow with the root of the number of inputs, as distances do (an
+# idea of Hvarfner et al. 2024, arXiv 2402.02229, whose prior has the median √(2 · inputs) and the
+# spread √3); the size is near the target's.
 _LENGTH, _LENGTH_SPREAD, _SIZE_SPREAD, _FIRST_NOISE = 1.0, 1.5, 1.0, -1.0
 
 Points = Float[Tensor, "rows inputs"]
@@ -94,14 +97,18 @@ class GaussianProcess(TensorRecord):
         left = (size**2 - features.square().sum(0)).clamp_min(0)
         precision = (1.0 if weights is None else weights.double()) / (noise**2 + left)
         offsets = x.new_empty(len(x), OFFSETS)
-        for fold in torch.unique(folds).tolist():
-            out = folds == fold
-            mean, known = _posterior(features[:, ~out], precision[~out], z[~out])
+        each = [folds == fold for fold in torch.unique(folds).tolist()]
+        told = [_evidence(features[:, own], precision[own], z[own]) for own in each]
+        total = [torch.stack(parts).sum(0) for parts in zip(*told, strict=True)]
+        for out, parts in zip(each, told, strict=True):
+            mean, known = _posterior(
+                *(whole - part for whole, part in zip(total, parts, strict=True))
+            )
             own = features[:, out]
             offsets[out, 0] = own.T @ mean
             variance = size**2 - (known.T @ own).square().sum(0)
             offsets[out, 1] = variance.clamp_min(_JITTER * size**2).sqrt()
-        mean, known = _posterior(features, precision, z)
+        mean, known = _posterior(*total)
         mean, known = (
             torch.linalg.solve_triangular(root.T, part, upper=True)
             for part in (mean.unsqueeze(1), known)
@@ -130,15 +137,21 @@ class GaussianProcess(TensorRecord):
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store."""
-        return {f"process.{f.name}": getattr(self, f.name).cpu().contiguous() for f in fields(self)}
+        return dict(named_tensors(self, _PREFIX))
 
     @classmethod
-    def unpack(cls, tensors: Mapping[str, Tensor]) -> "GaussianProcess | None":
-        """The inverse of `pack`; None if there is no process among the tensors."""
-        names = [f.name for f in fields(cls)]
-        if f"process.{names[0]}" not in tensors:
+    def unpack(cls, tensors: Mapping[str, Tensor], inputs: int) -> "GaussianProcess | None":
+        """The inverse of `pack`; None if there is no process among the tensors.
+
+        Raises:
+            ValueError: if a tensor is missing, or the process has another number of inputs.
+        """
+        if not any(name.startswith(f"{_PREFIX}.") for name in tensors):
             return None
-        return cls(**{name: tensors[f"process.{name}"] for name in names})
+        found = restored(cls, _PREFIX, tensors)
+        if len(found.lengths) != inputs:
+            raise ValueError(f"{_PREFIX} is for {len(found.lengths)} inputs, not {inputs}")
+        return found
 
 
 def _covariance(
@@ -149,17 +162,26 @@ def _covariance(
     return size**2 * torch.exp(-0.5 * (squares - 2 * x @ others.T).clamp_min(0))
 
 
+def _evidence(
+    features: Float[Tensor, "centres rows"],
+    precision: Float[Tensor, "rows"],
+    z: Float[Tensor, "rows"],
+) -> tuple[Float[Tensor, "centres centres"], Float[Tensor, "centres"]]:
+    """What rows tell: Σ w ψ ψᵀ and Σ w z ψ."""
+    weighted = features * precision
+    return weighted @ features.T, weighted @ z
+
+
 def _posterior(
-    features: Float[Tensor, "centres rows"], precision: Tensor, z: Tensor
+    told: Float[Tensor, "centres centres"], moved: Float[Tensor, "centres"]
 ) -> tuple[Float[Tensor, "centres"], Float[Tensor, "centres rank"]]:
-    """The weights of ψ in m(x), and a root of I − A⁻¹, by which s² is below a².
+    """The weights of ψ in m(x), and a root of I − A⁻¹, by which s² is below a², given `_evidence`.
 
     Directions that the rows hardly tell of are left out: of smooth functions most.
     """
-    weighted = features * precision
-    value, vector = torch.linalg.eigh(weighted @ features.T)
+    value, vector = torch.linalg.eigh(told)
     value, vector = value[value > _NEGLIGIBLE], vector[:, value > _NEGLIGIBLE]
-    mean = vector @ ((vector.T @ (weighted @ z)) / (1 + value))
+    mean = vector @ ((vector.T @ moved) / (1 + value))
     return mean, vector * (value / (1 + value)).sqrt()
 
 
@@ -181,8 +203,8 @@ def _cautious(x: Points, z: Float[Tensor, "rows"]) -> tuple[Tensor, Tensor, Tens
             optimiser.step()
     found = logs.detach()
     for step in (x.new_tensor([-1.0] * inputs + [0.0, 0.0]), x.new_tensor([0.0] * inputs + [1, 0])):
-        best, reach, width = _log_posterior(found, x, z), 0.0, _FARTHEST_STEP
-        while (width := width / 2) > _CLOSE_STEP:
+        best, reach = _log_posterior(found, x, z), 0.0
+        for width in _WIDTHS:
             if best - _log_posterior(found + (reach + width) * step, x, z) < _LESS_LIKELY:
                 reach += width
         found = found + reach * step

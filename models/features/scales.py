@@ -28,7 +28,6 @@ from models.features.moments import Weights
 Numbers = Float[np.ndarray, "*shape"]
 Shaped = Float[Tensor, "*shape"]
 Powers = tuple[Float[Tensor, "*columns"], Float[Tensor, "*columns"]]
-Kept = Float[np.ndarray, "kept"]
 
 _SKEWED = 0.5  # |skewness| from which a distribution is usually called moderately skewed
 _MIN_VALUES = 10  # distinct values; columns with fewer, such as codes, are not transformed
@@ -37,6 +36,7 @@ _MIN_VALUES = 10  # distinct values; columns with fewer, such as codes, are not 
 _MIN_EXPONENT, _MAX_EXPONENT = 0.0, 2.0
 LARGEST = 600.0  # of logarithms: e^600 is within float64, and so is its square's root
 _LOGARITHM = 1e-300
+_TINY = 1e-300  # the least distance from a bound
 _GOLDEN = 0.5 * (5**0.5 - 1)
 _MOST_VALUES = 20_000  # of which the exponent is fitted: its standard error is then below 0.02
 _STEPS = 32  # of the golden-section search: the last bracket is 2 · 0.618³² = 4e-7 wide
@@ -119,24 +119,19 @@ def _most_likely_exponent(z: Numbers, weights: Weights | None) -> float:
     return 0.5 * (low + high)
 
 
-Values = Float[Tensor, "*shape"]
-
-_TINY = 1e-300
-
-
 @dataclass(frozen=True)
 class IdentityScale:
     """g(y) = y."""
 
     kind: Literal["identity"] = "identity"
 
-    def __call__(self, y: Values) -> Values:
+    def __call__(self, y: Shaped) -> Shaped:
         return y
 
-    def inverse(self, u: Values) -> Values:
+    def inverse(self, u: Shaped) -> Shaped:
         return u
 
-    def log_derivative(self, y: Values) -> Values:
+    def log_derivative(self, y: Shaped) -> Shaped:
         return torch.zeros_like(y)
 
 
@@ -148,17 +143,17 @@ class LogScale:
     offset: NotNegative
     kind: Literal["log"] = "log"
 
-    def __call__(self, y: Values) -> Values:
+    def __call__(self, y: Shaped) -> Shaped:
         return self._shifted(y).log()
 
-    def inverse(self, u: Values) -> Values:
+    def inverse(self, u: Shaped) -> Shaped:
         return u.clamp(max=LARGEST).exp() + (self.lower - self.offset)
 
-    def log_derivative(self, y: Values) -> Values:
+    def log_derivative(self, y: Shaped) -> Shaped:
         """−log(y − lower + offset)."""
         return -self._shifted(y).log()
 
-    def _shifted(self, y: Values) -> Values:
+    def _shifted(self, y: Shaped) -> Shaped:
         return (y - (self.lower - self.offset)).clamp(min=_TINY)
 
 
@@ -168,13 +163,13 @@ class PowerScale(PowerTransform):
 
     kind: Literal["power"] = "power"
 
-    def __call__(self, y: Values) -> Values:
+    def __call__(self, y: Shaped) -> Shaped:
         return yeo_johnson((y - self.centre) / self.scale, self._powers)
 
-    def inverse(self, u: Values) -> Values:
+    def inverse(self, u: Shaped) -> Shaped:
         return self.centre + self.scale * inverse_yeo_johnson(u, self._powers)
 
-    def log_derivative(self, y: Values) -> Values:
+    def log_derivative(self, y: Shaped) -> Shaped:
         """(λ − 1) sign(x) log(1 + |x|) − log scale."""
         x = (y - self.centre) / self.scale
         return (self.exponent - 1) * x.sign() * x.abs().log1p() - math.log(self.scale)
@@ -193,23 +188,23 @@ class LogitScale:
     offset: NotNegative
     kind: Literal["logit"] = "logit"
 
-    def __call__(self, y: Values) -> Values:
+    def __call__(self, y: Shaped) -> Shaped:
         return self._below(y).log() - self._above(y).log()
 
-    def inverse(self, u: Values) -> Values:
+    def inverse(self, u: Shaped) -> Shaped:
         width = self.upper - self.lower + 2 * self.offset
         return (self.lower - self.offset) + width * torch.sigmoid(u)
 
-    def log_derivative(self, y: Values) -> Values:
+    def log_derivative(self, y: Shaped) -> Shaped:
         """log(1/(y − lower + offset) + 1/(upper − y + offset))."""
         return math.log(self.upper - self.lower + 2 * self.offset) - (
             self._below(y).log() + self._above(y).log()
         )
 
-    def _below(self, y: Values) -> Values:
+    def _below(self, y: Shaped) -> Shaped:
         return (y - (self.lower - self.offset)).clamp(min=_TINY)
 
-    def _above(self, y: Values) -> Values:
+    def _above(self, y: Shaped) -> Shaped:
         return ((self.upper + self.offset) - y).clamp(min=_TINY)
 
 

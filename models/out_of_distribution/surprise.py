@@ -6,7 +6,7 @@ Parts of different kinds are put on one scale, the surprise −log₁₀ p.
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from models.features.expansion import Expansion
 from models.features.feature_encoder import FeatureEncoder
 from models.features.moments import Weights
 from models.features.rows import Rows, evenly_spread
-from models.out_of_distribution.density_ratio import Dependence, RatioNets
+from models.out_of_distribution.density_ratio import Dependence
 from models.out_of_distribution.seen_columns import SeenColumn, SeenColumns
 from models.randomness import generator
-from models.tensors import TensorRecord
+from models.tensors import TensorRecord, named_tensors, restored
 
 _DIRECTIONS = 128
 _MOST_WEIGHTS = 131_072  # of all directions: half a megabyte
@@ -297,7 +297,9 @@ class FeatureScores:
         parts = {name: getattr(self, name) for name in PARTS}
         parts |= {f"{name}.tail": tail for name, tail in self.tails.items()}
         known = [(name, part) for name, part in parts.items() if part is not None]
-        return {name: value for prefix, part in known for name, value in _tensors(part, prefix)}
+        return {
+            name: value for prefix, part in known for name, value in named_tensors(part, prefix)
+        }
 
     @classmethod
     def unpack(cls, tensors: Mapping[str, Tensor], encoder: FeatureEncoder) -> "FeatureScores":
@@ -307,12 +309,12 @@ class FeatureScores:
             ValueError: if a tensor is missing or is for another number of inputs.
         """
         inputs, kinds = Inputs.of(encoder), (Dependence, Subspace)
-        tails = {COLUMNS: _record(Tail, f"{COLUMNS}.tail", tensors)}
-        parts = {}
+        tails = {COLUMNS: restored(Tail, f"{COLUMNS}.tail", tensors)}
+        parts: dict[str, Any] = {}
         for name, kind, index in zip(PARTS, kinds, (inputs.narrow, inputs.wide), strict=True):
             if any(stored.startswith(f"{name}.") for stored in tensors):
-                parts[name] = _record(kind, name, tensors)
-                tails[name] = _record(Tail, f"{name}.tail", tensors)
+                parts[name] = restored(kind, name, tensors)
+                tails[name] = restored(Tail, f"{name}.tail", tensors)
                 width = len(parts[name].centre)
                 if width != len(index):
                     raise ValueError(f"{name} is for {width} inputs, not {len(index)}")
@@ -348,31 +350,3 @@ def _scores_left_out(
             known = {None, *before.tolist()}
             new[i] = np.array([level not in known for level in after.tolist()], dtype=bool)
     return SeenColumns(tuple(seen)).per_column(values, new).max(1, initial=0.0)
-
-
-def _tensors(record: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a record and of the records in it, by name."""
-    for own in fields(record):
-        value, name = getattr(record, own.name), f"{prefix}.{own.name}"
-        if isinstance(value, Tensor):
-            yield name, value.contiguous()
-        else:
-            yield from _tensors(value, name)
-
-
-def _record(kind: Any, prefix: str, tensors: Mapping[str, Tensor]) -> Any:
-    """The record whose tensors have this prefix.
-
-    Raises:
-        ValueError: if one is missing.
-    """
-    values = {}
-    for own in fields(kind):
-        name = f"{prefix}.{own.name}"
-        if own.type is RatioNets:
-            values[own.name] = _record(RatioNets, name, tensors)
-        elif name not in tensors:
-            raise ValueError(f"{name} is missing")
-        else:
-            values[own.name] = tensors[name]
-    return kind(**values)

@@ -74,7 +74,7 @@ class Engine:
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
-    process: GaussianProcess | None = None  # below the network, of a likelihood with a shape
+    process: GaussianProcess | None = None  # below the network, on its device
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
 
     @cached_property
@@ -371,8 +371,7 @@ class Engine:
     def _offsets(self, x: Float[Tensor, "rows inputs"]) -> Offsets:
         """What the process says of rows, which are network inputs."""
         assert self.process is not None
-        process = self.process if x.device.type == "cpu" else self.process.to(x.device)
-        return process(x[:, : len(process.lengths)])
+        return self.process(x[:, : len(self.process.lengths)])
 
     @staticmethod
     def _moves(offsets: Offsets, seed: int, samples: int) -> Float[Tensor, "samples rows"]:

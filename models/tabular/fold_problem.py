@@ -35,7 +35,7 @@ from models.training.row_task import RowTask
 
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3
-_PROCESS_ROWS = 50_000  # whose covariances with the centres of a process are in memory: 100 MB
+PROCESS_ROWS = 50_000  # whose covariances with the centres of a process are in memory: 100 MB
 _CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
 _CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
 _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
@@ -87,22 +87,23 @@ class FoldProblem(RowProblem):
         folds = replace(self.folds, of_row=self.folds.of_row[some])
         return replace(self, rows=self.rows[some], folds=folds)
 
-    def above_process(self) -> "FoldProblem | None":
-        """What a Gaussian process leaves of the target; None where a table is not for one.
+    @property
+    def takes_process(self) -> bool:
+        """Whether a Gaussian process may be below the networks.
 
         It needs a likelihood with a shape, few enough inputs, and rows in memory of this process.
         """
-        model, rows = self.model, self.rows
-        inputs = len(model.encoder.plain_columns)
-        is_suitable = (
+        return (
             self.stream is None
-            and isinstance(model.likelihood, ShapedLikelihood)
-            and inputs <= MOST_INPUTS
-            and len(rows) <= _PROCESS_ROWS
+            and isinstance(self.model.likelihood, ShapedLikelihood)
+            and len(self.model.encoder.plain_columns) <= MOST_INPUTS
+            and len(self.rows) <= PROCESS_ROWS
             and self.ranks.size == 1
         )
-        if not is_suitable:
-            return None
+
+    def above_process(self) -> "FoldProblem":
+        """What a Gaussian process of these rows leaves of the target, if `takes_process`."""
+        model, rows = self.model, self.rows
         assert isinstance(model.target, NumberTarget)
         process, offsets = GaussianProcess.fit(
             model.encoder.plain(rows.inputs).cpu(),
@@ -110,9 +111,9 @@ class FoldProblem(RowProblem):
             None if rows.weights is None else rows.weights.cpu(),
             self.folds.of_row.cpu(),
         )
-        offsets = offsets.to(rows.inputs.device)
-        model = replace(model, process=process)
-        return replace(self, model=model, rows=replace(rows, offsets=offsets))
+        device = rows.inputs.device
+        model = replace(model, process=process.to(device))
+        return replace(self, model=model, rows=replace(rows, offsets=offsets.to(device)))
 
     @cached_property
     def head(self) -> "FoldProblem":

@@ -119,8 +119,8 @@ def with_unlike(model: TabularModel, rows: Rows) -> TabularModel:
     return replace(model, unlike=model.unlike.fit(rows, model.config.training.seed))
 
 
-def fit_detector(model: TabularModel, prune: float, rows: Rows) -> Detector:
-    """Fit the configured false-alarm rate to rows that no weight was fitted to.
+def fit_detector(model: TabularModel, rows: Rows) -> Detector:
+    """Of all variants: fit the configured false-alarm rate to rows that no weight was fitted to.
 
     A row that is as surprising as can be counts as above any threshold. Where held-out rows are
     few, their largest surprise may be an ordinary one. So no row is flagged that is no more

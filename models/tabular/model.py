@@ -131,9 +131,11 @@ class TabularModel(TrainedModel):
     def engine(self) -> Engine:
         dense = isinstance(self.network, MLP | Stack)
         local = isinstance(self.config.method, BBBConfig) and dense
+        # A model without variants is being trained, where its process is.
+        device = self.device if self.variants_by_prune else None
+        process = self.process if device is None else self.process and self.process.to(device)
         # In training chunks do not depend on a card's free memory: it repeats bit for bit.
-        device = self.device if self.tuned and self.variants_by_prune else torch.device("cpu")
-        budget = Budget.of(device)
+        budget = Budget.of(device if device and self.tuned else torch.device("cpu"))
         return Engine(
             self.network,
             self.likelihood,
@@ -141,7 +143,7 @@ class TabularModel(TrainedModel):
             whole_draws=not local,
             expand=self.encoder.expand,
             group_column=None if self.groups is None else self.encoder.compact_width,
-            process=self.process,
+            process=process,
             compiles=self.tuned,
             memory_bytes=budget.memory,
             cache_bytes=budget.cache,
@@ -203,8 +205,9 @@ class TabularModel(TrainedModel):
     def with_own_tensors(self, tensors: Mapping[str, Tensor]) -> "TabularModel":
         if not tensors:
             return self
-        process = GaussianProcess.unpack(tensors)
-        return replace(self, unlike=FeatureScores.unpack(tensors, self.encoder), process=process)
+        encoder = self.encoder
+        process = GaussianProcess.unpack(tensors, len(encoder.plain_columns))
+        return replace(self, unlike=FeatureScores.unpack(tensors, encoder), process=process)
 
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory.

@@ -118,7 +118,7 @@ def prepare(
     )
     calibration = _rows(model, columns, split.calibration, fit_weights)
     refit = config.training.refit
-    fitted = np.union1d(split.training, split.stopping) if refit else split.training
+    fitted = places if refit else split.training
     profile = RowProfile(
         learned=len(fitted),
         stopping=0 if refit else len(split.stopping),

@@ -137,21 +137,20 @@ class Race:
         they cannot tell. All other candidates are compared above it then.
         """
         self.tried.append(first)
-        above = joined(raced, [first]).above_process()
-        problems = {"candidate-0-": raced} | ({} if above is None else {"process-": above})
-        fitted = {
-            stage: self._fit_or_drop(problem, first, stage, first.name)
-            for stage, problem in problems.items()
-        }
-        plain, moved = fitted["candidate-0-"], fitted.get("process-")
-        ahead = moved.ahead_of(plain) if plain and moved else None
-        is_kept = moved is not None and (
-            ahead is None or -ahead.difference <= min(_TOLERATED, ahead.standard_error)
-        )
-        best = moved if is_kept else plain
+        plain = self._fit_or_drop(raced, first, "candidate-0-", first.name)
+        above, moved = raced, None
+        notes: tuple[str, ...] = ()
+        if joined(self.problem, [first]).takes_process:  # the model of all rows has it, too
+            above = joined(raced, [first]).above_process()
+            name = f"{first.name}, above a Gaussian process,"
+            moved = self._fit_or_drop(above, first, "process-", name)
+            ahead = moved.ahead_of(plain) if plain and moved else None
+            if ahead and -ahead.difference > min(_TOLERATED, ahead.standard_error):
+                moved = None
+            notes = (note_on_process(ahead, is_kept=moved is not None),)
+        best = moved or plain
         self.attempts += [] if best is None else [best]
-        notes = () if ahead is None else (note_on_process(ahead, is_kept=is_kept),)
-        return above if above and is_kept else raced, notes
+        return above if moved else raced, notes
 
     def _whole(self, raced: FoldProblem, candidate: Candidate) -> FoldProblem:
         """The problem of all rows, above the process of all rows if the race has one."""
@@ -159,7 +158,7 @@ class Race:
             return self.problem
         if len(raced.rows) == len(self.problem.rows):
             return raced
-        return joined(self.problem, [candidate]).above_process() or self.problem
+        return joined(self.problem, [candidate]).above_process()
 
     def _search(self, raced: FoldProblem) -> None:
         """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
@@ -360,9 +359,16 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
     return tuple(notes)
 
 
-def note_on_process(ahead: Paired, *, is_kept: bool) -> str:
-    """Whether a Gaussian process is below the networks, and what it gains."""
+def note_on_process(ahead: Paired | None, *, is_kept: bool) -> str:
+    """Whether a Gaussian process is below the networks, and what it gains.
+
+    Args:
+        ahead: of the fit without it; None if one of the two diverged.
+    """
     verb = "is" if is_kept else "was tried, and is not,"
+    if ahead is None:
+        without = "without" if is_kept else "with"
+        return f"a Gaussian process {verb} below the networks: {without} it the fit diverged"
     better = "better" if ahead.difference >= 0 else "worse"
     return (
         f"a Gaussian process {verb} below the networks: with it the first candidate is {better} by "

@@ -112,6 +112,7 @@ class RowProblem:
         if self.calibration is not None:
             model = measurement.calibrated(model, self.calibration, SCORE_SAMPLES)
         model = measurement.with_unlike(model, self.sampled)
+        detector = measurement.fit_detector(model, self.scores)
         x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():
             metrics, by_row[fraction] = measurement.score(
@@ -126,7 +127,7 @@ class RowProblem:
                 output_factors=each,
                 bfloat16=found is not None and found.is_hidden,
                 rounding=found,
-                detector=measurement.fit_detector(model, fraction, self.scores),
+                detector=detector,
                 promise=promise(model, fraction, self.scores),
                 samplers=measurement.measure_samplers(model, fraction, x),
             )

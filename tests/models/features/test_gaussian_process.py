@@ -124,10 +124,12 @@ def test_it_is_read_as_it_was_stored(
     fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
 ) -> None:
     process, _, (_, _, at, _), _ = fitted
-    found = GaussianProcess.unpack(process.pack())
+    found = GaussianProcess.unpack(process.pack(), 1)
     assert found is not None
     assert torch.equal(found(at), process(at))
-    assert GaussianProcess.unpack({}) is None
+    assert GaussianProcess.unpack({}, 1) is None
+    with pytest.raises(ValueError, match="process is for 1 inputs, not 2"):
+        GaussianProcess.unpack(process.pack(), 2)
 
 
 @pytest.mark.parametrize("samples", [16, 100])

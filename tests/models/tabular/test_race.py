@@ -9,7 +9,8 @@ import torch
 
 from models.config import ModelConfig, TrainingConfig
 from models.prediction.options import PredictOptions
-from models.tabular.candidates import first_candidate
+from models.tabular import fold_problem, race
+from models.tabular.candidates import Budget, first_candidate
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
@@ -85,6 +86,23 @@ def test_a_candidate_that_diverges_is_dropped_and_said() -> None:
     assert any(f"{endless.name} was dropped" in note for note in model.notes)
     assert endless.name not in [one["name"] for one in model.selection["candidates"]]
     assert [one.stage for one in said if not one.metrics] == ["candidate-0-diverged"]
+
+
+@pytest.mark.parametrize("most", [150, 200])
+def test_a_process_is_tried_only_where_the_model_of_all_rows_has_it(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 200 rows 100 are raced on; a straight line is what a process can say."""
+    monkeypatch.setattr(fold_problem, "PROCESS_ROWS", most)
+    monkeypatch.setattr(race, "plan_budget", lambda *_: Budget(1, 1, 100, 1))
+    random = np.random.default_rng(0)
+    x = random.normal(size=200)
+    model, problem = Race(
+        _problem({"x": x, "y": x + 0.1 * random.normal(size=200)}), _stages()
+    ).run()
+    assert isinstance(model, TabularModel)
+    assert (model.process is not None) == (problem.rows.offsets is not None) == (most == 200)
+    assert any("Gaussian process is below" in note for note in model.notes) == (most == 200)
 
 
 def test_useless_features_and_noise_cost_little() -> None:
