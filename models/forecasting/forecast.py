@@ -292,17 +292,18 @@ class Forecast:
             quantiles: values that are quantiles, per step or steps × levels.
             crossings: of each path.
         """
-        shape, y = (self.num_samples, self.num_paths, -1), self.of_y
+        shape, y = (self.num_samples, self.num_paths), self.of_y
 
         def of_paths(parts: Tensor) -> Tensor:
-            return standard_error(parts.view(shape).mean(1))
+            return standard_error(parts.unflatten(0, shape).mean(1))
 
         noise = self._moments[1].mean(1) + self._moments[0].var(1)
         between = (self.means - self.mean()).square()
         variances = zip(VARIANCES, (noise, between, noise + between), strict=True)
         found = {name: standard_error(part) for name, part in variances}
         for name, each in quantiles.items():
-            own = [of_paths(y.quantile_parts(one)) for one in (each.T if each.ndim > 1 else [each])]
+            columns = each.T if each.ndim > 1 else each.unsqueeze(0)
+            own = [of_paths(y.quantile_parts(one).squeeze(0)) for one in columns.split(1)]
             found[name] = torch.stack(own, dim=1) if each.ndim > 1 else own[0]
         found |= questions.errors_of(y, y, values, options, of_paths)
         for name, parts in crossings.items():

@@ -16,7 +16,7 @@ W = (V_n − κ_n V₁)/(1 − κ_n), with A times the share of all S points, wh
 Source of the decomposition: Owen 1997, Scrambled net variance for integrals of smooth functions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
 from statistics import NormalDist
@@ -27,13 +27,15 @@ from torch import Tensor
 from torch.special import entr
 
 from models.prediction.declared_outputs import bound_names
-from models.prediction.number_mixture import NumberMixture, PerRow
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 
 Influence = Float[Tensor, "samples *rest"]
+Quantiles = Float[Tensor, "quantiles rows"]
 ErrorOf = Callable[[Tensor], Tensor]  # of what each sample adds: its standard error
 _NO_ERROR = 1e-12  # of a probability
 _FAR = 0.6  # error before rounding, from which that of rounding is 1/√12 to 1 %
+_AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 VARIANCES = ("aleatoric_variance", "epistemic_variance", "total_variance")
 _MIN_FREEDOM = 7  # of the variance between blocks, known to √(2/7) = 53 %, the error to a quarter
 # Smallest share of V_n that may be W: chance must not make an error 0.
@@ -73,44 +75,63 @@ def all_errors(
         return {name: error(parts) for name, parts in of_classes(mixture).items()}
     assert isinstance(raw, NumberMixture)
     found = {name: error(parts) for name, parts in of_variances(mixture).items()}
-    for name, values in quantiles.items():
-        columns = values.reshape(len(values), -1).T
-        at = levels.get(name, values).reshape(len(values), -1).T
-        each = [
-            error_of_quantile(mixture, of_quantile(mixture, raw, name, one), one, level, error)
-            for one, level in zip(columns, at, strict=True)
-        ]
-        if each:
-            found[name] = torch.stack(each).T.reshape(values.shape)
-    return found
+    columns = {name: _columns(values) for name, values in quantiles.items()}
+    # Conformal bounds of Gaussians are multiples of the standard deviation from the mean.
+    about = [n for n in bound_names("conformal") if mixture.is_gaussian and n in columns]
+    rest = [name for name in columns if name not in about]
+    below = [_columns(levels.get(name, quantiles[name])) for name in rest]
+
+    def together(names: Sequence[str]) -> Quantiles:
+        return torch.cat([columns[name] for name in names])
+
+    errors = [error(of_bounds(mixture, raw, together(about)))] if about else []
+    errors += [errors_of_quantiles(mixture, raw, together(rest), torch.cat(below), error)]
+    each = torch.cat(errors).split([len(columns[name]) for name in (*about, *rest)])
+    pairs = zip((*about, *rest), each, strict=True)
+    return found | {name: one.T.reshape(quantiles[name].shape) for name, one in pairs}
 
 
-def error_of_quantile(
-    mixture: NumberMixture, parts: Influence, value: PerRow, level: float | PerRow, error: ErrorOf
-) -> PerRow:
-    """The standard error of a quantile, or the standard deviation of one that is a whole number.
+def _columns(values: Tensor) -> Quantiles:
+    """Values of rows, or of rows × levels, as levels × rows."""
+    return values.reshape(len(values), -1).T
 
-    With the standard error e_k of P(Y ≤ k), it is above k with the probability
-    Φ((level − P(Y ≤ k))/e_k). Its variance follows from these probabilities of the next numbers;
-    where the error before rounding is larger than they reach, it is that error's, and rounding's.
+
+def errors_of_quantiles(
+    mixture: NumberMixture, raw: Mixture, values: Quantiles, levels: Quantiles, error: ErrorOf
+) -> Quantiles:
+    """The standard errors of quantiles, or the standard deviations of those that are whole numbers.
+
+    Before it is rounded, what a sample adds is −F_s(q) ÷ f(q), and its `shift`. With the standard
+    error e_k of P(Y ≤ k), a quantile is above k with the probability Φ((level − P(Y ≤ k))/e_k). Its
+    variance follows from these probabilities of the next numbers; where the error before rounding
+    is larger than they reach, it is that error's, and rounding's.
 
     Args:
-        parts: the influence on the quantile, of a whole number before it is rounded.
-        level: the probability below the quantile.
+        raw: the mixture before calibration.
+        levels: the probabilities below the quantiles, of whole numbers.
     """
-    smooth = error(parts)
+    at_once = max(1, _AT_ONCE // mixture.locs.numel())
+    parts = zip(values.split(at_once), levels.split(at_once), strict=True)
+    return torch.cat([_of_quantiles(mixture, raw, *some, error) for some in parts])
+
+
+def _of_quantiles(
+    mixture: NumberMixture, raw: Mixture, values: Quantiles, levels: Quantiles, error: ErrorOf
+) -> Quantiles:
+    parts, moved = mixture.quantile_parts(values), shift(mixture, raw)
+    smooth = error((parts if moved is None else parts + moved).transpose(0, 1))
     if not mixture.target.integer:
         return smooth
     second = first = torch.zeros_like(smooth)
     for place, near in enumerate((-2, -1, 0, 1)):
-        above = mixture.survival_parts((value + near).unsqueeze(0)).squeeze(0)
-        distance, spread = level - 1 + above.mean(0), error(above)
+        above = mixture.survival_parts(values + near)
+        distance, spread = levels - 1 + above.mean(1), error(above.transpose(0, 1))
         certain = (distance > _NO_ERROR).to(distance)
         chance = torch.where(spread > _NO_ERROR, torch.special.ndtr(distance / spread), certain)
         first, second = first + chance, second + (2 * place + 1) * chance
     jumps = (second - first.square()).clamp_min(0).sqrt()
     rounded = torch.where(smooth > _FAR, (smooth.square() + 1 / 12).sqrt(), jumps)
-    return torch.where(value.isinf(), smooth, rounded)
+    return torch.where(values.isinf(), smooth, rounded)
 
 
 def of_means(mixture: Mixture) -> Influence | None:
@@ -141,24 +162,17 @@ def of_variances(mixture: NumberMixture) -> dict[str, Influence]:
     return dict(zip(VARIANCES, (noise, between, noise + between), strict=True))
 
 
-def of_quantile(mixture: NumberMixture, raw: NumberMixture, name: str, value: PerRow) -> Influence:
-    """Influence on the median, or on a bound of an interval.
-
-    Conformal bounds of Gaussians are multiples of the standard deviation from the mean; all others
-    are quantiles.
+def of_bounds(mixture: NumberMixture, raw: NumberMixture, values: Quantiles) -> Influence:
+    """Influence on bounds that are multiples of the standard deviation from the mean.
 
     Args:
         mixture: the calibrated mixture.
         raw: the mixture before calibration, which moves no Gaussian's mean.
-        name: of the output.
     """
-    if name in bound_names("conformal") and mixture.is_gaussian:
-        mean, noise = of_means(raw), mixture.expected_noise()
-        mean = torch.zeros_like(noise) if mean is None else mean
-        distance = (value - mixture.mean()) / (2 * mixture.total())
-        return mean + distance * (noise + mixture.epistemic_parts())
-    parts, moved = mixture.quantile_parts(value), shift(mixture, raw)
-    return parts if moved is None else parts + moved
+    mean, noise = of_means(raw), mixture.expected_noise()
+    distance = (values - mixture.mean()) / (2 * mixture.total())
+    of_spread = distance * (noise + mixture.epistemic_parts()).unsqueeze(1)
+    return of_spread if mean is None else mean.unsqueeze(1) + of_spread
 
 
 def shift(mixture: NumberMixture, raw: Mixture) -> Influence | None:
