@@ -200,11 +200,7 @@ def weigh(
     if not earlier:
         return None
     history, targets = _known(model, earlier)
-    known = float((~targets.isnan()).double().mean())
-    independent = known * overlaps_of(earlier, model.horizon).worth().together
-    found = Classics.fit(
-        history.known, targets, model.frame.seasons, independent, history.regressors
-    )
+    found = Classics.fit(history.known, targets, model.frame.seasons, history.regressors)
     if not calibrating:
         return None if model.forecast.past else found
     history, targets = _known(model, calibrating)
@@ -216,7 +212,7 @@ def weigh(
         ]
     )
     independent = overlaps_of(calibrating, model.horizon).worth().together
-    share = float(stack(both, independent)[0])
+    share = float(stack(both, prior=1 / independent)[0])
     if share < _LEAST_SHARE:
         return None
     return replace(found, share=1.0 if share > 1 - _LEAST_SHARE else share)

@@ -1,13 +1,13 @@
 """A mixture of classical models, with its share beside the network.
 
-The members' weights w maximise, for forecasts from earlier origins whose N steps are worth n
-independent ones,
+The members' weights w maximise, for the steps of forecasts from earlier origins,
 
-    (n/N) Σ_i log Σ_k w_k p_k(y_i)  +  Σ_k (1/K) log w_k
+    1/N Σ_i log Σ_k w_k p_k(y_i)
 
-(stacking of predictive distributions: Yao et al. 2018, Bayesian Analysis 13(3), with a Dirichlet
-prior that is worth one observation). The sum is concave. Expectation maximisation finds its
-maximum.
+(stacking of predictive distributions: Yao et al. 2018, Bayesian Analysis 13(3)). The sum is
+concave. Expectation maximisation finds its maximum. The members have no prior: one that was worth
+an observation kept a quarter of the weight with members whose late steps spread two or three times
+too far (docs/verification.md, Widths of forecasts).
 """
 
 import math
@@ -43,21 +43,18 @@ def log_scores(
 
 
 def stack(
-    scores: Float64[Tensor, "members values"], independent: float
+    scores: Float64[Tensor, "members values"], prior: float = 0.0
 ) -> Float64[Tensor, "members"]:
-    """The weights w, which sum to 1.
+    """The weights w, which sum to 1. Values with a missing score do not count.
 
     Args:
-        independent: n.
+        prior: the weight c of a Dirichlet prior, which adds c Σ_k (1/K) log w_k to the mean.
     """
     scores = scores[:, ~scores.isnan().any(0)]
-    count = len(scores)
-    weights = torch.full((count,), 1 / count, dtype=torch.float64)
-    worth = independent / max(1, scores.shape[1])
+    weights = torch.full((len(scores),), 1 / len(scores), dtype=torch.float64)
     for _ in range(_ROUNDS):
-        shares = (scores + weights.log().unsqueeze(1)).softmax(0)
-        found = worth * shares.sum(1) + 1 / count
-        found = found / found.sum()
+        shares = (scores + weights.log().unsqueeze(1)).softmax(0).mean(1)
+        found = (shares + prior / len(scores)) / (1 + prior)
         if bool((found - weights).abs().max() < 1e-9):
             break
         weights = found
@@ -165,13 +162,11 @@ class Classics:
         values: Values,
         targets: Float64[Tensor, "rows horizon"],
         seasons: Sequence[int],
-        independent: float,
         regressors: Regressors | None = None,
     ) -> "Classics":
         """The members that forecast these targets best, each from the history before it.
 
         Args:
-            independent: the number of independent errors that the forecasts are worth.
             regressors: what is known of each step and of the steps ahead; None without any. If they
                 have effects, each member is tried with them and without.
         """
@@ -186,7 +181,7 @@ class Classics:
         # What they learned is of steps after most of these histories: it must not help here.
         alone = [replace(one, member=replace(one.member, steps=1.0)) for one in members]
         scores = torch.stack([one.log_scores(values, targets, effect).flatten() for one in alone])
-        weights = stack(scores, independent).tolist()
+        weights = stack(scores).tolist()
         heaviest = sorted(zip(weights, range(len(members)), strict=True), reverse=True)[:_MOST]
         kept = [(weight, k) for weight, k in heaviest if weight >= _LEAST] or heaviest[:1]
         total = sum(weight for weight, _ in kept)

@@ -22,14 +22,28 @@ def simulated(coefficients: list[float], steps: int, seed: int, rows: int = 1) -
 
 
 def test_weights_maximise_the_stated_sum() -> None:
-    scores = np.random.default_rng(0).normal(0, 1.5, (4, 60))
+    """The slopes of a concave sum: 1 for a member with weight, less for one without (Karush, Kuhn,
+    Tucker). The last member has none.
+    """
+    scores = np.random.default_rng(0).normal(0, 1.5, (4, 60)) - [[0], [0], [0], [3]]
+    found = stack(torch.from_numpy(scores)).numpy()
+    slopes = np.exp(scores - logsumexp(scores, axis=0, b=found[:, None])).mean(1)
+    assert found.sum() == pytest.approx(1)
+    assert found[3] < 1e-6
+    assert found[:3].min() > 0.05
+    np.testing.assert_allclose(slopes[:3], 1, atol=1e-6)
+    assert slopes[3] < 1
+
+
+def test_a_prior_keeps_every_weight_above_0() -> None:
+    scores = np.random.default_rng(0).normal(0, 1.5, (4, 60)) - [[0], [0], [0], [3]]
 
     def loss(logits: np.ndarray) -> float:
         log = np.log(softmax(logits))
-        return -float(12 * logsumexp(scores + log[:, None], axis=0).mean() + log.mean())
+        return -float(logsumexp(scores + log[:, None], axis=0).mean() + log.mean() / 12)
 
     truth = softmax(minimize(loss, np.zeros(4), tol=1e-12).x)
-    np.testing.assert_allclose(stack(torch.from_numpy(scores), 12.0), truth, atol=1e-4)
+    np.testing.assert_allclose(stack(torch.from_numpy(scores), prior=1 / 12), truth, atol=1e-4)
 
 
 def test_the_evidence_of_a_regression_is_that_of_students_t() -> None:
@@ -53,7 +67,7 @@ def test_the_model_that_made_a_series_weighs_most() -> None:
     for row, first in zip(past, firsts, strict=True):
         row[250 - first :] = torch.from_numpy(series[:first])
     targets = torch.from_numpy(np.stack([series[first : first + 6] for first in firsts]))
-    found = Classics.fit(past, targets, seasons=(1,), independent=20)
+    found = Classics.fit(past, targets, seasons=(1,))
     heaviest = found.members[0]
     assert heaviest.member.name.startswith("autoregression")
     assert sum(m.weight for m in found.members if "autoreg" in m.member.name) > 0.9
