@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from models.config import LikelihoodConfig, LikelihoodName
 from models.config.model import ShapedKind
 from models.features.targets import NumberTarget
+from models.likelihoods.families import FamilyName
 from models.likelihoods.likelihood import (
     Bernoulli,
     Categorical,
@@ -13,7 +14,7 @@ from models.likelihoods.likelihood import (
     HeteroscedasticGaussian,
     HomoscedasticGaussian,
 )
-from models.likelihoods.shaped import FamilyName, ShapedLikelihood
+from models.likelihoods.shaped import ShapedLikelihood
 
 NumberLikelihood = GaussianLikelihood | ShapedLikelihood
 

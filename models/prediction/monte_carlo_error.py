@@ -76,8 +76,9 @@ def all_errors(
     assert isinstance(raw, NumberMixture)
     found = {name: error(parts) for name, parts in of_variances(mixture).items()}
     columns = {name: _columns(values) for name, values in quantiles.items()}
-    # Conformal bounds of Gaussians are multiples of the standard deviation from the mean.
-    about = [n for n in bound_names("conformal") if mixture.is_gaussian and n in columns]
+    # Calibrated bounds of Gaussians are multiples of the standard deviation from the mean.
+    calibrated = (*bound_names("conformal"), *bound_names("adaptive"))
+    about = [name for name in columns if mixture.is_gaussian and name in calibrated]
     rest = [name for name in columns if name not in about]
     below = [_columns(levels.get(name, quantiles[name])) for name in rest]
 
