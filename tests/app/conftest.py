@@ -121,7 +121,7 @@ def browser() -> Iterator[Browser]:
     path = installed_browser()
     if path is None:
         pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} is on the path")
-    expect.set_options(timeout=30_000)  # ms: machines that do much else are slow, and not wrong
+    expect.set_options(timeout=120_000)  # ms: machines that do much else are slow, and not wrong
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser

@@ -258,6 +258,6 @@ def test_output_and_log_that_cannot_be_written_end_nothing(trained: Path, tmp_pa
 
 def _status(url: str, body: dict[str, Any]) -> int:
     try:
-        return httpx.post(url, json=body, timeout=30).status_code
+        return httpx.post(url, json=body, timeout=120).status_code
     except httpx.TransportError:
         return 0

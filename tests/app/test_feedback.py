@@ -137,23 +137,6 @@ def test_what_is_wrong_is_refused_by_its_place(service: Service) -> None:
     tell(service, 404, model="none", inputs=PRICE, truth=[1] * 3)
 
 
-def test_a_file_is_read_as_that_of_a_prediction(own: Service) -> None:
-    """The scores of a CSV file are those of the same rows in JSON; the query has the options."""
-    csv = "size;wood;wet;day;came\n0,5;oak;true;;1,5\n-1,0;;false;2026-02-01T12:30:00Z;\n"
-    rows = [PRICE[0], {**PRICE[2], "wood": None}]
-    expected = tell(own, model="price", inputs=rows, truth=[1.5, None])
-    asked = {"params": {"model": "price", "version": "2", "truth": "came"}, "content": csv}
-    headers = {"Content-Type": "text/csv", "Idempotency-Key": "one"}
-    answer = own.http.post("/feedback", headers=headers, **asked)
-    assert answer.status_code == 201, answer.text
-    found = answer.json()
-    assert found["metrics"] == expected["metrics"]
-    assert (found["rows"], found["ignored"]) == (1, [])
-    assert found["reading"]["delimiter"] == ";"
-    assert own.http.post("/feedback", headers=headers, **asked).json() == found  # not counted twice
-    assert own.http.get("/models/price/feedback").json() == found["rolling"]
-
-
 def test_the_limits_are_those_of_predictions(make_service: MakeService) -> None:
     service = make_service(max_work=1000, max_queued_work=1000, max_stored_bytes=2048)
     body = {"model": "price", "inputs": [PRICE[0]] * 1001}  # a row is at least one sample's work

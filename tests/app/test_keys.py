@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.access.key_ring import KeyRing
 from app.access.required_scopes import required
 from app.errors import Unauthorized
 from core.access.keys import Keys, Scope
-from core.exceptions import InvalidSetting
-from core.settings import load_settings
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
 from tests.waiting import wait_until
@@ -211,11 +208,3 @@ def test_a_card_tells_of_rows_and_is_not_for_who_may_only_predict(locked: Servic
         assert locked.http.get(path, headers=bearer(train)).status_code == 200
     assert required("GET", "/models/training/card") is Scope.PREDICT  # a model of this name
     assert required("POST", "/predict/batch\n") is Scope.TRAIN
-
-
-def test_a_file_without_a_key_is_refused_at_start(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("short")
-    for name in ("none", "file"):
-        with pytest.raises(InvalidSetting, match="CREDENCE_ADMIN_KEY_FILE") as refused:
-            KeyRing(load_settings(data_dir=tmp_path, admin_key_file=tmp_path / name), "127.0.0.1")
-        assert "short" not in str(refused.value)

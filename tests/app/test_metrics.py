@@ -105,25 +105,6 @@ def test_all_who_wait_share_the_next_computation() -> None:
     assert answers == [b"0"] + [b"1"] * 50  # what had begun before they asked is not for them
 
 
-def test_one_who_leaves_takes_nothing_from_the_others() -> None:
-    begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
-
-    def compute() -> bytes:
-        begun.release()
-        assert go_on.acquire(timeout=120)
-        return b"text"
-
-    async def run() -> bytes:
-        scrapes = Scrapes(compute)
-        leaves, stays = asyncio.create_task(scrapes.text()), asyncio.create_task(scrapes.text())
-        assert await asyncio.to_thread(begun.acquire, timeout=120)
-        leaves.cancel()
-        go_on.release()
-        return await stays
-
-    assert asyncio.run(run()) == b"text"
-
-
 def test_a_failure_is_told_and_the_next_one_is_tried() -> None:
     outcomes = iter([RuntimeError("no"), None])
 

@@ -83,21 +83,6 @@ def worker() -> None:
     service.worker()
 
 
-def poisoned_worker() -> None:
-    """As `worker`, but a training of the model `poison` kills it."""
-    from worker import runner
-
-    run_training = runner.run_training
-
-    def poisoned(context: Any, claim: Any, spec: Any, *rest: Any) -> Any:
-        if spec.model == "poison":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return run_training(context, claim, spec, *rest)
-
-    runner.run_training = poisoned
-    worker()
-
-
 def api(port: int) -> None:
     """`credence api`."""
     from credence.serving.commands import service
@@ -136,26 +121,6 @@ def add_dataset(path: str, deadly_write: int) -> None:
     context = open_context(load_settings())
     _arm(Datasets, "add", deadly_write)
     context.datasets.add("line", "text/csv", Path(path))
-
-
-def train_and_die(deadly_look: int) -> None:
-    """Run a job here, save at every mini-batch, and die at the n-th."""
-    from core.context import open_context
-    from core.settings import load_settings
-    from worker.metrics import WorkerMetrics
-    from worker.runner import JobRunner
-
-    looks = 0
-
-    def die_or_go_on() -> bool:
-        nonlocal looks
-        looks += 1
-        if looks == deadly_look:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return False
-
-    context = open_context(load_settings())
-    JobRunner(context, "dying", WorkerMetrics(), die_or_go_on).wake()
 
 
 def _hurry() -> None:

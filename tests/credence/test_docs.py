@@ -1,6 +1,5 @@
 """The documentation is held to the code: names that it must have, and names that must exist."""
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,6 @@ from core.settings import CLIENT_VARIABLES, PREFIX, Settings
 from credence.cli import app
 from credence.client import Client
 from credence.types import Version
-from models.config import MLPConfig, ModelConfig
-from models.features.columns import ColumnProfile
-from models.training.recipe import resolve
 from worker.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -67,31 +63,6 @@ def test_relative_links_lead_somewhere() -> None:
             if not target.exists() or (anchor and anchor not in anchors(target)):
                 dead.append((page.name, link))
     assert dead == []
-
-
-def stated(pattern: str) -> float:
-    """The number in docs/method.md that the pattern's group catches."""
-    method = " ".join((ROOT / "docs" / "method.md").read_text().split())
-    (number,) = re.findall(pattern, method)
-    return float(number.replace(",", ""))
-
-
-def test_the_recipe_in_the_docs_is_the_recipe() -> None:
-    single = ModelConfig(target="y", network=MLPConfig(hidden=(50,)))
-    profiles = [ColumnProfile(name=name, type="number") for name in ("x", "y")]
-    config = resolve(single, profiles, 10_000)
-    training, warmup = config.training, config.method.kl.warmup_epochs
-    epochs, tuning, batch = training.epochs, training.fine_tune_epochs, training.batch_size
-    assert epochs
-    assert tuning
-    assert batch
-    assert warmup
-    assert (training.validation_fraction, training.calibration_fraction) == (0.1, 0.1)
-    assert training.stopping_fraction == 0
-    steps = epochs * math.ceil(8_000 / batch)
-    assert steps == pytest.approx(stated(r"([\d,]+) steps \(with bounds"), rel=0.1)
-    assert 100 * warmup / epochs == pytest.approx(stated(r"over the first (\d+) %"), abs=1)
-    assert 100 * tuning / epochs == pytest.approx(stated(r"by default (\d+) % of the e"), abs=1)
 
 
 @pytest.mark.stack

@@ -212,6 +212,7 @@ def test_a_loaded_classifier_knows_its_classes(
     assert again.classes_.tolist() == ["down", "up"]
     probabilities = classifier.predict_proba(X)
     assert_same(again.predict_proba(X), probabilities)
+    assert again.predict(X).tolist() == again.classes_[probabilities.argmax(1)].tolist()
     with pytest.raises(ValueError, match="classification"):
         BayesianRegressor.load(path)
     members = classifier.predict_set(X)

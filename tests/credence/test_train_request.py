@@ -7,12 +7,7 @@ import typer
 
 from core.names import model_name_of
 from credence.commands.options import column_list
-from credence.commands.train import (
-    build_request,
-    named_target,
-    parse_setting,
-    zoned_time,
-)
+from credence.commands.train import build_request, named_target, parse_setting, zoned_time
 from credence.fixes import describe, joined
 from tests.credence.invoking import NOBODY, command, words
 

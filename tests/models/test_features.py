@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 from models.config import FeatureConfig, TrainingConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import convert, level_text
-from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import batches
 from models.features.splits import divide_rows
@@ -76,26 +75,6 @@ def test_constant_columns_are_left_out_and_named() -> None:
     assert encoder.encode(columns).shape == (4, 1)
     with pytest.raises(InvalidData, match=r"\(a\)"):
         fit("number", np.ones(5))  # nothing else
-
-
-EXAMPLES = {
-    "number": np.array([1.0, np.nan, 4.0]),
-    "category": objects("x", None, "y"),
-    "datetime": np.array(["2020-01-01", "2023-05-06", "NaT"], dtype="datetime64[us]"),
-    "tensor": np.arange(12.0).reshape(3, 2, 2),
-}
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_encoders_survive_json(kind: str) -> None:
-    values = EXAMPLES[kind]
-    encoder = fit(kind, values)
-    stored = json.loads(json.dumps([asdict(one) for one in encoder.encoders]))
-    again = replace(encoder, encoders=TypeAdapter(tuple[Encoder, ...]).validate_python(stored))
-    assert again == encoder
-    found = again.encode({"a": values})
-    torch.testing.assert_close(found, encoder.encode({"a": values}))
-    assert again.encode({"a": values[:0]}).shape == (0, found.shape[1])  # a set may be empty
 
 
 def test_numbers_and_booleans_can_be_read_as_categories() -> None:

@@ -13,14 +13,7 @@ import pytest
 import yaml
 
 from benchmarks.verification.alarms import EVIDENCE, MIN_ROWS
-from tests.monitoring.running import (
-    ALERTMANAGER,
-    PROMETHEUS,
-    ROOT,
-    RULES,
-    alertmanager,
-    program,
-)
+from tests.monitoring.running import ALERTMANAGER, PROMETHEUS, ROOT, RULES, alertmanager, program
 from tests.waiting import wait_until
 
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))

@@ -11,13 +11,7 @@ from core.context import Context
 from core.jobs import comparison
 from core.jobs.jobs import CompareSpec, Job, JobStatus, MethodSpec
 from models.artifact.files import read_model
-from models.config import (
-    BBBConfig,
-    MAPConfig,
-    MethodConfig,
-    MLPConfig,
-    ModelConfig,
-)
+from models.config import BBBConfig, MAPConfig, MethodConfig, MLPConfig, ModelConfig
 from models.features.splits import divide_rows
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel

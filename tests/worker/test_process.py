@@ -75,21 +75,6 @@ def test_sigterm_hands_the_job_back(context: Context, dataset: str) -> None:
     assert context.checkpoints.exists(job.id)
 
 
-def test_a_killed_workers_job_is_taken_over_when_its_lease_ends(
-    context: Context, dataset: str
-) -> None:
-    job = train_job(context, dataset, ENDLESS)
-    with worker(context) as process:
-        wait_for(context, job, RUNNING)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert context.jobs.get(job.id).status == RUNNING
-    with worker(context, CREDENCE_LEASE_SECONDS="10"):
-        wait_until(lambda: context.jobs.get(job.id).attempt == 2)
-        context.jobs.cancel(job.id)
-        wait_until(lambda: context.jobs.get(job.id).status == JobStatus.CANCELLED)
-
-
 def test_a_busy_metrics_port_ends_the_worker(context: Context) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

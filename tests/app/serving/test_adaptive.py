@@ -12,9 +12,7 @@ from models.evaluation.adaptive import Adapted, Labels, adapt
 from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService
 from tests.app.running import Service
-from tests.app.serving.wires import (
-    close,
-)
+from tests.app.serving.wires import close
 from tests.app.test_feedback import PRICE, stored, tell
 
 ADAPTIVE = {"interval_kinds": ["adaptive"], "intervals": [0.5, 0.9]}

@@ -17,13 +17,7 @@ from tests.app.conftest import MakeService
 from tests.app.running import CLASSES, Service
 from tests.app.serving.test_predict import FEATURES, ask, directly
 from tests.app.serving.test_predict import ROWS as RECORDS
-from tests.app.serving.wires import (
-    close,
-    outputs_of,
-    send_arrow,
-    table_of,
-    tensors,
-)
+from tests.app.serving.wires import close, outputs_of, send_arrow, table_of, tensors
 
 DAY = "2026-01-05T00:00:00Z"
 ROWS = [[size, "oak", True, DAY] for size in (-1.0, 0.5, 80.0)]
@@ -310,17 +304,3 @@ def test_classes_get_the_cheapest_action_by_their_probabilities(cards: Service) 
     assert found["expected_cost"] == close(costs.min(1).tolist())
     assert found["value_of_information"] == close(costs.min(1).tolist())
     assert "abstain" not in found
-
-
-def test_decisions_are_columns_and_tensors(cards: Service) -> None:
-    costs = MATRIX | {"abstain": 0.1}
-    found = decide(cards, "tree", TREES, costs)["decisions"]
-    table = asked_table(cards.http, model="tree", inputs=TREES, samples=50, costs=costs)
-    assert table["action"].to_pylist() == found["action"]
-    assert table["ask"].to_pylist() == found["abstain"]
-    for name in ("expected_cost", "value_of_information", "value_of_model_information"):
-        assert table[name].to_pylist() == close(found[name])
-    outputs = outputs_of(infer(cards.http, model="tree", costs=json.dumps(costs), samples=50))
-    assert outputs["action"]["data"] == found["action"]
-    assert outputs["ask"]["data"] == found["abstain"]
-    assert outputs["expected_cost"]["data"] == close(found["expected_cost"])

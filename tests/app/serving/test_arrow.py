@@ -14,7 +14,6 @@ from starlette.datastructures import QueryParams
 from app.serving import arrow_format
 from models.features.columns import InputColumn
 from tests.app.conftest import MakeService
-from tests.app.serving.test_predict import ROWS
 from tests.app.serving.wires import as_arrow, close
 from tests.app.serving.wires import table_of as table
 from tests.app.test_bodies import problem
@@ -219,11 +218,6 @@ def test_intervals_come_by_commas_or_repeated(http: httpx.Client) -> None:
         found = [(i["kind"], i["level"]) for i in answer.json()["intervals"]]
         assert found == [("conformal", 0.5), ("conformal", 0.9)]
     assert send(http, stream(COLUMNS), intervals="").json()["intervals"] == []
-
-
-def test_with_a_json_body_the_query_stays_empty(http: httpx.Client) -> None:
-    answer = http.post("/predict?samples=3", json={"model": "price", "inputs": ROWS})
-    assert problem(answer, 422)["errors"][0]["path"] == "samples"
 
 
 @pytest.mark.parametrize(

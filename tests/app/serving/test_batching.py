@@ -10,25 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from app.serving.batching import (
-    BATCH_SECONDS,
-    Entry,
-    affordable_samples,
-    speed_key,
-    take,
-)
+from app.serving.batching import BATCH_SECONDS, Entry, affordable_samples, speed_key, take
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import Throughput
 from models.prediction.answers.questions import QUESTIONS
 from models.prediction.declared_outputs import LEVEL
-from models.prediction.options import (
-    KINDS,
-    Costs,
-    Density,
-    PredictOptions,
-    ResolvedOptions,
-    Totals,
-)
+from models.prediction.options import KINDS, Costs, Density, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import RowPrediction
 
 SPEED = speed_key("a", PredictOptions())

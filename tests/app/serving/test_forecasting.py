@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 
 from tests.app.running import Service, serving
-from tests.app.serving.wires import (
-    close,
-    done,
-    outputs_of,
-    result_of,
-    send_arrow,
-    table_of,
-    tensors,
-)
+from tests.app.serving.wires import close, done, outputs_of, result_of, tensors
 
 HORIZON = 4
 
@@ -88,18 +80,6 @@ def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str,
     assert ask(service, samples=30, intervals=[0.5, 0.9])["mean"] == close(answer["mean"])
 
 
-def test_the_same_in_arrow(service: Service, version: dict[str, Any]) -> None:
-    options = {"samples": 30, "totals": '{"exceeds": [300]}'}
-    table = table_of(send_arrow(service.http, history(), model="sales", **options))
-    assert table.column_names[:2] == ["time", "mean"]
-    expected = ask(service, samples=30, totals={"exceeds": [300]})
-    totals = expected["totals"]
-    assert table["mean"].to_pylist() == close(expected["mean"])
-    assert table["total_mean"].to_pylist() == close(totals["mean"])
-    assert table["total_lower_0.9"].to_pylist() == close(totals["intervals"][0]["lower"])
-    assert table["total_exceeds_300.0"].to_pylist() == close(totals["exceeds"][0]["probability"])
-
-
 @pytest.mark.parametrize(
     ("options", "path"),
     [
@@ -110,6 +90,7 @@ def test_the_same_in_arrow(service: Service, version: dict[str, Any]) -> None:
         ({"future": {"price": [1.0]}}, "/future"),
         ({"sampler": "sobol"}, "/sampler"),
         ({"totals": {"over": "steps"}}, "/totals/over"),
+        ({"totals": {"reconcile": True}}, "/totals"),
         ({"prune": 0.25}, "/prune"),
     ],
 )
@@ -194,26 +175,3 @@ def test_holidays_of_a_country_are_read_without_being_given(service: Service) ->
     answer = service.post("/predict", {"model": "holidays", "inputs": later})
     assert answer.status_code == 422
     assert "2054-12-31" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("season", "path"),
-    [
-        ([7, 2], "/forecast/season"),
-        ([0, 7], "/forecast/season/0"),
-        ([1, 2, 3, 4], "/forecast/season"),
-        ("week", "/forecast/season"),
-    ],
-)
-def test_seasons_that_cannot_be_are_refused(service: Service, season: Any, path: str) -> None:
-    request = {
-        "model": "seasons",
-        "data": {"columns": days()},
-        "target": "sales",
-        "task": "forecasting",
-        "forecast": {"season": season},
-    }
-    answer = service.post("/train", request)
-    assert answer.status_code == 422, answer.text
-    [error] = answer.json()["errors"]
-    assert error["path"] == path

@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.schemas.predictions import PredictParameters
 from core.context import open_context
-from core.exceptions import Invalid
 from core.settings import load_settings
-from core.validation import validate
 from models.artifact.files import read_model
 from models.exceptions import CorruptArtifact
-from tests.app.running import Service
 
 ROOT = Path(__file__).parents[3]
 UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
@@ -53,17 +49,3 @@ def test_a_pickle_in_place_of_weights_is_refused(trained: Path, tmp_path: Path) 
     next(path.glob("*.safetensors")).write_bytes(pickle.dumps(_Pickled()))
     with pytest.raises(CorruptArtifact):
         read_model(path)
-
-
-def test_rows_never_pass_through_pydantic() -> None:
-    """The one schema that reads a prediction's JSON has no place for them."""
-    with pytest.raises(Invalid):
-        validate(PredictParameters, {"model": "price", "inputs": [[1.0]]})
-
-
-def test_no_label_of_a_metric_is_what_a_caller_wrote(service: Service) -> None:
-    for path in ("/nothing/secret-path", "/models/secret-path", "/v2/models/secret-path/infer"):
-        service.http.post(path, json={})
-        service.http.get(path)
-    service.post("/predict", {"model": "secret-path", "inputs": [[1.0]]})
-    assert "secret-path" not in service.http.get("/metrics").text

@@ -4,7 +4,6 @@ import gzip
 import json
 import struct
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -229,22 +228,6 @@ def test_the_protocols_timeout_is_a_deadline(client: triton.InferenceServerClien
     with pytest.raises(InferenceServerException) as caught:
         client.infer("price", tensors(INPUTS), timeout=1)
     assert caught.value.status() == "503"
-
-
-def test_several_threads_get_their_own_answers(service: Service, http: httpx.Client) -> None:
-    """Each with a client of its own."""
-
-    def ask(seed: int) -> list[float]:
-        with triton.InferenceServerClient(service.url.removeprefix("http://")) as client:
-            options = {"seed": seed, "sampler": "monte_carlo"}
-            result = client.infer("price", tensors(INPUTS), parameters=options)
-            return list(result.as_numpy("mean").tolist())
-
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(ask, range(12)))
-    assert len({answer[0] for answer in answers}) == 12
-    for seed, answer in enumerate(answers):
-        assert answer == close(predicted(http, seed=seed, sampler="monte_carlo")["mean"])
 
 
 # ---- by hand

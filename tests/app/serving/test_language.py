@@ -139,22 +139,6 @@ def test_another_text_is_scored(lines: Service) -> None:
     assert 1 < metrics["perplexity"] < 10
 
 
-@pytest.mark.parametrize(
-    ("asked", "path"),
-    [
-        ({"method": {"kind": "sgld"}}, "/method/kind"),
-        ({"network": {"kind": "mlp", "hidden": [5]}}, "/network/kind"),
-        ({"target": "words"}, "/target"),
-    ],
-)
-def test_wrong_training_requests_are_named(
-    lines: Service, asked: dict[str, Any], path: str
-) -> None:
-    answer = lines.post("/train", {**REQUEST, "dataset": _upload(lines, _lines(60)), **asked})
-    assert answer.status_code == 422
-    assert _paths(answer) == [path]
-
-
 def test_a_text_is_not_stored_and_takes_no_labels(lines: Service) -> None:
     body = {"model": "lines", "inputs": ["to be"]}
     stored = lines.post("/predict", body | {"store": True})

@@ -17,13 +17,10 @@ import pytest
 import torch
 
 from app.serving.batching import Entry
-from app.serving.throughput import Throughput
-from models.artifact.files import read_model
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
-from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
-from tests.app.running import Service, serving
+from tests.app.running import Service
 from tests.app.serving.wires import close
 from tests.waiting import wait_until
 
@@ -67,31 +64,6 @@ def raw_request(service: Service, body: bytes) -> socket.socket:
         b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
     )
     return connection
-
-
-def test_parallel_clients_get_their_own_answers(service: Service) -> None:
-    """32 clients at once with parameters of their own: as if each had been alone."""
-
-    def question(i: int) -> dict[str, Any]:
-        row = [i / 10 - 1.5, *ROW[1:]]
-        model = {"model": "price", "inputs": [row] * (1 + i % 3)}
-        return model | {"samples": 1 + 7 * i, "seed": i, "prune": 0.5 * (i % 2)}
-
-    def ask(i: int) -> dict[str, Any]:
-        """Refused, where the machine is too busy for 32 at once, it comes again as it is told."""
-        while (answer := service.post("/predict", question(i))).status_code == 503:
-            time.sleep(float(answer.headers["Retry-After"]))
-        told: dict[str, Any] = answer.json()
-        return told
-
-    with ThreadPoolExecutor(32) as pool:
-        together = list(pool.map(ask, range(32)))
-    for i, answer in enumerate(together):
-        alone = ask(i)
-        assert (answer["samples"], answer["seed"]) == (1 + 7 * i, i)
-        assert answer["prune"] == 0.5 * (i % 2)
-        for name in ("mean", "variance"):
-            assert answer[name] == close(alone[name])
 
 
 def test_a_client_that_goes_away_while_it_waits_is_dropped_alone(make_service: MakeService) -> None:
@@ -266,51 +238,6 @@ def test_a_deadline_that_passes_in_the_queue_is_a_503_at_once(make_service: Make
     release.set()
 
 
-def test_an_alias_that_was_moved_here_is_meant_by_the_next_prediction(
-    make_service: MakeService,
-) -> None:
-    service = make_service()
-    for version in [1, 2] * 3:
-        moved = service.http.put("/models/price/aliases/champion", json={"version": version})
-        assert moved.status_code == 200
-        assert predict(service, version="champion").json()["version"] == version
-
-
-def test_a_deadline_is_met_with_fewer_samples(
-    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All would take 200 s, as far as the service knows; the answer says what was drawn."""
-    service = make_service()
-    predict(service)
-    monkeypatch.setattr(Throughput, "seconds", lambda _, key, rows, samples: 2e-3 * rows * samples)
-    question = {"inputs": [ROW] * 10, "samples": 10_000, "sampler": "monte_carlo"}
-    answer = predict(service, **question, deadline_ms=60_000)
-    assert answer.status_code == 200
-    assert 10 <= answer.json()["samples"] <= 3000
-    assert max(answer.json()["mc_error"]) > 0
-
-
-def test_a_herd_of_first_requests_loads_and_asks_once(
-    make_service: MakeService, monkeypatch: Any
-) -> None:
-    service = make_service()
-    loads: list[int] = []
-    read = read_model
-
-    def slow_read(*arguments: Any) -> TabularModel:
-        loads.append(1)
-        time.sleep(0.3)
-        return read(*arguments)
-
-    monkeypatch.setattr("app.main.read_model", slow_read)
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda _: predict(service), range(16)))
-    assert {answer.status_code for answer in answers} == {200}
-    means = [answer.json()["mean"][0] for answer in answers]
-    assert means == pytest.approx([means[0]] * 16, rel=1e-4)
-    assert len(loads) == 1
-
-
 @pytest.mark.stack
 @pytest.mark.timing
 def test_an_idle_service_uses_next_to_no_cpu(make_service: MakeService) -> None:
@@ -332,16 +259,3 @@ def test_an_idle_service_uses_next_to_no_cpu(make_service: MakeService) -> None:
         wait_until(is_idle)  # the end of the answer, and what the caches lost to others, pass
         os.kill(running.pid, signal.SIGTERM)
         assert running.wait(20) == 0
-
-
-def test_requests_in_flight_are_answered_when_the_server_stops(make_service: MakeService) -> None:
-    data_dir = make_service().context.settings.data_dir
-    with ThreadPoolExecutor(1) as pool, httpx.Client(timeout=30) as client:
-        with serving(data_dir) as stopping:
-            predict(stopping)
-            release = block(stopping)
-            body = {"model": "price", "inputs": [ROW], "samples": 77}
-            waiting = pool.submit(client.post, f"{stopping.url}/predict", json=body)
-            wait_until(lambda: stopping.services.predictor.admission.queued_work == 77)
-            threading.Timer(0.3, release.set).start()
-        assert waiting.result().json()["samples"] == 77

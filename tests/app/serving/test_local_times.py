@@ -83,18 +83,6 @@ def test_every_form_of_a_history_gives_one_answer(service: Service, model: str, 
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_file_gives_the_answer_of_json(service: Service, model: str, form: str) -> None:
-    answer = service.http.post(
-        f"/predict?model={model}&samples=20",
-        content=_csv(HISTORY, form),
-        headers={"Content-Type": "text/csv", "Accept": "application/json"},
-    )
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["mean"] == close(_ask(service, model, form)["mean"])
-
-
-@pytest.mark.parametrize("model", MODELS)
 def test_an_evaluation_reads_either_form(service: Service, model: str) -> None:
     found = []
     for form in ("local", "offset"):
@@ -110,10 +98,3 @@ def test_two_rows_of_one_time_are_refused_with_their_lines(service: Service) -> 
     assert (refused.status_code, error["path"]) == (422, "/forecast/key")
     assert "2 rows of time 2024-10-27 02:00" in error["message"]
     assert '"zone": "Europe/Berlin"} (lines 412 and 413)' in error["message"]
-
-
-def test_an_unknown_zone_is_refused(service: Service) -> None:
-    refused = _train(service, "refused", _csv(LEARNED, "local"), ZONED | {"zone": "Berlin"})
-    (error,) = refused.json()["errors"]
-    assert (refused.status_code, error["path"]) == (422, "/forecast/time/zone")
-    assert "'Europe/Berlin' is near" in error["message"]

@@ -225,21 +225,6 @@ def test_groups_are_sums_of_their_series(service: Service) -> None:
     assert by_key[1]["sums"]["median"] == close(own["median"])
 
 
-@pytest.mark.parametrize(
-    ("totals", "path"),
-    [
-        ({"groups": {"x": ["east"]}}, "/totals/groups/x"),
-        ({"groups": ["price"]}, "/totals/groups/0"),
-        ({"reconcile": True}, "/totals"),
-        ({"groups": GROUPS, "reconcile": True}, "/totals/reconcile"),
-    ],
-)
-def test_wrong_groups_are_named(service: Service, totals: dict[str, Any], path: str) -> None:
-    answer = service.post("/predict", {"model": "shops", "inputs": BOTH, "totals": totals})
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["path"] == path
-
-
 def check_groups(table: pa.Table, totals: dict[str, Any]) -> None:
     """Rows of groups come after those of series and have the numbers of the JSON answer."""
     assert table.column_names[:4] == ["series", "group", "step", "time"]

@@ -70,13 +70,6 @@ def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
     assert timings["total"] >= timings["queue"] + timings["compute"] > 0
 
 
-def test_only_the_kinds_of_intervals_that_are_asked_for_come(http: httpx.Client) -> None:
-    both = ask(http)["intervals"]
-    assert [interval["kind"] for interval in both] == ["credible", "conformal"]
-    assert ask(http, interval_kinds=["credible"])["intervals"] == close(both[:1])
-    assert ask(http, interval_kinds=["conformal"])["intervals"] == close(both[1:])
-
-
 def test_classification_answer_has_labels_probabilities_and_entropies(
     service: Service, http: httpx.Client
 ) -> None:
@@ -149,14 +142,6 @@ def test_a_version_is_a_number_an_alias_or_the_newest(
     http: httpx.Client, version: int | str | None, number: int
 ) -> None:
     assert ask(http, version=version)["version"] == number
-
-
-def test_draws_agree_with_the_summaries(http: httpx.Client) -> None:
-    answer = ask(http, samples=2000, return_draws=True, sampler="monte_carlo")
-    draws = np.array(answer["draws"])
-    assert draws.shape == (2000, len(ROWS))
-    tolerance = 6 * np.array(answer["mc_error"])
-    assert (np.abs(draws.mean(0) - answer["mean"]) < tolerance).all()
 
 
 @pytest.mark.parametrize(

@@ -68,28 +68,6 @@ def test_json_takes_what_the_training_file_had() -> None:
     check(decode([list(record.values()) for record in records], COLUMNS))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "hint"),
-    [
-        ("amount", "seven", "must be a number"),
-        ("price", "1.2.3", "1.234,56 €"),
-        ("day", "12/31/2024", "date"),
-        ("smoker", "maybe", "yes or no"),
-        ("plain", "seven", "must be a number"),
-    ],
-)
-def test_a_text_that_cannot_be_read_is_named_with_what_can(
-    name: str, value: Any, hint: str
-) -> None:
-    rows = {**{one: [None, None] for one in TEXTS}, name: [None, value]}
-    with pytest.raises(Invalid) as caught:
-        decode(rows, COLUMNS)
-    ((path, message),) = caught.value.errors
-    assert path == f"/inputs/{name}/1"
-    assert hint in message
-    assert f'not "{value}"' in message
-
-
 def test_columns_that_the_training_left_out_may_be_there() -> None:
     rows = {**TEXTS, "id": [1, 2, 3, 4], "note": ["a", "b", "c", "d"]}
     check(decode(rows, COLUMNS, UNREAD))

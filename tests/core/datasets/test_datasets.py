@@ -63,16 +63,6 @@ def test_an_upload_becomes_a_data_set(
     assert upload.exists(), "the upload is the caller's"
 
 
-def test_rows_are_ready_for_json(datasets: Datasets, added: Dataset) -> None:
-    assert datasets.rows(added.id, limit=2) == [
-        {"x": 1.5, "city": "Oslo", "when": "2020-01-02T00:00:00Z", "ok": True},
-        {"x": None, "city": "Rome", "when": "2020-01-03T00:00:00Z", "ok": False},
-    ]
-    assert len(datasets.rows(added.id)) == 3
-    with pytest.raises(Invalid):
-        datasets.rows(added.id, limit=0)
-
-
 def test_columns_are_arrays(datasets: Datasets, added: Dataset) -> None:
     columns = datasets.columns(added.id, ["ok", "x"])
     assert list(columns) == ["ok", "x"]

@@ -12,7 +12,7 @@ from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats import csv, text
 from core.datasets.understanding.columns import understand
-from core.exceptions import Invalid, NotParseable, TooLarge
+from core.exceptions import Invalid, NotParseable
 
 LIMIT = 2**31
 
@@ -150,13 +150,6 @@ def test_errors_do_not_repeat_the_data(read: Read) -> None:
         with pytest.raises((NotParseable, Invalid)) as refused:
             read(content)
         assert "Ada" not in str(refused.value)
-
-
-def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("a,b\n1,2\n")
-    with pytest.raises(TooLarge, match=r"takes 8 bytes .* CREDENCE_MAX_DATASET_BYTES is 7"):
-        csv.read(path, 7)
 
 
 def test_text_is_a_row_per_line(tmp_path: Path) -> None:

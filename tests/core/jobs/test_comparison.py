@@ -11,8 +11,7 @@ from scipy.stats import sem
 from core.database.database import Database
 from core.datasets.datasets import Datasets
 from core.jobs import comparison
-from core.jobs.backlog import read_backlog
-from core.jobs.jobs import Claim, CompareSpec, Job, Jobs, JobStatus, MethodSpec, TrainSpec
+from core.jobs.jobs import Claim, CompareSpec, Job, Jobs, JobStatus, MethodSpec
 from core.jobs.row_scores import RowScoreFiles, RowScores
 from core.registry.registry import Registry
 from core.storage import ArtifactStore
@@ -64,21 +63,6 @@ def publish(jobs: Jobs, registry: Registry, artifact: Path) -> Publish:
         registry.publish(claim, "square", artifact, description, training.dataset)
 
     return act
-
-
-def test_a_comparison_is_one_job_and_its_trainings_are_found_by_it(
-    jobs: Jobs, whole: Job, spec: TrainSpec, database: Database
-) -> None:
-    parts = [part.id for part in jobs.parts(whole.id)]
-    after = jobs.create(spec)
-    listed = [(job.id, job.queue_position) for job in jobs.list().data]
-    assert listed == [(after.id, 2), (whole.id, 1)]
-    trainings = jobs.list(parent=whole.id).data[::-1]
-    assert [(job.id, job.kind) for job in trainings] == [(part, "train") for part in parts]
-    backlog = read_backlog(database)
-    assert (backlog.queued, backlog.jobs["queued"]) == (4, 2)
-    assert list(jobs.queued_ids(whole.id)) == parts
-    assert jobs.claim(whole.id, "worker-1", 60) is None
 
 
 def test_a_training_that_fails_stops_no_other_and_is_named(

@@ -1,14 +1,11 @@
 """The service's side of jobs: create, list, cancel, resume, and the events that tell of it."""
 
-from typing import Any
-
 import pytest
 
 from core.database.database import Database
 from core.datasets.datasets import Datasets
 from core.exceptions import Conflict
 from core.jobs.jobs import Job, Jobs, JobStatus
-from core.jobs.specs import EvaluateSpec, TrainSpec
 from tests.core.jobs.claiming import claimed
 from tests.core.together import at_once
 
@@ -50,19 +47,3 @@ def test_writers_at_once_leave_no_gap_in_the_events(
     events = jobs.events(job.id)
     assert [event.id for event in events] == list(range(1, 23))
     assert len({event.data.get("message") for event in events[2:]}) == 20
-
-
-TRAIN: dict[str, Any] = {
-    "model": "concrete",
-    "dataset": "ds_1",
-    "config": {"target": "y", "method": {"kind": "bbb"}, "pruning": [0.5]},
-    "metadata": {"team": ["a", 1, None]},
-}
-EVALUATE = {"model": "concrete", "dataset": "ds_1", "version": 1}
-
-
-def test_a_spec_survives_json() -> None:
-    spec = TrainSpec.model_validate(TRAIN)
-    assert TrainSpec.model_validate_json(spec.model_dump_json()) == spec
-    assert spec.config.pruning == (0.5,)
-    assert EvaluateSpec.model_validate(EVALUATE).prune == 0.0

@@ -185,21 +185,6 @@ def test_a_worker_that_lost_its_job_moves_nothing(nightly: Nightly, database: Da
     assert nightly.publish(again, spec).aliases == ("champion",)
 
 
-def test_a_run_keeps_its_rows_for_the_next_attempt(
-    nightly: Nightly, datasets: Datasets, database: Database
-) -> None:
-    claim, spec = nightly.start()
-    newer, _ = datasets.add_columns("newer", {"x": [1.0, 2.0], "y": [3.0, 4.0]})
-    assert spec.scheduled is not None
-    prepared = spec.scheduled.model_copy(update={"is_prepared": True})
-    spec = spec.model_copy(update={"dataset": newer.id, "scheduled": prepared})
-    Runs(database).prepare(claim, spec)
-    nightly.jobs.release(claim)
-    job = nightly.jobs.get(claim.job_id)
-    assert (job.dataset, nightly.schedule.dataset) == (newer.id, newer.id)
-    assert TrainSpec.model_validate(job.spec) == spec
-
-
 def test_a_run_with_nothing_new_ends_with_the_version_that_knows_the_rows(
     nightly: Nightly, database: Database
 ) -> None:

@@ -5,14 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from models.evaluation.adaptive import (
-    Labels,
-    allowed_score,
-    allowed_scores,
-    covered,
-    follow,
-    track,
-)
+from models.evaluation.adaptive import Labels, allowed_score, allowed_scores, covered, follow, track
 from models.evaluation.calibration import NumberCalibration, ShapeCalibration
 from models.evaluation.conformal_rank import Reference
 from models.evaluation.path_calibration import PathCalibration

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.evaluation.calibration import (
-    LabelledMixture,
-    NumberCalibration,
-    fit_calibration,
-)
+from models.evaluation.calibration import LabelledMixture, NumberCalibration, fit_calibration
 from models.evaluation.cells import Cells, fit_sizes
 from models.evaluation.group_coverage import coverage_by_group, uncovered
 from models.prediction.number_mixture import NumberMixture

@@ -7,13 +7,7 @@ import pytest
 import scipy.stats
 import torch
 
-from models.evaluation.gate import (
-    GateConfig,
-    Scores,
-    Verdict,
-    coverage_bounds,
-    judge,
-)
+from models.evaluation.gate import GateConfig, Scores, Verdict, coverage_bounds, judge
 
 COVERED = 0.9
 

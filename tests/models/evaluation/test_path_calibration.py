@@ -7,12 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.evaluation.path_calibration import (
-    PathCalibration,
-    Worth,
-    fit_scales,
-    progress,
-)
+from models.evaluation.path_calibration import PathCalibration, Worth, fit_scales, progress
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths

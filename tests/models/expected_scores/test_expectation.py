@@ -12,12 +12,7 @@ import torch
 from models.evaluation.calibration import LabelledMixture
 from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import binomial_up_to
-from models.expected_scores.expectation import (
-    Expectation,
-    Promise,
-    compare_unlike,
-    expect,
-)
+from models.expected_scores.expectation import Expectation, Promise, compare_unlike, expect
 from models.expected_scores.simulation import Simulated, simulate
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture

@@ -1,12 +1,10 @@
 """Expected scores of trained models, on generated rows whose distribution is known."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, TrainingConfig
 from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
@@ -45,11 +43,6 @@ def regression() -> TabularModel:
     return fit("y")
 
 
-@pytest.fixture(scope="module")
-def classifier() -> TabularModel:
-    return fit("kind")
-
-
 def expected(model: TabularModel, columns: Columns) -> dict[str, Expectation]:
     truth = columns.get(model.config.target)
     found = simulate(model, model.encode(columns), OPTIONS, truth)
@@ -72,28 +65,3 @@ def test_the_error_of_shifted_rows_is_expected_without_their_labels(
     assert beside.actual is not None
     assert (beside.expected, beside.lower) == (found["rmse"].expected, found["rmse"].lower)
     assert beside.lower < beside.actual < beside.upper
-
-
-def test_rows_like_those_of_training_raise_no_alarm(regression: TabularModel) -> None:
-    found = expected(regression, table(NEW, -1, 2))
-    assert not any(one.leaves for one in found.values())
-    inside = [one.lower <= one.actual <= one.upper for one in found.values()]  # type: ignore[operator]
-    assert sum(inside) >= 0.6 * len(inside)  # scores of the same rows go together
-
-
-def test_the_promise_is_that_of_the_metrics(
-    regression: TabularModel, classifier: TabularModel
-) -> None:
-    for model, names in ((regression, ("rmse", "mae")), (classifier, ("accuracy", "brier"))):
-        variant = model.variant(0.0)
-        assert variant.promise is not None
-        assert variant.promise.rows == variant.metrics["rows"]
-        found = expected(model, table(10, -1, 3))
-        for name in (*names, "log_likelihood"):
-            assert found[name].promised == pytest.approx(variant.metrics[name], rel=1e-6)
-
-
-def test_the_promise_is_stored(regression: TabularModel, tmp_path: Path) -> None:
-    write_model(regression, tmp_path)
-    again = read_model(tmp_path)
-    assert again.variant(0.0).promise == regression.variant(0.0).promise

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
 
-from models.config import FeatureConfig
 from models.features.categories import (
     CategoryEncoder,
     LevelEffects,
@@ -12,7 +10,6 @@ from models.features.categories import (
     places_of,
     target_scores,
 )
-from models.features.feature_encoder import FeatureEncoder
 
 LEVELS = 3_000
 NOISE = 1.0  # deviation of the noise, and of the effects: at most half of the variance is known
@@ -86,34 +83,6 @@ def test_target_scores_have_mean_0_and_variance_1() -> None:
     for outputs in (numbers, three, two):
         np.testing.assert_allclose(outputs.mean(0), 0, atol=1e-12)
         np.testing.assert_allclose(outputs.std(0), 1)
-
-
-def test_effects_are_nearly_as_good_as_the_best_predictor() -> None:
-    """Exact Bayesian linear regression on the encoding, with weights from N(0, 1) and noise ½.
-
-    The best predictor of this table is the posterior mean under the true variances, both 1.
-    """
-    values, targets, _ = shops(15_000, seed=3)
-    new, _, truth = shops(5_000, seed=4)
-    outputs, folds = standardised(targets), np.random.default_rng(0).integers(0, 8, 15_000)
-    features = [FeatureConfig(name="shop", type="category")]
-    encoder = FeatureEncoder.fit(
-        features, {"shop": "category"}, {"shop": values}, pieces=True, targets=outputs
-    )
-    by_fold = encoder.by_fold({"shop": values}, outputs, folds)
-    x = encoder.expand(encoder.encode_folds(by_fold, {"shop": values}, folds)).double()
-    precision = x.T @ x / 0.5 + torch.eye(x.shape[1], dtype=torch.float64)
-    weights = torch.linalg.solve(precision, x.T @ torch.from_numpy(outputs[:, 0]) / 0.5)
-    found = (encoder.expand(encoder.encode({"shop": new})).double() @ weights).numpy()
-    levels, codes = np.unique(values.astype(str), return_inverse=True)
-    sums = np.bincount(codes, targets - targets.mean())
-    means = dict(zip(levels, sums / (np.bincount(codes) + NOISE**2), strict=True))
-    best = np.array([means.get(level, 0.0) for level in new])
-    errors = [
-        np.sqrt(np.square(predicted + targets.mean() - truth).mean())
-        for predicted in (found * targets.std(), best)
-    ]
-    assert errors[0] < 1.1 * errors[1]
 
 
 def test_identifiers_have_no_effects() -> None:

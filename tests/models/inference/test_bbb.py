@@ -3,24 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
-from models.config import (
-    BBBConfig,
-    GaussianPriorConfig,
-    KLConfig,
-    TrainingConfig,
-)
-from models.exceptions import Diverged, Stopped
+from models.config import BBBConfig, GaussianPriorConfig, KLConfig, TrainingConfig
+from models.exceptions import Diverged
 from models.features.rows import Rows, batches
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.priors import GaussianPrior
-from models.training.checkpoints import Checkpoints
 from models.training.distributed import Part
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer
@@ -83,41 +75,6 @@ def test_the_posterior_of_the_most_probable_scales_is_recovered(
     assert (q.scale / scale - 1).abs().max() < 0.15
 
 
-def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegression) -> None:
-    config = replace(CONFIG, epochs=5, batch_size=8)
-    first, second = (_trainer(linear_regression, config).run() for _ in range(2))
-    other = _trainer(linear_regression, replace(config, seed=2)).run()
-    assert torch.equal(first.posterior.loc, second.posterior.loc)
-    assert torch.equal(first.posterior.rho, second.posterior.rho)
-    assert not torch.equal(first.posterior.loc, other.posterior.loc)
-
-
-@pytest.mark.parametrize(("optimizer", "stop_at"), [("adam", 7), ("sgd", 12)])
-def test_a_resumed_run_is_bit_equal(
-    linear_regression: LinearRegression, tmp_path: Path, optimizer: str, stop_at: int
-) -> None:
-    config = replace(
-        CONFIG,
-        epochs=6,
-        batch_size=8,
-        learning_rate=0.01,
-        optimizer=optimizer,  # type: ignore[arg-type]
-    )
-    undisturbed = _trainer(linear_regression, config).run()
-
-    asked = iter(range(100))
-    stopped = _trainer(linear_regression, config)
-    with pytest.raises(Stopped):
-        stopped.run(should_stop=lambda: next(asked) == stop_at)
-    Checkpoints(tmp_path).save("fit", stopped)
-    resumed = _trainer(linear_regression, config)
-    Checkpoints(tmp_path).restore("fit", resumed)
-    assert resumed.step == stop_at
-    result = resumed.run()
-    assert torch.equal(result.posterior.loc, undisturbed.posterior.loc)
-    assert torch.equal(result.posterior.rho, undisturbed.posterior.rho)
-
-
 def test_early_stopping_returns_the_best_state_after_warm_up(
     linear_regression: LinearRegression,
 ) -> None:
@@ -169,21 +126,6 @@ def _method(problem: LinearRegression, estimator: str) -> BayesByBackprop:
         config,
         len(problem.rows),
     )
-
-
-def test_every_draw_of_the_exact_posterior_gives_the_evidence(
-    linear_regression: LinearRegression,
-) -> None:
-    """−log P(D|w) + log q(w) − log P(w) = −log P(D), for any w, if q is the posterior."""
-    problem = linear_regression
-    noise = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    for eps in noise:
-        weights = problem.posterior.distribution().rsample(eps)
-        outputs = problem.network(problem.network.layout.unflatten(weights), problem.rows.inputs)
-        nll = -problem.likelihood.log_prob(outputs, problem.rows.targets, {}).sum()
-        kl = problem.posterior.distribution().log_prob(weights)
-        kl = kl - GaussianPrior(problem.prior_sigma).log_prob(weights).sum()
-        assert (nll + kl).item() == pytest.approx(-problem.log_evidence, rel=1e-9)
 
 
 @pytest.mark.parametrize(("estimator", "batch_size"), [("weight", 5), ("local", 5), ("local", 24)])

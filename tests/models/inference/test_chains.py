@@ -6,12 +6,7 @@ import pytest
 import torch
 
 from benchmarks.verification.conjugate import FEATURES, regression
-from models.config import (
-    CyclicalSGLDConfig,
-    MetropolisConfig,
-    SGLDConfig,
-    TrainingConfig,
-)
+from models.config import CyclicalSGLDConfig, MetropolisConfig, SGLDConfig, TrainingConfig
 from models.exceptions import Diverged
 from models.features.rows import Rows
 from models.inference.chains import (
@@ -108,28 +103,6 @@ def test_control_variates_are_unbiased_and_vanish_at_their_anchor() -> None:
     torch.testing.assert_close(slopes.mean(0), moved, rtol=1e-4, atol=1e-3)
     plain = torch.stack([gradient(posterior, state.values, part)[1] for part in parts])
     assert (slopes.std(0) < 0.5 * plain.std(0)).all()
-
-
-def test_a_large_table_does_not_heat_the_chains() -> None:
-    """With plain mini-batches of 32 of 4,000 rows, r = εN/(4B) > 1 would widen σ by 40 % and more.
-
-    200 draws know a standard deviation to 5 % each, and there are 7 of them.
-    """
-    problem, kernel = (
-        regression(4_000),
-        DecreasingSteps(SGLDConfig(kind="sgld", draws=50, burn_in=400, thinning=20)),
-    )
-    posterior = LogPosterior(problem.network, problem.likelihood, GaussianPrior(1.0), 4_000)
-    fitted = DrawsState(problem.mean.float().repeat(4, 1) + 0.05, {})
-    task = RowTask(problem.rows)
-    state = begin_chains(task, posterior, kernel, fitted, 0)
-    training = TrainingConfig(batch_size=32)
-    state = ChainRunner(task, training, kernel, posterior, state).run()
-    draws = state.kept.flatten(0, 1)
-    for ratios in (problem.ratios(draws), problem.ratios_along_directions(draws)):
-        assert (ratios - 1).abs().max() < 0.25
-        assert abs(float(ratios.mean()) - 1) < 0.1
-    assert abs(state.temperature - 1) < 0.2
 
 
 def test_too_long_steps_end_in_advice(linear_regression: LinearRegression) -> None:

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from models.joint.dependence import (
-    Dependence,
-    Transforms,
-    draw_levels,
-    draw_ranks,
-    fit_correlation,
-)
+from models.joint.dependence import Dependence, Transforms, draw_levels, draw_ranks, fit_correlation
 
 
 def of_rows(rows: int, correlation: float, seed: int, power: float = 1.0) -> list[Transforms]:

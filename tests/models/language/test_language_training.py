@@ -1,7 +1,6 @@
 """Truncated backpropagation: what the objective is, what it counts, and that it can be resumed."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,12 @@ from torch.distributions import Normal, kl_divergence
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, softplus
 
-from models.config import (
-    BBBConfig,
-    GaussianPriorConfig,
-    KLConfig,
-    MLEConfig,
-    TrainingConfig,
-)
+from models.config import BBBConfig, GaussianPriorConfig, KLConfig, MLEConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.language.text import Corpus
-from tests.models.language.language_cases import (
-    STILL,
-    random_corpus,
-    random_lines,
-    trained,
-    trainer,
-)
+from tests.models.language.language_cases import random_corpus, random_lines, trained, trainer
 
 GAUSSIAN = GaussianPriorConfig(sigma=0.5)
-MOVING = replace(STILL, epochs=3, learning_rate=0.5)
 
 
 def test_every_token_but_the_first_is_a_target_once() -> None:

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 from models.config import MLPConfig, PartConfig
-from models.inference.bbb import prior_groups
 from models.networks import MLP, Inputs, Stack, build_network
 from tests.models.functions import randn
 
@@ -37,14 +36,6 @@ def _members(stack: Stack, vector: Tensor) -> list[tuple[MLP, Tensor, Tensor]]:
             start += size
     assert start == vector.shape[-1]
     return found
-
-
-def test_the_outputs_are_those_of_single_networks(stack: Stack) -> None:
-    vector, x = randn(stack.layout.num_weights), randn(8, 6, seed=1)
-    together = stack(stack.layout.unflatten(vector), x)
-    alone = [net(net.layout.unflatten(w), x[:, c]) for net, w, c in _members(stack, vector)]
-    assert together.shape == (6, 8, 2)
-    torch.testing.assert_close(together, torch.stack(alone))
 
 
 def test_masks_are_those_of_each_member(stack: Stack) -> None:
@@ -90,19 +81,3 @@ def test_local_draws_are_those_of_each_member(stack: Stack) -> None:
     seed = randn(*together.shape, seed=9)
     found = torch.autograd.grad(together, [loc, rho], seed)
     torch.testing.assert_close(found, torch.autograd.grad(expected, [loc, rho], seed))
-
-
-def test_scales_per_input_are_shared_by_what_leaves_an_input(stack: Stack) -> None:
-    """Of the first member: an input's weights to the first layer and along the linear path."""
-    groups = prior_groups(stack, separate_outputs=True, per_input=True)
-    vector = randn(stack.layout.num_weights)
-    sums, named = groups.sums(vector.square()), stack.layout.unflatten(vector.square())
-    first, path = named["part0.dense0.weight"][0], named["part0.skip.weight"][0]
-    torch.testing.assert_close(sums[:4], first.sum(0) + path.sum(0))
-    biases = named["part0.dense0.bias"][0].sum().view(1)
-    torch.testing.assert_close(sums[4:5], biases)
-    # 4 inputs, bias, second weight and bias, and 2 outputs of weight and bias, of 3 members;
-    # 6 inputs and 2 biases of 2 linear members; 6 inputs, bias and 4 of the last member.
-    assert groups.part_counts == [3 * 11, 2 * 8, 11]
-    torch.testing.assert_close(sums.sum(), vector.square().sum())
-    assert groups.sizes(vector).sum() == stack.layout.num_weights

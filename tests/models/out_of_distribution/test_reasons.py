@@ -1,11 +1,8 @@
 """Each flagged row says why: constructed rows whose strange column is known."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, TrainingConfig
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
@@ -74,19 +71,3 @@ def test_strange_rows_are_flagged_and_their_column_is_named_first(model: Tabular
     assert answer.out_of_distribution.all()
     first = [found[0] for found in reasons_of(answer)]
     assert [(one["column"], one["code"], one["value"]) for one in first] == expected
-
-
-def test_usual_rows_have_no_reasons_and_flagged_ones_at_least_one(model: TabularModel) -> None:
-    """Of 2,000 usual rows 1 % should be flagged by a bound from some 150 rows: at most 4 %."""
-    answer = model.predict(people(2_000, 5, classes=model.classes is not None), OPTIONS)
-    assert [bool(one) for one in reasons_of(answer)] == answer.out_of_distribution.tolist()
-    assert answer.out_of_distribution.mean() < 0.04
-
-
-def test_an_artifact_keeps_the_reasons(model: TabularModel, tmp_path: Path) -> None:
-    rows, _ = strange(model.classes is not None)
-    write_model(model, tmp_path)
-    again = read_model(tmp_path)
-    assert reasons_of(again.predict(rows, OPTIONS)) == reasons_of(  # type: ignore[attr-defined]
-        model.predict(rows, OPTIONS)
-    )

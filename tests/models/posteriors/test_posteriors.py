@@ -5,10 +5,6 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.config import BBBConfig, GaussianPriorConfig, MLPConfig
-from models.inference.bbb import BayesByBackprop
-from models.likelihoods import Categorical
-from models.networks import MLP
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import MeanFieldNormal, Reparameterised, reparameterise
 from models.randomness import generator
@@ -25,25 +21,6 @@ def test_log_prob_is_that_of_independent_normals(posterior: MeanFieldNormal) -> 
     weights = torch.randn(5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     expected = Normal(posterior.loc, posterior.distribution().scale).log_prob(weights).sum(-1)
     torch.testing.assert_close(posterior.distribution().log_prob(weights), expected)
-
-
-def test_gradients_are_those_of_blundell(posterior: MeanFieldNormal) -> None:
-    """§3.2: Δμ = ∂f/∂w + ∂f/∂μ and Δρ = ∂f/∂w · ε/(1 + exp(−ρ)) + ∂f/∂ρ, in float64."""
-    noise = torch.randn(7, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-
-    def objective(w: torch.Tensor, loc: torch.Tensor, rho: torch.Tensor) -> torch.Tensor:
-        log_prior = -0.5 * w.square().sum()
-        log_likelihood = torch.sin(w).sum()
-        return MeanFieldNormal(loc, rho).distribution().log_prob(w) - log_prior - log_likelihood
-
-    loc, rho = (t.clone().requires_grad_() for t in (posterior.loc, posterior.rho))
-    weights = MeanFieldNormal(loc, rho).distribution().rsample(noise)
-    got_loc, got_rho = torch.autograd.grad(objective(weights, loc, rho), (loc, rho))
-
-    free = weights.detach().requires_grad_()
-    by_w, by_loc, by_rho = torch.autograd.grad(objective(free, loc, rho), (free, loc, rho))
-    torch.testing.assert_close(got_loc, by_w + by_loc)
-    torch.testing.assert_close(got_rho, by_w * noise / (1 + torch.exp(-rho)) + by_rho)
 
 
 def test_a_pruned_weight_is_zero_without_variance_and_leaves_the_density() -> None:
@@ -117,18 +94,3 @@ def test_extreme_scales_keep_value_and_gradient(rho: float) -> None:
     torch.testing.assert_close(scale, expected, rtol=1e-6, atol=0)
     by_ours, by_theirs = torch.autograd.grad(scale, ours), torch.autograd.grad(expected, theirs)
     torch.testing.assert_close(by_ours, by_theirs, rtol=1e-6, atol=0)
-
-
-@pytest.mark.parametrize("sigma", [0.3, "auto"])
-def test_a_draw_gives_the_weights_by_name_and_the_priors_own_divergence(
-    sigma: float | str,
-) -> None:
-    network = MLP.build(MLPConfig(hidden=(6,)), 3, 2)
-    config = BBBConfig(estimator="weight", prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
-    method = BayesByBackprop(network, Categorical(2), config, 10)
-    state = method.init(generator(0, "init"))
-    drawn = method.draw(state, 1, torch.Generator().manual_seed(4))
-    q = state.posterior.distribution()
-    noise = torch.randn(network.layout.num_weights, generator=torch.Generator().manual_seed(4))
-    torch.testing.assert_close(network.layout.flatten(drawn.weights), q.rsample(noise))
-    torch.testing.assert_close(drawn.penalty, method.prior.reverse_kl(q))

@@ -219,15 +219,6 @@ def test_without_numba_torch_predicts_and_one_line_says_so(
     assert "numba" in line
 
 
-@pytest.mark.parametrize("rows", [0, 1, 16, 17, 100, 256])
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_parts_are_all_rows_in_order(rows: int, threads: int) -> None:
-    parts = divided(rows, 1e12, threads)
-    assert len(parts) <= threads
-    assert [r for part in parts for r in range(rows)[part]] == list(range(rows))
-    assert all(part.start % 16 == 0 for part in parts)
-
-
 def test_parts_are_computed_at_once() -> None:
     """Each part waits for the others: they would never meet in one thread."""
     meeting = threading.Barrier(2, timeout=120)

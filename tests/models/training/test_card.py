@@ -16,7 +16,7 @@ from models.exceptions import CorruptArtifact
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.tabular.model import TabularModel
-from models.training.card import describe_weights, summarise_columns
+from models.training.card import summarise_columns
 from tests.models.training.fitting import trained
 
 
@@ -89,20 +89,6 @@ def test_columns_are_summarised_as_numpy_does() -> None:
 def small_model(*, stopping: float = 0.0, refit: bool = False) -> TabularModel:
     training = TrainingConfig(epochs=3, fine_tune_epochs=1, stopping_fraction=stopping, refit=refit)
     return trained(*table(), network=MLPConfig(hidden=(4,)), training=training, pruning=(0.5,))
-
-
-def test_training_leaves_a_card(tmp_path: Path) -> None:
-    model = small_model()
-    rows, curve = model.card["rows"], model.card["learning_curve"]
-    assert counts(model) == (161, 0, 19, 20)
-    assert rows["columns"][-1]["name"] == "y"
-    assert [e["epoch"] for e in curve] == [1, 2, 3]
-    assert model.card["signal_to_noise"] == describe_weights(model.variants_by_prune)
-    assert sum(model.variant(0.0).metrics["pit"]) == 20
-    write_model(model, tmp_path)
-    stored = read_card(tmp_path)
-    assert stored == json.loads(json.dumps(model.card))
-    assert read_model(tmp_path).card == stored
 
 
 def counts(model: TabularModel) -> tuple[int, ...]:

@@ -10,11 +10,10 @@ from sklearn.utils.class_weight import compute_class_weight, compute_sample_weig
 from models.config import MethodConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import Columns
 from models.features.weights import with_class_weights
-from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.training.train import train
-from tests.models.training.fitting import resolved, trained
+from tests.models.training.fitting import resolved
 from tests.models.training.test_weights import METHODS
 
 ROWS = 300
@@ -70,21 +69,3 @@ def test_each_method_learns_what_it_learns_from_a_column_of_these_weights(name: 
         assert torch.equal(one, other)
     assert any("all classes are equally frequent" in note for note in models[0].notes)
     assert isinstance(models[0], TabularModel)
-
-
-def test_balanced_probabilities_turn_into_those_of_the_table_by_its_shares() -> None:
-    """Two Gaussians, 5 % of the rare class: p s ÷ Σ p s is near the true probability.
-
-    Raw balanced probabilities are 0.2 away on average, converted ones of 2,400 rows 0.01 to 0.02.
-    """
-    random = np.random.default_rng(0)
-    rare = random.random(3_000) < 0.05
-    x = random.normal(size=3_000) + 1.5 * rare
-    columns = {"x": x, "c": np.where(rare, "rare", "usual").astype(object)}
-    training = replace(BALANCED, epochs=15, batch_size=128)
-    model = trained(columns, target="c", method=METHODS["map"], training=training, pruning=())
-    p, share = model.predict({"x": x}, PredictOptions()).mean[:, 0], rare.mean()
-    truth = 1 / (1 + (1 - share) / share * np.exp(-1.5 * x + 1.5**2 / 2))
-    assert np.abs(p - truth).mean() > 0.15
-    converted = p * share / (p * share + (1 - p) * (1 - share))
-    assert np.abs(converted - truth).mean() < 0.03

@@ -8,12 +8,7 @@ import pytest
 import torch
 
 from models.artifact.files import examine_artifact, write_model
-from models.config import (
-    LikelihoodConfig,
-    MLPConfig,
-    SupportConfig,
-    TrainingConfig,
-)
+from models.config import LikelihoodConfig, MLPConfig, SupportConfig, TrainingConfig
 from models.evaluation.calibration import LabelledMixture, ShapeCalibration, fit_calibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns

@@ -1,9 +1,6 @@
 """From columns to a stored model that predicts: the whole path of `models`, on known functions."""
 
-import ast
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.artifact.files import read_model, write_model
-from models.config import (
-    BBBConfig,
-    KLConfig,
-    MLPConfig,
-    TrainingConfig,
-)
-from models.exceptions import CorruptArtifact, InvalidInput, Stopped, UnknownVariant
+from models.config import BBBConfig, KLConfig, MLPConfig, TrainingConfig
+from models.exceptions import CorruptArtifact, Stopped
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
@@ -72,15 +64,6 @@ def test_epistemic_variance_grows_where_there_were_no_data(line: TabularModel) -
     assert answer["epistemic_share"].max() <= 1
 
 
-def test_the_same_question_gets_the_same_answer(line: TabularModel) -> None:
-    x = {"x": np.array([0.1, 0.2])}
-    first, second = (line.predict(x, PredictOptions(samples=100)) for _ in range(2))
-    assert np.array_equal(first.mean, second.mean)
-    assert first.seed == line.default_seed
-    other = line.predict(x, PredictOptions(samples=100, seed=first.seed + 1))
-    assert not np.array_equal(first.intervals[0].lower, other.intervals[0].lower)
-
-
 def test_a_model_on_disk_is_the_same_model(line: TabularModel, tmp_path: Path) -> None:
     written = write_model(line, tmp_path / "model")
     read = read_model(tmp_path / "model")
@@ -128,14 +111,6 @@ def test_a_changed_or_missing_file_is_noticed(
     path.unlink()
     with pytest.raises(CorruptArtifact, match=name):
         read_model(tmp_path / "model")
-
-
-def test_what_a_model_cannot_do_is_refused(line: TabularModel) -> None:
-    x = {"x": np.array([0.2])}
-    with pytest.raises(UnknownVariant, match=r"0\.3"):
-        line.predict(x, PredictOptions(prune=0.3))
-    with pytest.raises(InvalidInput):
-        line.predict({}, PredictOptions())
 
 
 def test_classes_in_the_callers_words() -> None:
@@ -257,11 +232,3 @@ def test_a_checkpoint_of_another_release_is_not_gone_on_from(tmp_path: Path) -> 
     anew = train(columns, types, config, checkpoint_dir=tmp_path)
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, anew)]
     assert torch.equal(*loc)
-
-
-def test_tables_are_trained_without_the_modules_of_series_and_texts() -> None:
-    """In a process of its own, as this one has imported them."""
-    loaded = "[m for m in sys.modules if m.startswith(('models.forecasting', 'models.language'))]"
-    code = f"import sys, models.training.train, models.training.recipe; print({loaded})"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ast.literal_eval(found.stdout)) <= {"models.forecasting", "models.forecasting.steps"}

@@ -15,11 +15,7 @@ from models.tabular.preparation import prepare
 from models.tabular.row_problem import RowProblem
 from models.training.distributed import ALONE
 from models.training.train import train
-from models.training.unit_variants import (
-    are_as_good,
-    grow,
-    shrink,
-)
+from models.training.unit_variants import are_as_good, grow, shrink
 from tests.models.training.fitting import resolved
 
 TYPES = {"a": "number", "b": "number", "y": "number"}

@@ -39,10 +39,15 @@ def predicted(
 
 
 @pytest.mark.parametrize(
-    ("target", "likelihood"),
-    [("line", "heteroscedastic"), ("positive", "mixture"), ("often 0", "mixture")],
+    ("target", "likelihood", "of_target", "of_feature"),
+    [
+        ("line", "heteroscedastic", 1e-13, 1e-13),
+        ("line", "heteroscedastic", 1e-9, 1e9),
+        ("line", "heteroscedastic", 1e9, 1e-9),
+        ("positive", "mixture", 1e-13, 1e-13),
+        ("often 0", "mixture", 1e9, 1e-9),
+    ],
 )
-@pytest.mark.parametrize(("of_target", "of_feature"), [(1e-13, 1e-13), (1e-9, 1e9), (1e9, 1e-9)])
 def test_predictions_and_scores_are_relative_to_the_unit(
     target: str, likelihood: LikelihoodName, of_target: float, of_feature: float
 ) -> None:

@@ -15,7 +15,6 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from models.exceptions import Stopped
 from tests.worker.baselines.tables import table
 from worker.baselines import estimators
 from worker.baselines.classes import class_metrics, score_classes
@@ -115,12 +114,3 @@ def test_groups_stay_in_one_fold() -> None:
         assert not set(groups[learned]) & set(groups[left_out])
     expected = GroupKFold(5).split(given.truth, groups=groups)
     assert [left.tolist() for _, left in parts] == [left.tolist() for _, left in expected]
-
-
-def test_a_job_stops_before_the_next_fit() -> None:
-    """Asked before the encoding and before each of the six fits."""
-    answers = iter([False] * 4 + [True])
-    given, truth = task("y", should_stop=lambda: next(answers))
-    with pytest.raises(Stopped):
-        score_numbers("linear", given, truth)
-    assert next(answers, None) is None

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from sklearn import datasets as known
 
@@ -81,17 +80,6 @@ def test_series_that_grow_together_are_no_leaks_but_lines_are() -> None:
     population, prices = time**1.2 + rng.random(200), np.exp(time / 90)
     table = {"population": population, "prices": prices, "euro": 0.5 * prices, "y": prices}
     assert leaks(table, "y") == ["prices", "euro"]
-
-
-@pytest.mark.parametrize("name", ["iris", "breast_cancer", "diabetes"])
-def test_scikit_learns_sets_have_no_leaks(name: str) -> None:
-    frame = getattr(known, f"load_{name}")(as_frame=True).frame
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    assert not [f for f in target_findings(table, "target") if f.code == "leak"]
-    words = frame.assign(target=[f"class {value:g}" for value in frame["target"]])
-    if name != "diabetes":
-        table = pa.Table.from_pandas(words, preserve_index=False)
-        assert not target_findings(table, "target")
 
 
 def test_rare_classes_are_named() -> None:

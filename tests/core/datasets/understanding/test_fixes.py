@@ -125,21 +125,6 @@ def test_requests_are_read_as_the_training_data(
 
 
 @pytest.mark.parametrize(
-    ("format_", "text", "expected"),
-    [
-        (None, "2024-01-31T10:30+02:00", "2024-01-31T08:30"),
-        ("%d.%m.%Y", "1.2.2024", "2024-02-01"),
-        ("unix", "1700000000", "2023-11-14T22:13:20"),
-        (None, "-", "NaT"),
-    ],
-)
-def test_times_of_requests(format_: str | None, text: str, expected: str) -> None:
-    found = parse([text], reading("datetime", format_))
-    assert found.dtype == np.dtype("datetime64[us]")
-    np.testing.assert_array_equal(found, np.array([expected], "datetime64[us]"))
-
-
-@pytest.mark.parametrize(
     ("how", "texts", "expected"),
     [
         (reading("category"), [" a ", "NA", "", None, "-"], ["a", None, None, None, None]),

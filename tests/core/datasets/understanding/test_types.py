@@ -113,12 +113,3 @@ def test_numbers_among_many_words_are_said_with_lines_and_mended() -> None:
     assert (finding.code, finding.severity, finding.rows) == ("mostly_numeric", "warning", 5)
     assert finding.examples[0].line == 8
     assert values(fixed(texts, finding)) == [*map(float, NUMBERS), *[None] * 5]
-
-
-def test_dates_in_two_orders_are_said_and_mended() -> None:
-    texts = ["13/01/2024", "14/01/2024", "15/01/2024", "01/16/2024", "01/17/2024"]
-    (finding,) = said(read(texts))
-    assert (finding.code, finding.severity, finding.rows) == ("mostly_dates", "warning", 2)
-    assert [example.line for example in finding.examples] == [5, 6]
-    days = [f"2024-01-{day}T00:00:00" for day in (13, 14, 15)]
-    assert [value and value[:19] for value in values(fixed(texts, finding))] == [*days, None, None]
