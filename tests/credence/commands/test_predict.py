@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 import pty
 import re
@@ -11,9 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from credence.client import Client
 from credence.types import Version
@@ -29,10 +26,6 @@ def predicted(service: Service, *options: str, rows: str = ROWS) -> list[dict[st
     """The lines of CSV that a pipe gets."""
     shown = printed("predict", "small", *options, url=service.url, stdin=rows)
     return list(csv.DictReader(io.StringIO(shown)))
-
-
-def means(rows: list[dict[str, str]]) -> list[float]:
-    return [float(row["mean"]) for row in rows]
 
 
 def test_a_pipe_gets_csv_with_a_line_per_row(service: Service) -> None:
@@ -58,24 +51,6 @@ def test_columns_of_the_rows_are_kept_to_join_on(service: Service) -> None:
     wrong = command("predict", "small", "--id", "nubmer", url=service.url, stdin=rows)
     assert wrong.exit_code == 1
     assert "did you mean 'number'?" in wrong.stderr
-
-
-def test_rows_of_any_format_get_the_same_answer(service: Service, tmp_path: Path) -> None:
-    rows = [
-        {"kind": "odd", "x0": 0.5, "x1": 1.0, "y": 9},
-        {"kind": "even", "x0": None, "x1": 2.0, "y": 9},
-    ]
-    table = pa.Table.from_pylist(rows)
-    (tmp_path / "rows.csv").write_text(ROWS.rpartition("new")[0], "utf-8-sig")  # of spreadsheets
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    parquet.write_table(table, tmp_path / "rows.parquet")
-    with pa.ipc.new_stream(tmp_path / "rows.arrows", table.schema) as writer:
-        writer.write_table(table)
-    expected = means(predicted(service))[:2]
-    for path in tmp_path.iterdir():
-        shown = printed("predict", "small", str(path), "--format", "jsonl", url=service.url)
-        found = [json.loads(line)["mean"] for line in shown.splitlines()]
-        assert found == pytest.approx(expected), path.name
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_no_tensor_grows_with_a_texts_length_times_the_samples(
     monkeypatch.setattr(prediction, "_LOGITS_BYTES", 2**16)
     largest = _Largest()  # type: ignore[no-untyped-call]
     with largest:
-        ensemble.predict(column(["a b c d " * 2_000]), PredictOptions(samples=3))
+        ensemble.predict(column(["a b c d " * 500]), PredictOptions(samples=3))
     assert largest.found <= 2**16 + 8 * 10
 
 
@@ -206,14 +206,6 @@ def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path
     assert read.evaluate(column(LINES[-3:])) == {
         key: value for key, value in model.variant(0.0).metrics.items() if key != "members"
     }
-
-
-def test_variants_have_a_perplexity_of_held_out_lines(model: BayesianLanguageModel) -> None:
-    """Of six lines the last three: the first three chose the epoch."""
-    for prune in (0.0, 0.5):
-        metrics = model.variant(prune).metrics
-        assert metrics["rows"] == 3
-        assert metrics["perplexity"] == pytest.approx(math.exp(-metrics["log_likelihood"]))
 
 
 def test_options_that_texts_have_not_are_refused(model: BayesianLanguageModel) -> None:
