@@ -146,17 +146,21 @@ def _columns(x: Points) -> Columns:
 
 def fit(columns: Columns, scale: Scale) -> TabularModel:
     """A model of `y`, trained by default; a short simulation tries less."""
-    profiles = [
-        ColumnProfile(name=name, type="number", min=float(values.min()), max=float(values.max()))
-        for name, values in columns.items()
-    ]
+    profiles = [_profile(name, values) for name, values in columns.items()]
     training = TrainingConfig(effort="standard" if scale == "full" else "quick", background=0)
     config = ModelConfig(target="y", training=training, pruning=())
     read = lambda names: {name: columns[name] for name in names}  # noqa: E731
     resolved = resolve(config, profiles, len(columns["y"]), read)
-    model = train(columns, dict.fromkeys(columns, "number"), resolved)
+    model = train(columns, {profile.name: profile.type for profile in profiles}, resolved)
     assert isinstance(model, TabularModel)
     return model
+
+
+def _profile(name: str, values: np.ndarray) -> ColumnProfile:
+    if values.dtype == object:
+        return ColumnProfile(name=name, type="category", levels=tuple(sorted(set(values.tolist()))))
+    low, high = float(values.min()), float(values.max())
+    return ColumnProfile(name=name, type="number", min=low, max=high)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from models.expected_scores.expectation import Promise
 from models.features.categories import CategoryEncoder, KeyEncoder, LevelEffects
 from models.features.columns import ColumnReading, convertible
 from models.features.encoders import DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
+from models.features.imputation import Imputed
 from models.features.row_groups import Groups
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
@@ -124,6 +125,7 @@ class ModelDocument(TypedDict):
     stored: NotRequired[list[FeatureType]]
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]
+    imputed: NotRequired[tuple[Imputed | None, ...] | None]
     target: NotRequired[Target]
     groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
@@ -237,6 +239,23 @@ def _check_lengths(document: ModelDocument) -> None:
     if seen is not None and len(seen.columns) != len(document["encoders"]):
         message = f"has {len(seen.columns)} columns for {len(document['encoders'])} encoders"
         raise CorruptArtifact(message, "/seen/columns")
+    _check_imputed(document.get("imputed"), document)
+
+
+def _check_imputed(imputed: tuple[Imputed | None, ...] | None, document: ModelDocument) -> None:
+    """There is one for each column; of categories the values are codes that rows may have."""
+    if imputed is None:
+        return
+    encoders = document["encoders"]
+    if len(imputed) != len(encoders):
+        message = f"has {len(imputed)} columns for {len(encoders)} encoders"
+        raise CorruptArtifact(message, "/imputed")
+    for i, (one, encoder) in enumerate(zip(imputed, encoders, strict=True)):
+        if one is not None and isinstance(encoder, CategoryEncoder):
+            codes = range(encoder.new + 3)
+            if any(value not in codes for value in one.values):
+                message = f"must be codes of levels, from 0 to {encoder.new + 2}"
+                raise CorruptArtifact(message, f"/imputed/{i}/values")
 
 
 def _check_quantiles(encoder: NumberEncoder, path: str) -> None:

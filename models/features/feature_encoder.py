@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from models.config import FeatureConfig
@@ -24,6 +24,7 @@ from models.features.encoders import (
 )
 from models.features.encodings import MAX_INPUT, Encodings
 from models.features.expansion import Expansion, Form, Sizes
+from models.features.imputation import MOST, Imputation, Imputed, in_random_order
 from models.features.moments import Weights
 from models.features.texts import TextEncoder
 from models.networks import Inputs, TensorSlot
@@ -57,7 +58,8 @@ class FeatureEncoder:
     The last column of a compact row is no input. It is the row's score: how far its values are
     outside what training rows had in their columns (`models.out_of_distribution.seen_columns`). An
     encoder without `seen`, as of earlier releases, has 1 there for levels that no training row had,
-    and no such column if it marks none.
+    and no such column if it marks none. With `imputed`, the columns of a value that no training row
+    had are NaN: engines fill them (`models.features.imputation`).
 
     `stored` are the types of the columns in the data set. A column is first converted to its
     feature's type if that is another one, such as a number that is read as a category.
@@ -67,6 +69,7 @@ class FeatureEncoder:
     stored: tuple[str, ...]
     encoders: tuple[Encoder, ...]
     seen: SeenColumns | None = None
+    imputed: tuple[Imputed | None, ...] | None = None
 
     @classmethod
     def fit(
@@ -102,7 +105,7 @@ class FeatureEncoder:
         numbers = kinds.count("number") + kinds.count("datetime")
         shared = Sizes.shared_by(numbers=numbers, categories=kinds.count("category"))
         sizes = shared if pieces else None
-        encoders, seen = [], []
+        encoders, seen, imputed = [], [], list[Imputed | None]()
         for feature in features:
             values = convert(columns[feature.name], types[feature.name], feature.type)
             one = fit_encoder(feature, values, sizes=sizes, targets=targets, weights=weights)
@@ -110,9 +113,10 @@ class FeatureEncoder:
                 seen.append(SeenColumn.fit(feature.type, values, rate, weights))
                 if isinstance(one, CategoryEncoder) and seen[-1].new_level > 0:
                     one = one.marking(values)
+                imputed.append(_imputed(one, values, weights))
             encoders.append(one)
-        columns_seen = None if rate is None else SeenColumns(tuple(seen))
-        encoder = cls(tuple(features), stored, tuple(encoders), columns_seen)
+        known = (None, None) if rate is None else (SeenColumns(tuple(seen)), tuple(imputed))
+        encoder = cls(tuple(features), stored, tuple(encoders), *known)
         if encoder.width == 0:
             names = ", ".join(f.name for f in features)
             raise InvalidData(
@@ -164,6 +168,45 @@ class FeatureEncoder:
 
     def _new_levels(self, read: ReadColumns) -> NewLevels:
         return {i: (read.codes[place] == new).numpy() for i, place, new in self._marked}
+
+    @cached_property
+    def imputation(self) -> Imputation | None:
+        """What fills encoded rows that lack what training rows had; None if nothing is lacked."""
+        if self.imputed is None or not any(self.imputed):
+            return None
+        orders = {i: in_random_order(one, i) for i, one in enumerate(self.imputed) if one}
+        zero = np.zeros(MOST)
+        numbers, codes = (
+            np.array([orders.get(i, zero) for i in some]).reshape(-1, MOST)
+            for some in (self.numbers, self.codes)
+        )
+        widths = [form.compact_width for form in self._forms]
+        others = [torch.zeros(MOST, widths[i]) for i in self.others]
+        read = ReadColumns(torch.from_numpy(numbers), torch.from_numpy(codes).long(), others)
+        some = [(i, one) for i, one in enumerate(self.imputed) if one]
+        return Imputation(
+            self.encode_read(read),
+            torch.tensor([sum(widths[:i]) for i, _ in some]),
+            [len(one.values) for _, one in some],
+            [one.excess for _, one in some],
+        )
+
+    def _unknown(self, read: ReadColumns) -> Bool[np.ndarray, "rows features"]:
+        """Which values to fill: new levels, and missing ones where none was missing."""
+        assert self.seen is not None
+        assert self.imputed is not None
+        found = np.zeros((len(read.numbers.T), len(self.features)), bool)
+        for i, new in self._new_levels(read).items():
+            found[:, i] = new
+        for places, values in ((self.numbers, read.numbers), (self.codes, read.codes)):
+            for i, own in zip(places, values.numpy(), strict=True):
+                if not self.seen.columns[i].missing:
+                    one = self.encoders[i]
+                    is_missing = (
+                        own == one.new + 2 if isinstance(one, CategoryEncoder) else np.isnan(own)
+                    )
+                    found[:, i] |= is_missing
+        return found & np.array([one is not None for one in self.imputed])
 
     @cached_property
     def _marked(self) -> list[tuple[int, int, int]]:
@@ -287,7 +330,11 @@ class FeatureEncoder:
             read = self._read(block)
             encoded[rows, : self._num_read] = self.encode_read(read).numpy()
             if width > self._num_read:
-                encoded[rows, -1] = np.minimum(self._row_scores(block, read), MAX_INPUT)
+                scores = self._row_scores(block, read)
+                encoded[rows, -1] = np.minimum(scores, MAX_INPUT)
+                if self.imputed is not None and scores.any():
+                    unknown = self._unknown(read)[:, self.feature_of_compact]
+                    encoded[rows, : self._num_read][unknown] = np.nan
         return torch.from_numpy(encoded)
 
     def _read(self, values: Sequence[np.ndarray]) -> ReadColumns:
@@ -396,3 +443,15 @@ class FeatureEncoder:
         """Names of columns without inputs: constant in training, or with rare levels alone."""
         pairs = zip(self.features, self.encoders, strict=True)
         return [feature.name for feature, encoder in pairs if encoder.form.width == 0]
+
+
+def _imputed(encoder: Encoder, values: np.ndarray, weights: Weights | None) -> Imputed | None:
+    """What stands for an unknown value of a column; None if it has no inputs, and of texts."""
+    if encoder.form.width == 0:
+        return None
+    match encoder:
+        case CategoryEncoder():
+            return Imputed.of_levels(encoder)
+        case NumberEncoder() | DatetimeEncoder():
+            return Imputed.of_numbers(encoder.read(values), weights)
+    return None

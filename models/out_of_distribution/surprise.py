@@ -178,9 +178,9 @@ class Inputs(TensorRecord):
         )
 
     def __call__(self, rows: Float[Tensor, "rows compact"]) -> tuple[Tensor, Tensor]:
-        """The narrow and the wide inputs of encoded rows."""
+        """The narrow and the wide inputs of encoded rows; those of unknown values are 0."""
         expand = self.expand
-        x = rows.index_select(1, expand.plain)
+        x = rows.index_select(1, expand.plain).nan_to_num_()
         if expand.coded.numel():
             slots = (rows.index_select(1, expand.coded) == expand.codes).to(rows)
             x = torch.cat([x, slots], 1)

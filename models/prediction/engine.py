@@ -19,6 +19,7 @@ from models.evaluation.calibration import (
 from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.expansion import Expansion
 from models.features.gaussian_process import GaussianProcess, Offsets, spread_normals
+from models.features.imputation import Copies, Imputation
 from models.features.rows import Rows, evenly_spread
 from models.features.targets import ClassTarget, NumberTarget, Target
 from models.likelihoods import (
@@ -38,6 +39,7 @@ from models.prediction.fitted import Fitted, Sampled, moved, output_nodes
 from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
+from models.prediction.picks import LEAST, Picks
 from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
@@ -53,6 +55,7 @@ _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
 _MIN_SAMPLES = 16  # in a chunk, so that enough samples share the first layer's products
 _MOMENTS = 4  # the propagation of moments relative to a sample
 _SEED_VALUES = 2**17  # outputs of seeds that are summarised together: 1 MiB in float64
+_FILLED_VALUES = 2**22  # outputs of filled rows at a time: 32 MiB of moments
 _FIT_VALUES = 2**24  # values in the mixtures that `calibrate` fits a scale to: 128 MiB
 
 
@@ -74,6 +77,7 @@ class Engine:
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
     expand: Expansion | None = None
     group_column: int | None = None  # of encoded rows: the number of the row's group
+    imputation: Imputation | None = None  # of values that no training row had
     process: GaussianProcess | None = None  # below the network, on its device
     compiles: bool = False  # whether to use compiled kernels once they are ready: not in training
 
@@ -224,7 +228,15 @@ class Engine:
         """
         if not isinstance(fitted, FittedDraws):
             fitted = FittedDraws.of(self.network, fitted.state)
-        outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
+        parts = []
+        for run, copies in self._runs(x):
+            filled = x[run] if copies is None else copies.fill(x[run])
+            outputs, point = self._outputs_of_draws(fitted, filled, seed, samples)
+            if copies is not None:
+                picks = Picks.draw(len(outputs), copies, seed)
+                outputs = picks.of_outputs(outputs, self._num_locations)
+            parts.append((outputs, point))
+        outputs, point = torch.cat([outputs for outputs, _ in parts], 1), parts[0][1]
         mixture = self.whole_mixture(outputs.double(), point)
         if calibration is not None:
             mixture = calibration.apply(mixture)
@@ -299,7 +311,42 @@ class Engine:
         samples: int,
         offsets: Offsets | None = None,
     ) -> Iterator[tuple[slice, Sampled]]:
-        """The outputs of each chunk of rows.
+        """The outputs of each chunk of rows; rows that lack what training rows had are filled."""
+        request = (sampler, seed, samples)
+        for run, copies in self._runs(x):
+            if copies is None:
+                own = offsets if offsets is None else offsets[run]
+                for rows, sampled in self._of_known(fitted, x[run], *request, own):
+                    yield slice(run.start + rows.start, run.start + rows.stop), sampled
+                continue
+            # Few fixed samples would have few of the values.
+            fixed = fitted.num_draws is not None if isinstance(fitted, FittedDraws) else False
+            least = LEAST if fixed or sampler == "moments" else 1
+            step = max(1, _FILLED_VALUES // (len(copies) * samples * self.likelihood.num_outputs))
+            for start in range(run.start, run.stop, step):
+                rows = slice(start, min(start + step, run.stop))
+                parts = [p for _, p in self._of_known(fitted, copies.fill(x[rows]), *request)]
+                picks = Picks.draw(parts[0].num_samples, copies, seed, least=least)
+                with torch.inference_mode():
+                    yield rows, picks.of_sampled(parts, self._num_locations)
+
+    def _runs(self, x: Tensor) -> Iterator[tuple[slice, Copies | None]]:
+        """Rows that follow each other and lack the same, with what fills them: as a rule all."""
+        if self.imputation is None or not bool(x.isnan().any()):
+            yield slice(0, len(x)), None
+        else:
+            yield from self.imputation.runs(x)
+
+    def _of_known(  # noqa: PLR0917 - in the order of `mixtures`
+        self,
+        fitted: Ready,
+        x: Tensor,
+        sampler: str,
+        seed: int,
+        samples: int,
+        offsets: Offsets | None = None,
+    ) -> Iterator[tuple[slice, Sampled]]:
+        """The outputs of each chunk of rows that lack nothing.
 
         Of whole weight draws if these were kept; else by compiled kernels if they take the network,
         else by torch.
@@ -381,9 +428,13 @@ class Engine:
 
     @property
     def _num_locations(self) -> int:
-        """Outputs that are locations, the first ones."""
-        assert isinstance(self.likelihood, ShapedLikelihood)
-        return self.likelihood.components
+        """Outputs that are locations, the first ones; all logits are."""
+        match self.likelihood:
+            case ShapedLikelihood():
+                return self.likelihood.components
+            case Bernoulli() | Categorical():
+                return self.likelihood.num_outputs
+        return 1
 
     def _inputs(self, x: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         return x if self.expand is None else self.expand(x)

@@ -99,10 +99,11 @@ class Summary:
         first = parts[0]
         if len(parts) == 1:
             return first
+        shared = [k for k in first.errors if all(k in one.errors for one in parts)]
         return replace(
             first,
             values={k: _joined([one.values[k] for one in parts]) for k in first.values},
-            errors={k: _joined([one.errors[k] for one in parts]) for k in first.errors},
+            errors={k: _joined([one.errors[k] for one in parts]) for k in shared},
             parts={k: Summary.joined([one.parts[k] for one in parts]) for k in first.parts},
         )
 

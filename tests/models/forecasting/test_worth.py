@@ -68,27 +68,6 @@ def test_a_verdict_needs_two_standard_errors_or_more_if_few_errors_tell_them() -
     assert verdict(1.4, 0.5, 5) == "better"
 
 
-@pytest.mark.parametrize(
-    ("firsts", "phi"),
-    [(np.arange(16), 0.5), (np.arange(5) * HORIZON, 0.9), (np.arange(8) * 3, 0.9)],
-)
-def test_equal_methods_are_seldom_called_better_or_worse(firsts: np.ndarray, phi: float) -> None:
-    """Two biases of opposite signs: 4.6 % are meant, and 400 cases tell it to 1 %.
-
-    With two errors from few dependent steps 9 to 12 % were called different.
-    """
-    random = np.random.default_rng(2)
-    overlaps = Overlaps(np.zeros(len(firsts), int), firsts, HORIZON)
-    called = 0
-    for _ in range(400):
-        error = errors_of(random, firsts, phi)
-        bias = 0.3 * np.sqrt(np.cumsum(phi ** (2.0 * np.arange(HORIZON))))
-        differences = (np.abs(error - bias) - np.abs(error + bias)).flatten()
-        known = overlaps.error_of_differences(differences)
-        called += verdict(float(differences.mean()), *known) != "no difference"
-    assert called / 400 < 0.08
-
-
 def test_many_series_of_different_scales_have_the_error_of_their_means() -> None:
     """Lognormal scales, which all scores of a series share."""
     random = np.random.default_rng(1)
