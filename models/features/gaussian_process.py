@@ -13,7 +13,8 @@ L Lᵀ = K(u, u), and r² = a² − |ψ|²,
     w_i = 1/(σ_i² + r_i²),    A = I + Σ w_i ψ_i ψ_iᵀ,    m = ψᵀ A⁻¹ Σ w_i z_i ψ_i,
     s² = r² + ψᵀ A⁻¹ ψ.
 
-σ_i is σ, unless errors out of fold say that the noise differs between rows. Where rows are dense, s² falls like 1/n.
+σ_i is σ, unless errors out of fold say that the noise differs between rows. Where rows are dense,
+s² falls like 1/n.
 """
 
 import math

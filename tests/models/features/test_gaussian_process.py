@@ -94,6 +94,25 @@ def test_intervals_hold_the_function_in_a_hole() -> None:
     assert np.mean(covers) > 0.6
 
 
+def test_noise_that_differs_between_rows_costs_little() -> None:
+    """The error of the mean is near that with the true noise, and far below that with one noise."""
+    random = np.random.default_rng(0)
+    x = torch.from_numpy(random.normal(size=(800, 2)))
+    deviation, truth = 0.15 * torch.exp(x[:, 1]), torch.sin(x[:, 0])
+    y, folds = truth + deviation * torch.from_numpy(random.normal(size=800)), torch.arange(800) % 4
+    learned, fresh = slice(400), slice(400, 800)
+    rows = x[learned], y[learned], None, folds[learned]
+
+    def error(process: GaussianProcess) -> float:
+        return float((process(x[fresh])[:, 0] - truth[fresh]).square().mean().sqrt())
+
+    found, _ = GaussianProcess.fit(*rows)
+    known, _ = GaussianProcess._given(*rows, deviation[learned].square() / 0.15**2)
+    alike, _ = GaussianProcess._given(*rows, torch.ones(400))
+    assert error(found) < 1.5 * error(known)
+    assert error(found) < 0.7 * error(alike)
+
+
 def test_it_knows_nothing_far_away_and_ever_more_where_rows_are() -> None:
     variances = []
     for rows in (200, 2_000, 20_000):
