@@ -107,8 +107,15 @@ class PartSettings(TypedDict, total=False):
     members: int
     hidden: Sequence[int]
     inputs: Literal["plain", "piecewise"]
+    boosted: bool
     skip: bool
     kl_weight: float | None
+
+
+class InputsSettings(TypedDict, total=False):
+    """What the networks of a table read beside its columns."""
+
+    boosted: bool | None
 
 
 class NetworkSettings(TypedDict, total=False):
@@ -205,6 +212,7 @@ class TrainSettings(TypedDict, total=False):
     task: Task | None
     likelihood: LikelihoodSettings | LikelihoodName | None
     weight: str | None
+    inputs: InputsSettings
     network: NetworkSettings
     members: int | None
     training: TrainingSettings

@@ -15,6 +15,7 @@ from models.config import (
     FeatureConfig,
     ForecastConfig,
     GivenLikelihood,
+    InputsConfig,
     LanguageConfig,
     MethodConfig,
     ModelConfig,
@@ -73,6 +74,11 @@ class RecipeRequest(Request):
         None, description="{kind, components, scale} says more than a name"
     )
     weight: ColumnName | None = None
+    inputs: InputsConfig = Field(
+        _DEFAULTS.inputs,
+        description="`boosted`: whether networks of a table may read the predictions of boosted "
+        "trees, if these gain on the rows; null: by the recipe, which leaves them out",
+    )
     network: NetworkConfig = _DEFAULTS.network
     members: Annotated[int, Interval(ge=1, le=32)] | None = Field(
         None, description="networks whose mixture predicts; null: by the recipe"

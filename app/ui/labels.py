@@ -60,6 +60,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
         "Heteroscedastic: a Gaussian, which may go below 0. Auto: in the range of the values.",
     ),
     "members": ("Members", "Networks whose mixture predicts, fitted together."),
+    "inputs.boosted": (
+        "Boosted trees",
+        "Try predictions of boosted trees as inputs, and keep them if they gain on the rows.",
+    ),
     "weight": ("Row weights", "A column with the weight of each row."),
     "pruning": (
         "Pruned variants",

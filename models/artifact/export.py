@@ -215,6 +215,8 @@ def _fill_caches(model: TabularModel) -> None:
     """Compute the numbers that a graph has as constants, because tracing has no numbers."""
     if model.process is not None:
         _ = model.process.ready
+    if model.encoder.boosted is not None:
+        _ = model.encoder.boosted.ready
     if isinstance(model.likelihood, ShapedLikelihood):
         target = model.likelihood.target
         for _ in (model.likelihood.location_bounds, target.z_bounds, target.z_extremes):

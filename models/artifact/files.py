@@ -156,6 +156,8 @@ class _Source:
 def _read_member(document: ModelDocument, card: Json, source: _Source) -> TrainedModel:
     config = document["config"]
     model = KINDS[str(config.task)].from_json(config, {**document}, card)
+    if source.has(FEATURES):  # before the states: trees are inputs of the network
+        model = model.with_own_tensors(source.tensors(FEATURES))
     variants = {}
     for one in document["variants"]:
         tensors = source.tensors(_file_name(one["prune"]))
@@ -163,8 +165,6 @@ def _read_member(document: ModelDocument, card: Json, source: _Source) -> Traine
         state.check(model.network, model.likelihood)
         fields: dict[str, Any] = {**one, "state": state.to(source.device)}
         variants[one["prune"]] = Variant(**fields)
-    if source.has(FEATURES):
-        model = model.with_own_tensors(source.tensors(FEATURES))
     model = model.with_variants(variants)
     return _with_background(model, source) if source.has(BACKGROUND) else model
 

@@ -27,6 +27,7 @@ from models.config.model import FeatureType as FeatureType
 from models.config.model import ForecastConfig as ForecastConfig
 from models.config.model import GivenLikelihood as GivenLikelihood
 from models.config.model import Identity as Identity
+from models.config.model import InputsConfig as InputsConfig
 from models.config.model import LanguageConfig as LanguageConfig
 from models.config.model import LikelihoodConfig as LikelihoodConfig
 from models.config.model import LikelihoodName as LikelihoodName

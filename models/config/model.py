@@ -184,6 +184,18 @@ class LanguageConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InputsConfig:
+    """What the networks of a table read beside its columns.
+
+    `boosted`: try the predictions of boosted trees, and take them if they gain on the rows. None
+    leaves it to the recipe, which does not.
+    """
+
+    __pydantic_config__ = STRICT
+    boosted: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """Everything but the data that determines a trained model."""
 
@@ -194,6 +206,7 @@ class ModelConfig:
     support: SupportConfig | None = None
     likelihood: GivenLikelihood = None
     weight: ColumnName | None = None
+    inputs: InputsConfig = field(default_factory=InputsConfig)
     network: NetworkConfig = field(default_factory=MLPConfig)
     method: MethodConfig = field(default_factory=BBBConfig)
     members: Annotated[int, Interval(ge=1, le=32)] | None = None  # networks of a mixture

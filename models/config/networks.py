@@ -17,14 +17,16 @@ class PartConfig:
     """Members of equal shape: networks with their own weights that read the same inputs.
 
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
-    inputs. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight` replaces
-    the weight of the KL in the method's settings.
+    inputs. `boosted` adds the outputs of boosted trees, which only a training that chooses its
+    recipe has. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight`
+    replaces the weight of the KL in the method's settings.
     """
 
     __pydantic_config__ = STRICT
     members: Annotated[int, Interval(ge=1, le=128)] = 1
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] = (64,)
     inputs: Literal["plain", "piecewise"] = "piecewise"
+    boosted: bool = False
     skip: bool = False
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
 

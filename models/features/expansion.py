@@ -191,7 +191,7 @@ class Form:
 class Expansion(TensorRecord):
     """Makes the network inputs of compact rows: plain columns, then one-hot slots, then pieces.
 
-    Compact columns after those of the forms are not read.
+    Then come the columns `after` those of the forms, as they are. Others are not read.
 
     Each field has an element per input: the compact column that it is made of, and the code,
     lower edge or mean that makes it.
@@ -203,9 +203,10 @@ class Expansion(TensorRecord):
     placed: Int[Tensor, "pieces"]
     lower: Float[Tensor, "pieces"]
     centres: Float[Tensor, "pieces"]
+    after: Int[Tensor, "after"]
 
     @classmethod
-    def of(cls, forms: Sequence[Form]) -> "Expansion":
+    def of(cls, forms: Sequence[Form], num_after: int = 0) -> "Expansion":
         """The expansion of columns side by side."""
         plain: list[int] = []
         coded: list[tuple[int, int]] = []  # compact column and code of each slot
@@ -227,12 +228,13 @@ class Expansion(TensorRecord):
             torch.tensor([column for column, _, _ in placed], dtype=_INT),
             torch.tensor([lower for _, lower, _ in placed], dtype=torch.float32),
             torch.tensor([centre for _, _, centre in placed], dtype=torch.float32),
+            torch.arange(at, at + num_after),
         )
 
     @property
     def width(self) -> int:
         """Number of network inputs."""
-        return len(self.plain) + len(self.coded) + len(self.placed)
+        return len(self.plain) + len(self.coded) + len(self.placed) + len(self.after)
 
     @property
     def is_identity(self) -> bool:
@@ -253,4 +255,4 @@ class Expansion(TensorRecord):
         positions = compact.index_select(1, own.placed)
         known = (positions + 1).clamp_(0, 1)  # 0 at MISSING = −1
         pieces = positions.sub_(own.lower).clamp_(0, 1).sub_(own.centres).mul_(known)
-        return torch.cat([plain, slots, pieces], dim=1)
+        return torch.cat([plain, slots, pieces, compact.index_select(1, own.after)], dim=1)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
+from models.features.boosted import BLOCK, BoostedTrees
 from models.features.categories import CategoryEncoder, KeyEncoder, Targets
 from models.features.columns import Columns, InputColumn, convert
 from models.features.encoders import (
@@ -52,10 +53,12 @@ class FeatureEncoder:
     """Encodes the columns of a table. It is fitted once and stored with the model.
 
     `encode` returns compact rows and `expand` makes network inputs of them. The inputs are the
-    plain ones, then the pieces of the piecewise-linear encodings. Without pieces, as in series and
-    images, the compact rows are the inputs.
+    plain ones, then the pieces of the piecewise-linear encodings, then the outputs of `boosted`
+    trees if there are some. Without pieces, as in series and images, the compact rows are the
+    inputs.
 
-    The last column of a compact row is no input. It is the row's score: how far its values are
+    A compact row has the columns of the features, then the trees' outputs, which follow from these.
+    Its last column is no input. It is the row's score: how far its values are
     outside what training rows had in their columns (`models.out_of_distribution.seen_columns`). An
     encoder without `seen`, as of earlier releases, has 1 there for levels that no training row had,
     and no such column if it marks none. With `imputed`, the columns of a value that no training row
@@ -70,6 +73,7 @@ class FeatureEncoder:
     encoders: tuple[Encoder, ...]
     seen: SeenColumns | None = None
     imputed: tuple[Imputed | None, ...] | None = None
+    boosted: BoostedTrees | None = None
 
     @classmethod
     def fit(
@@ -129,7 +133,7 @@ class FeatureEncoder:
     @property
     def width(self) -> int:
         """Number of network inputs."""
-        return sum(form.width for form in self._forms)
+        return sum(form.width for form in self._forms) + self._num_boosted
 
     @property
     def compact_width(self) -> int:
@@ -139,7 +143,16 @@ class FeatureEncoder:
     @cached_property
     def _num_read(self) -> int:
         """Number of columns of an encoded row that inputs are made of."""
+        return self._of_features + self._num_boosted
+
+    @cached_property
+    def _of_features(self) -> int:
+        """Number of columns of an encoded row that are of features, the first ones."""
         return sum(form.compact_width for form in self._forms)
+
+    @property
+    def _num_boosted(self) -> int:
+        return 0 if self.boosted is None else self.boosted.outputs
 
     @cached_property
     def _has_scores(self) -> bool:
@@ -189,6 +202,7 @@ class FeatureEncoder:
             torch.tensor([sum(widths[:i]) for i, _ in some]),
             [len(one.values) for _, one in some],
             [one.excess for _, one in some],
+            self.boosted,
         )
 
     def _unknown(self, read: ReadColumns) -> Bool[np.ndarray, "rows features"]:
@@ -227,12 +241,12 @@ class FeatureEncoder:
 
     @cached_property
     def plain_columns(self) -> Int[np.ndarray, "plain"]:
-        """Numbers of the network inputs that are no pieces: the first ones."""
-        return np.arange(self.width - sum(form.num_pieces for form in self._forms))
+        """Numbers of the network inputs of features that are no pieces: the first ones."""
+        return np.arange(sum(form.width - form.num_pieces for form in self._forms))
 
     @cached_property
     def feature_of(self) -> Int[np.ndarray, "inputs"]:
-        """The number of the feature that each network input belongs to."""
+        """The number of the feature that each network input but the trees' belongs to."""
         forms = self._forms
         of_pieces = [form.num_pieces for form in forms]
         widths = [f.plain for f in forms], [sum(f.slots) for f in forms], of_pieces
@@ -240,18 +254,50 @@ class FeatureEncoder:
 
     @cached_property
     def feature_of_compact(self) -> Int[np.ndarray, "read"]:
-        """The number of the feature of each column of an encoded row that inputs are made of."""
+        """The number of the feature of each column of an encoded row that is of one."""
         widths = [form.compact_width for form in self._forms]
         return np.repeat(np.arange(len(widths)), widths)
 
     @cached_property
     def expand(self) -> Expansion:
         """The function from encoded rows to network inputs."""
-        return Expansion.of(self._forms)
+        return Expansion.of(self._forms, self._num_boosted)
 
     def plain(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows plain"]:
-        """Return the network inputs of encoded rows without pieces."""
+        """Return the network inputs of encoded rows without pieces and outputs of trees."""
         return self.expand(rows)[:, : len(self.plain_columns)]
+
+    @property
+    def tree_columns(self) -> list[int]:
+        """The columns of encoded rows that trees may read: all but the positions of pieces."""
+        ends = accumulate((form.compact_width for form in self._forms), initial=0)
+        read = (form.plain + len(form.slots) for form in self._forms)
+        return [at + i for at, count in zip(ends, read, strict=False) for i in range(count)]
+
+    def with_trees(
+        self,
+        rows: Float[Tensor, "rows compact"],
+        outputs: Float[Tensor, "rows outputs"] | None = None,
+    ) -> Float[Tensor, "rows compact"]:
+        """Encoded rows with the trees' outputs after the columns of the features.
+
+        Args:
+            rows: without outputs.
+            outputs: by default those of the trees of all rows.
+        """
+        if self.boosted is None:
+            return rows
+        first, rest = rows.tensor_split([self._of_features], 1)
+        if outputs is None:
+            trees = self.boosted.to(rows.device)
+            outputs = torch.cat([trees(some) for some in first.split(BLOCK)])
+        return torch.cat([first, outputs, rest], 1)
+
+    def without_trees(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows compact"]:
+        """The inverse of `with_trees`."""
+        end = self._of_features
+        first, _, rest = rows.tensor_split([end, end + self._num_boosted], 1)
+        return torch.cat([first, rest], 1)
 
     @cached_property
     def _forms(self) -> tuple[Form, ...]:
@@ -290,10 +336,11 @@ class FeatureEncoder:
             for end, e in zip(ends, self.encoders, strict=True)
             if isinstance(e, TensorEncoder) and e.form.plain
         ]
-        plain = (
-            None if len(self.plain_columns) == self.width else tuple(self.plain_columns.tolist())
-        )
-        return Inputs(self.width, slots[0] if len(slots) == 1 else None, plain)
+        boosted = tuple(range(self.width - self._num_boosted, self.width))
+        plain = tuple(self.plain_columns.tolist())
+        is_all = len(plain) == self.width
+        tensor = slots[0] if len(slots) == 1 else None
+        return Inputs(self.width, tensor, None if is_all else plain, boosted)
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows compactly. Missing values and unknown levels are allowed."""
@@ -323,7 +370,8 @@ class FeatureEncoder:
         """Encode rows, with their scores if there is a column for them."""
         values = self._converted(columns)
         encoded = np.empty((len(values[0]) if values else 0, width), np.float32)
-        step = min(_BLOCK_ROWS, -(-_BLOCK_CELLS // max(1, width)))
+        most = _BLOCK_ROWS if self.boosted is None else BLOCK
+        step = min(most, -(-_BLOCK_CELLS // max(1, width)))
         for start in range(0, len(encoded), step):
             rows = slice(start, start + step)
             block = values if len(encoded) <= step else [each[rows] for each in values]
@@ -334,7 +382,7 @@ class FeatureEncoder:
                 encoded[rows, -1] = np.minimum(scores, MAX_INPUT)
                 if self.imputed is not None and scores.any():
                     unknown = self._unknown(read)[:, self.feature_of_compact]
-                    encoded[rows, : self._num_read][unknown] = np.nan
+                    encoded[rows, : self._of_features][unknown] = np.nan
         return torch.from_numpy(encoded)
 
     def _read(self, values: Sequence[np.ndarray]) -> ReadColumns:
@@ -351,13 +399,17 @@ class FeatureEncoder:
         """Encode what the encoders have read, without scores: what an exported graph does."""
         encoded = self._encodings(read.numbers, read.codes).T
         if not self.others:
-            return encoded
+            return self._beside_trees(encoded)
         parts = list(encoded.tensor_split(self._cuts, 1))
         for place, (i, tensor) in enumerate(zip(self.others, read.others, strict=True)):
             one = self.encoders[i]
             own = one.encode(tensor) if isinstance(one, TensorEncoder) else tensor
             parts.insert(2 * place + 1, own)
-        return torch.cat(parts, 1)
+        return self._beside_trees(torch.cat(parts, 1))
+
+    def _beside_trees(self, rows: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows read"]:
+        """Columns of features with the trees' outputs, in one step, as an exported graph has it."""
+        return rows if self.boosted is None else torch.cat([rows, self.boosted(rows)], 1)
 
     @cached_property
     def numbers(self) -> list[int]:
@@ -425,7 +477,7 @@ class FeatureEncoder:
         }
 
     def part(self, some: Sequence[int]) -> "FeatureEncoder":
-        """The encoder of some of the columns, without scores."""
+        """The encoder of some of the columns, without scores and trees."""
         key = tuple(some)
         if key not in self._parts:
             self._parts[key] = FeatureEncoder(

@@ -26,6 +26,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config.ranges import NotNegative, Number
+from models.features.boosted import BoostedTrees
 from models.features.categories import CategoryEncoder
 from models.features.moments import Weights
 from models.randomness import generator
@@ -96,6 +97,7 @@ class Copies:
 
     values: Float[Tensor, "copies read"]
     excess: float
+    boosted: BoostedTrees | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -105,6 +107,9 @@ class Copies:
         filled = x.repeat_interleave(len(self), 0)
         read = filled[:, : self.values.shape[1]]
         torch.where(read.isnan(), self.values.to(x).repeat(len(x), 1), read, out=read)
+        if self.boosted is not None:  # the last columns: what trees say of what was filled in
+            own = read.shape[1] - self.boosted.outputs
+            read[:, own:] = self.boosted.to(x.device)(read[:, :own])
         return filled
 
 
@@ -116,12 +121,14 @@ class Imputation:
         values: encoded rows, of each column as many different ones as it has `counts`.
         first: the first encoded column of each column that can be filled.
         counts, excess: of each of these the number of values, and `Imputed.excess`.
+        boosted: trees whose outputs are the last columns; None if there are none.
     """
 
     values: Float[Tensor, "most read"]
     first: Int[Tensor, "columns"]
     counts: Sequence[int]
     excess: Sequence[float]
+    boosted: BoostedTrees | None = None
 
     def runs(self, x: Float[Tensor, "rows compact"]) -> Iterator[tuple[slice, Copies | None]]:
         """Rows that follow each other and lack the same columns, with what fills them."""
@@ -132,7 +139,8 @@ class Imputation:
             copies = None
             if columns:
                 most = max(self.counts[i] for i in columns)
-                copies = Copies(self.values[:most], max(self.excess[i] for i in columns))
+                excess = max(self.excess[i] for i in columns)
+                copies = Copies(self.values[:most], excess, self.boosted)
             yield slice(start, stop), copies
 
 

@@ -97,12 +97,14 @@ class TensorSlot:
 class Inputs:
     """The width of a row of network inputs, and the slot of its tensor if it has one.
 
-    `plain` are the columns that are no pieces of a piecewise encoding; None means all.
+    `plain` are the columns that are no pieces of a piecewise encoding; None means all. `boosted`
+    are those of trees, which are not among them.
     """
 
     width: int
     tensor: TensorSlot | None = None
     plain: tuple[int, ...] | None = None
+    boosted: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, shape: tuple[int, ...]) -> "Inputs":

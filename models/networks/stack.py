@@ -253,8 +253,18 @@ def num_inner_weights(network: Network) -> int:
 
 
 def _members(part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: int) -> Members:
-    columns = inputs.plain if part.inputs == "plain" else None
+    columns = _columns(part, inputs)
     hidden = MLPConfig(hidden=part.hidden, activation=config.activation)
     width = inputs.width if columns is None else len(columns)
     network = MLP.build(hidden, width, num_outputs, skip=part.skip)
     return Members(network, part.members, columns, part.kl_weight)
+
+
+def _columns(part: PartConfig, inputs: Inputs) -> tuple[int, ...] | None:
+    """The inputs that members read; None means all."""
+    plain = inputs.plain if part.inputs == "plain" else None
+    if not inputs.boosted:
+        return plain
+    if plain is None:
+        return None if part.boosted else tuple(range(inputs.width - len(inputs.boosted)))
+    return plain + inputs.boosted if part.boosted else plain

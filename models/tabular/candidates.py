@@ -31,13 +31,15 @@ class Candidate:
         part = self.part
         widths = " × ".join(map(str, part.hidden)) or "linear"
         posterior = f"KL {part.kl_weight:.3g}" if self.is_variational else "point estimates"
-        return f"{part.inputs} inputs, {widths}, {posterior}"
+        trees = " with trees" if part.boosted else ""
+        return f"{part.inputs} inputs{trees}, {widths}, {posterior}"
 
     @property
     def settings(self) -> Json:
         part = self.part
         return {
             "inputs": part.inputs,
+            "boosted": part.boosted,
             "hidden": list(part.hidden),
             "kl_weight": part.kl_weight,
             "members": part.members,

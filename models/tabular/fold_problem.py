@@ -18,6 +18,7 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
+from models.features.boosted import FARTHEST, MOST_CLASSES, BoostedTrees, Labelled
 from models.features.gaussian_process import MOST_INPUTS, GaussianProcess
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
@@ -114,6 +115,51 @@ class FoldProblem(RowProblem):
         device = rows.inputs.device
         model = replace(model, process=process.to(device))
         return replace(self, model=model, rows=replace(rows, offsets=offsets.to(device)))
+
+    @property
+    def takes_trees(self) -> bool:
+        """Whether boosted trees may be inputs: of rows in memory of this process, few classes."""
+        is_small = self.model.classes is None or len(self.model.classes) <= MOST_CLASSES
+        return is_small and self.stream is None and self.ranks.size == 1
+
+    @property
+    def has_trees(self) -> bool:
+        return self.model.encoder.boosted is not None
+
+    def with_trees(self) -> "FoldProblem":
+        """The problem whose rows also have the outputs of boosted trees, out of fold.
+
+        Itself where no tree is better than none.
+        """
+        model, rows = self.model, self.rows
+        encoder, classes = model.encoder, None if model.classes is None else len(model.classes)
+        targets = rows.targets
+        if isinstance(model.target, NumberTarget):
+            targets = model.target.to_z(targets.double()).clamp(-FARTHEST, FARTHEST).float()
+        weights = None if rows.weights is None else rows.weights.cpu()
+        labelled = Labelled(rows.inputs.cpu(), targets.cpu(), weights)
+        of_row = self.folds.of_row.cpu()
+        found = BoostedTrees.fit(labelled, of_row, encoder.tree_columns, classes)
+        if found is None:
+            return self
+        trees, outputs = found
+        encoder = replace(encoder, boosted=trees)
+        return replace(
+            self,
+            model=replace(model, encoder=encoder),
+            rows=replace(rows, inputs=encoder.with_trees(rows.inputs, outputs.to(rows.inputs))),
+            scores=replace(self.scores, inputs=encoder.with_trees(self.scores.inputs)),
+        )
+
+    def without_trees(self) -> "FoldProblem":
+        """The problem whose rows have no outputs of trees."""
+        encoder = self.model.encoder
+        rows, scores = (
+            replace(part, inputs=encoder.without_trees(part.inputs))
+            for part in (self.rows, self.scores)
+        )
+        model = replace(self.model, encoder=replace(encoder, boosted=None))
+        return replace(self, model=model, rows=rows, scores=scores)
 
     @cached_property
     def head(self) -> "FoldProblem":

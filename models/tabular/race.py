@@ -15,6 +15,7 @@ from torch import Tensor
 from models.config import Json, MLPConfig
 from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
+from models.features.boosted import MOST_CLASSES
 from models.features.target_shapes import describe_shape
 from models.inference.members import concatenate
 from models.inference.method import Fit
@@ -92,16 +93,19 @@ class Race:
         raced = self.problem.thinned(self.budget.race_rows)
         first, shape_notes = self._first(raced)
         raced, process_notes = self._begin(raced, first)
+        raced = self._with_trees(raced, first)
         self._search(raced)
         self._check_any(self.attempts)
         kept = keep(self.attempts, self.budget.most_kept)
-        whole = self._whole(raced, kept[0].candidate)
+        whole = self._whole(raced, [attempt.candidate for attempt in kept])
         problem = joined(whole, [attempt.candidate for attempt in kept])
         fit, fitting = self._joined_fit(kept, raced, whole), Fitting(problem, self.stages)
         self.stages.reporter.expect(fitting.epochs_left)
         model = fitting.finish(fitting.polish(fit))
         selection = describe(self.attempts, kept, self.dropped)
         notes = (*notes_on(self.attempts, kept), *notes_on_dropped(self.dropped))
+        if raced.model.config.inputs.boosted and not raced.has_trees:
+            notes += (self._note_on_no_trees,)
         return replace(
             model, selection=selection, notes=(*model.notes, *shape_notes, *process_notes, *notes)
         ), problem
@@ -152,19 +156,36 @@ class Race:
         self.attempts += [] if best is None else [best]
         return above if moved else raced, notes
 
-    def _whole(self, raced: FoldProblem, candidate: Candidate) -> FoldProblem:
-        """The problem of all rows, above the process of all rows if the race has one."""
-        if raced.model.process is None:
-            return self.problem
+    def _with_trees(self, raced: FoldProblem, first: Candidate) -> FoldProblem:
+        """The problem with boosted trees, if they are wanted and all rows may have them, too."""
+        is_wanted = raced.model.config.inputs.boosted and self.problem.takes_trees
+        return joined(raced, [first]).with_trees() if is_wanted else raced
+
+    @property
+    def _note_on_no_trees(self) -> str:
+        if self.problem.takes_trees:
+            return "boosted trees are no inputs: out of fold they are not clearly better than none"
+        return (
+            "boosted trees are no inputs: only rows in the memory of one process may have them, "
+            f"and at most {MOST_CLASSES} classes"
+        )
+
+    def _whole(self, raced: FoldProblem, kept: Sequence[Candidate]) -> FoldProblem:
+        """The problem of all rows, with trees and process of all rows if those kept have them."""
+        boosted = any(candidate.part.boosted for candidate in kept)
         if len(raced.rows) == len(self.problem.rows):
-            return raced
-        return joined(self.problem, [candidate]).above_process()
+            return raced if boosted or not raced.has_trees else raced.without_trees()
+        whole = joined(self.problem, kept[:1])
+        whole = whole.with_trees() if boosted else whole
+        return whole.above_process() if raced.model.process else whole
 
     def _search(self, raced: FoldProblem) -> None:
-        """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
+        """Trees, encodings, a linear model, no KL, other weights of it, widths: if allowed."""
         first = self.tried[0]
+        if raced.has_trees:
+            self._vary(raced, boosted=True)
         self._try(raced, first.with_part(inputs="plain"))
-        self._try(raced, first.with_part(inputs="plain", hidden=()))
+        self._try(raced, first.with_part(inputs="plain", hidden=(), boosted=raced.has_trees))
         self._vary(raced, kl_weight=0.0)
         for factor in (1 / KL_FACTOR, KL_FACTOR):
             self._climb(raced, factor)
@@ -321,11 +342,12 @@ def describe(
         if len(kept) == 1
         else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
     )
+    trees = notes_on_trees(attempts, kept)
     return {
         "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
         "metric": "log_likelihood",
         "rows": len(best.scores),
-        "note": ". ".join([note, *notes_on_dropped(dropped)]),
+        "note": ". ".join([note, *trees, *notes_on_dropped(dropped)]),
     }
 
 
@@ -356,7 +378,7 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
     if weights:
         listed = ", ".join(f"{weight:.3g}" for weight in weights)
         notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
-    return tuple(notes)
+    return (*notes, *notes_on_trees(attempts, kept))
 
 
 def note_on_process(ahead: Paired | None, *, is_kept: bool) -> str:
@@ -374,6 +396,22 @@ def note_on_process(ahead: Paired | None, *, is_kept: bool) -> str:
         f"a Gaussian process {verb} below the networks: with it the first candidate is {better} by "
         f"{abs(ahead.difference):.2g} nats per row (standard error {ahead.standard_error:.2g})"
     )
+
+
+def notes_on_trees(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
+    """Whether boosted trees are inputs, and what they gain; nothing where none were tried."""
+    with_trees = [attempt for attempt in attempts if attempt.candidate.part.boosted]
+    without = [attempt for attempt in attempts if not attempt.candidate.part.boosted]
+    if not with_trees or not without:
+        return ()
+    taken = any(attempt.candidate.part.boosted for attempt in kept)
+    ahead = best_of(with_trees).ahead_of(best_of(without))
+    note = (
+        f"boosted trees {'are' if taken else 'were tried, and are no'} inputs: the best candidate "
+        f"with them is {'better' if ahead.difference >= 0 else 'worse'} than the best without by "
+        f"{abs(ahead.difference):.2g} nats per row (standard error {ahead.standard_error:.2g})"
+    )
+    return (note,)
 
 
 def notes_on_dropped(dropped: Sequence[Dropped]) -> tuple[str, ...]:

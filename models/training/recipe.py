@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from models.config import ModelConfig
+from models.config import MLPConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Load, column_of
 from models.features.weights import without_weight_0
@@ -40,5 +40,21 @@ def resolve(
     if task == "language_model":
         from models.language.text_recipe import resolve_language  # noqa: PLC0415 - tables do without
 
+        _check_no_trees(config)
         return resolve_language(config, target, num_rows)
-    return resolve_rows(config, columns, task, num_rows, load, once=once)
+    resolved = resolve_rows(config, columns, task, num_rows, load, once=once)
+    if resolved.training.folds is None:
+        _check_no_trees(config)
+    return resolved
+
+
+def _check_no_trees(config: ModelConfig) -> None:
+    """Refuse boosted inputs of a training that chooses nothing on its rows."""
+    message = "boosted trees grow only where training chooses the recipe of a table: leave it out"
+    if config.inputs.boosted:
+        raise InvalidData(message, "/inputs/boosted")
+    for i, part in enumerate(
+        (isinstance(config.network, MLPConfig) and config.network.parts) or ()
+    ):
+        if part.boosted:
+            raise InvalidData(message, f"/network/parts/{i}/boosted")

@@ -120,6 +120,7 @@ def _others(config: ModelConfig, columns: Sequence[ColumnProfile]) -> Iterator[F
     if config.task in ("regression", "classification"):
         yield replace(field("members", control="number"), step="1", least=1, most=32)
         yield _of_columns(field("weight"), columns)
+        yield from fields_of(config.inputs, "inputs")
     yield field("pruning", control="list")
     if config.task != "language_model":
         limit = config.out_of_distribution or OutOfDistributionConfig()

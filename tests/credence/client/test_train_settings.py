@@ -33,6 +33,7 @@ PAIRS: list[tuple[Any, list[Any]]] = [
     (ours.TrainingSettings, [theirs.TrainingConfig]),
     (ours.LanguageSettings, [theirs.LanguageConfig]),
     (ours.ForecastSettings, [theirs.ForecastConfig]),
+    (ours.InputsSettings, [theirs.InputsConfig]),
     (ours.OutOfDistributionSettings, [theirs.OutOfDistributionConfig]),
     (ours.LikelihoodSettings, [theirs.LikelihoodConfig]),
     (ours.FeatureSettings, [theirs.FeatureConfig]),

@@ -1,0 +1,169 @@
+"""Models whose networks read boosted trees: what the race says, and that all paths agree."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models.artifact.export import build
+from models.artifact.files import read_model, write_model
+from models.config import InputsConfig, PartConfig, TrainingConfig
+from models.config.networks import MLPConfig
+from models.exceptions import InvalidData
+from models.features.columns import Columns
+from models.prediction.options import PredictOptions
+from models.tabular.candidates import Candidate, first_candidate
+from models.tabular.fold_problem import FoldProblem
+from models.tabular.model import TabularModel
+from models.tabular.preparation import prepare
+from models.tabular.race import Race, joined, notes_on_trees
+from models.tabular.shape_choice import DEFAULT_SHAPE
+from models.training.progress import ProgressReporter
+from models.training.stages import Fitting, StageRunner
+from models.training.train import ignore
+from tests.models.training.fitting import resolved, types_of
+
+NUMBERS, ROWS = 8, 300
+QUICK = TrainingConfig(effort="quick", epochs=40, background=32)
+
+
+def steps(rows: int, seed: int) -> Columns:
+    """Steps of few columns among many, with levels and missing values: trees find them at once."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(rows, NUMBERS))
+    level = random.choice(["a", "b", "c"], rows).astype(object)
+    y = 2.0 * (x[:, 0] > 0.3) + 2 * ((x[:, 1] > 0) & (x[:, 2] > -0.5)) + (level == "b")
+    x[random.random(rows) < 0.1, 3] = np.nan
+    y += 2 * np.isnan(x[:, 3]) + 0.3 * random.normal(size=rows)
+    return {**{f"x{i}": x[:, i] for i in range(NUMBERS)}, "level": level, "y": y}
+
+
+def prepared(columns: Columns, *, boosted: bool | None = None) -> tuple[Race, Candidate]:
+    """The race of a table, which has tried nothing yet, and a linear candidate."""
+    wish = InputsConfig(boosted=boosted)
+    config = resolved(columns, training=QUICK, inputs=wish, pruning=())
+    problem = prepare(columns, types_of(columns), config)
+    assert isinstance(problem, FoldProblem)
+    reporter = ProgressReporter(100, ignore)
+    race = Race(problem, StageRunner(reporter, lambda: False, None))
+    first = first_candidate(problem.folds.count, DEFAULT_SHAPE, problem.model.target, ROWS)
+    return race, first.with_part(inputs="plain", hidden=())
+
+
+@pytest.fixture(scope="module")
+def raced() -> tuple[Race, FoldProblem]:
+    """Linear models of steps, without trees and with them."""
+    race, linear = prepared(steps(ROWS, 0), boosted=True)
+    problem = race._with_trees(race.problem, linear)
+    for boosted in (False, True):
+        race._try(problem, linear.with_part(boosted=boosted))
+    return race, problem
+
+
+@pytest.fixture(scope="module")
+def model(raced: tuple[Race, FoldProblem]) -> TabularModel:
+    race, problem = raced
+    attempt = race.attempts[1]
+    problem = joined(problem, [attempt.candidate])
+    return problem.finish(Fitting(problem, race.stages).finish(attempt.fit))
+
+
+def test_the_race_takes_trees_where_they_gain_and_says_so(
+    raced: tuple[Race, FoldProblem],
+) -> None:
+    race, problem = raced
+    without, with_trees = race.attempts
+    assert with_trees.ahead_of(without).is_certain
+    assert with_trees.candidate.name.startswith("plain inputs with trees, linear")
+    (note,) = notes_on_trees(race.attempts, [with_trees])
+    assert note.startswith("boosted trees are inputs: the best candidate with them is better than")
+    (note,) = notes_on_trees(race.attempts, [without])
+    assert note.startswith("boosted trees were tried, and are no inputs")
+    # nothing of trees stays where no member reads them
+    assert not race._whole(problem, [without.candidate]).has_trees
+    assert race._whole(problem, [without.candidate, with_trees.candidate]).has_trees
+
+
+def test_a_model_without_trees_reads_the_same_rows_as_before() -> None:
+    race, linear = prepared(steps(60, 0), boosted=True)
+    rows = race._with_trees(race.problem, linear).without_trees().rows
+    assert torch.equal(rows.inputs, race.problem.rows.inputs)
+
+
+def test_trees_of_all_rows_predict_new_rows(model: TabularModel) -> None:
+    """A linear model of x without trees leaves a deviation of some 0.7; the noise is 0.3."""
+    fresh = steps(2_000, 1)
+    assert np.std(fresh["y"] - model.predict(fresh, PredictOptions(samples=16)).mean) < 0.55
+
+
+def test_a_stored_model_predicts_the_same(model: TabularModel, tmp_path: Path) -> None:
+    write_model(model, tmp_path)
+    again = read_model(tmp_path)
+    rows, asked = steps(20, 2), PredictOptions(samples=20)
+    pair = [one.predict(rows, asked).mean for one in (again, model)]
+    np.testing.assert_allclose(*pair, rtol=1e-5)  # compiled loops round otherwise than torch
+
+
+def test_an_exported_graph_has_the_trees(model: TabularModel) -> None:
+    export = build(model, posterior="full", samples=64)
+    rows = steps(20, 2)
+    level = np.array([["a", "b", "c"].index(value) for value in rows["level"]], float)
+    numbers = [rows[f"x{i}"] for i in range(NUMBERS)]
+    table = torch.from_numpy(np.column_stack([*numbers, level]))
+    dynamic = ({0: torch.export.Dim.AUTO},)
+    exported = torch.export.export(export.module, export.example, dynamic_shapes=(dynamic,))
+    many = table.repeat(60, 1)  # more than are encoded at once
+    torch.testing.assert_close(exported.module()(many), export.module(many))
+    mean = export.module(table)[0].numpy()
+    asked = PredictOptions(samples=64, sampler="monte_carlo")
+    deviation = np.sqrt(model.predict(rows, asked).variance["epistemic"])
+    # two times 64 samples of the same posterior
+    assert (np.abs(mean - model.predict(rows, asked).mean) < 5 * deviation * (2 / 64) ** 0.5).all()
+
+
+def test_contributions_are_of_columns_and_add_up(model: TabularModel) -> None:
+    rows, asked = steps(3, 3), PredictOptions(explain=True, samples=16, sampler="moments")
+    answer = model.predict(rows, asked)
+    assert answer.constants["features"] == tuple(name for name in rows if name != "y")
+    total = answer.constants["base"]["mean"] + answer["mean_contribution"].sum(1)
+    np.testing.assert_allclose(total, answer.mean, rtol=1e-4, atol=1e-4)
+    size = np.abs(answer["mean_contribution"]).mean(0)
+    assert size[0] > 5 * size[4:NUMBERS].max()  # nothing is of `x4` and the following
+
+
+def test_unlike_rows_are_told_by_their_columns(model: TabularModel) -> None:
+    rows = {f"x{i}": np.array([0.1, 50.0 if i == 0 else 0.1]) for i in range(NUMBERS)}
+    answer = model.predict(rows | {"level": np.array(["b", "?"], object)}, PredictOptions())
+    assert answer.is_finite
+    assert answer.out_of_distribution.tolist() == [False, True]
+    assert {reason.column for reason in answer["reasons"][1]} == {"x0", "level"}
+
+
+def test_trees_read_what_stands_for_a_new_level(model: TabularModel) -> None:
+    rows = {name: values[:3] for name, values in steps(3, 4).items()}
+    x = model.encode(rows | {"level": np.full(3, "?", object)})
+    encoder, imputation = model.encoder, model.encoder.imputation
+    assert imputation is not None
+    ((_, copies),) = imputation.runs(x)
+    assert copies is not None
+    filled = copies.fill(x)
+    assert len(filled) == 3 * 3
+    assert torch.equal(encoder.with_trees(encoder.without_trees(filled)), filled)
+
+
+@pytest.mark.parametrize("boosted", [None, False])
+def test_trees_grow_only_where_they_are_wanted(boosted: bool | None) -> None:
+    race, linear = prepared(steps(60, 0), boosted=boosted)
+    assert not race._with_trees(race.problem, linear).has_trees
+
+
+def test_trees_are_refused_where_nothing_is_chosen() -> None:
+    columns = steps(60, 0)
+    with pytest.raises(InvalidData, match="boosted trees grow only") as error:
+        resolved(columns, inputs=InputsConfig(boosted=True), network=MLPConfig(hidden=(8,)))
+    assert error.value.path == "/inputs/boosted"
+    parts = (PartConfig(), replace(PartConfig(), boosted=True))
+    with pytest.raises(InvalidData, match="boosted trees grow only"):
+        resolved(columns, network=MLPConfig(parts=parts))
