@@ -1,7 +1,7 @@
 """The prediction engine computes predictive mixtures of encoded rows, in chunks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import itemgetter
 
@@ -227,13 +227,14 @@ class Engine:
         With a calibration their variance is the calibrated epistemic variance.
         """
         if not isinstance(fitted, FittedDraws):
-            fitted = FittedDraws.of(self.network, fitted.state)
+            whole = FittedDraws.of(self.network, fitted.state)
+            fitted = replace(whole, widening=fitted.widening)
         parts = []
         for run, copies in self._runs(x):
             filled = x[run] if copies is None else copies.fill(x[run])
             outputs, point = self._outputs_of_draws(fitted, filled, seed, samples)
             if copies is not None:
-                picks = Picks.draw(len(outputs), copies, seed)
+                picks = Picks.draw(len(outputs), copies, seed, widening=fitted.widening)
                 outputs = picks.of_outputs(outputs, self._num_locations)
             parts.append((outputs, point))
         outputs, point = torch.cat([outputs for outputs, _ in parts], 1), parts[0][1]
@@ -326,7 +327,9 @@ class Engine:
             for start in range(run.start, run.stop, step):
                 rows = slice(start, min(start + step, run.stop))
                 parts = [p for _, p in self._of_known(fitted, copies.fill(x[rows]), *request)]
-                picks = Picks.draw(parts[0].num_samples, copies, seed, least=least)
+                picks = Picks.draw(
+                    parts[0].num_samples, copies, seed, least=least, widening=fitted.widening
+                )
                 with torch.inference_mode():
                     yield rows, picks.of_sampled(parts, self._num_locations)
 

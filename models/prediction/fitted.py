@@ -125,11 +125,13 @@ class Fitted:
         groups: its networks, in the order of the members.
         nodes: of the quadrature over the outputs by moments, for all members together; None means
             all of `output_nodes`.
+        widening: of what lies between the copies of a filled row (`Picks`).
     """
 
     state: BBBState
     groups: tuple[Networks, ...]
     nodes: int | None = None
+    widening: float = 1.0
 
     @classmethod
     @torch.inference_mode()

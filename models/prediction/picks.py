@@ -23,15 +23,19 @@ class Picks:
         copies: of each pick the copy that it is, and two whose difference moves it.
         number: of copies of each row.
         step: w of `features.imputation`.
+        widening: factor on what lies between the copies of a row.
     """
 
     source: Int[Tensor, "picks"]
     copies: Int[Tensor, "3 picks"]
     number: int
     step: float
+    widening: float
 
     @classmethod
-    def draw(cls, samples: int, copies: Copies, seed: int, *, least: int = 1) -> "Picks":
+    def draw(
+        cls, samples: int, copies: Copies, seed: int, *, least: int = 1, widening: float = 1.0
+    ) -> "Picks":
         """Evenly spread copies, those of a member, too: Kronecker's sequences, moved by the seed.
 
         Args:
@@ -43,7 +47,7 @@ class Picks:
         places = (shifts + rates * torch.arange(samples * times)) % 1
         chosen = (places * len(copies)).long().clamp_(max=len(copies) - 1)
         source = torch.arange(samples).repeat_interleave(times)
-        return cls(source, chosen, len(copies), (copies.excess / 2) ** 0.5)
+        return cls(source, chosen, len(copies), (copies.excess / 2) ** 0.5, widening)
 
     def of_outputs(
         self, outputs: Float[Tensor, "samples filled outputs"], locations: int
@@ -51,6 +55,10 @@ class Picks:
         """The outputs of each pick, of which the first ones, so many locations, are moved."""
         own, first, second = (self._taken(outputs, copy) for copy in self.copies)
         moves = self.step * (first - second)[..., :locations]
+        if self.widening != 1:
+            centre = outputs.unflatten(1, (-1, self.number))[..., :locations].mean(2)
+            apart = own[..., :locations] - centre[self.source.to(centre.device)]
+            moves = self.widening * (apart + moves) - apart
         return torch.cat([own[..., :locations] + moves, own[..., locations:]], -1)
 
     def of_sampled(self, parts: Sequence[Sampled], locations: int) -> Sampled:
@@ -77,9 +85,10 @@ class Picks:
         return outputs.unflatten(1, (-1, self.number))[index[0], :, index[1]]
 
     def _integrated(self, parts: list[Tensor]) -> Float[Tensor, "2 members rows 1"] | None:
-        """Moments over the copies, too: E Var + (1 + 2w²) Var E."""
+        """Moments over the copies, too: E Var + c² (1 + 2w²) Var E, widened by c."""
         if not parts:
             return None
         mean, variance = torch.cat(parts, 2).unflatten(2, (-1, self.number))
         between = mean.var(2, unbiased=False)
-        return torch.stack([mean.mean(2), variance.mean(2) + (1 + 2 * self.step**2) * between])
+        factor = self.widening**2 * (1 + 2 * self.step**2)
+        return torch.stack([mean.mean(2), variance.mean(2) + factor * between])

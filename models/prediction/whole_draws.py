@@ -144,12 +144,14 @@ class FittedDraws:
     """A fitted method ready for prediction by whole weight draws.
 
     A draw of a stack has one function per member, each of which is a sample. `num_draws` is the
-    number of samples if only so many are stored.
+    number of samples if only so many are stored. `widening` is of what lies between the copies of a
+    filled row (`Picks`).
     """
 
     network: Network
     source: FunctionSource
     num_draws: int | None
+    widening: float = 1.0
 
     @classmethod
     @torch.inference_mode()

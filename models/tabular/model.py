@@ -159,6 +159,8 @@ class TabularModel(TrainedModel):
         """
         if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             fitted = make_ready(self.network, self.variant(prune).state)
+            if self.encoder.imputation is not None:
+                fitted = replace(fitted, widening=_widening(self.calibration_of(prune)))
             if not isinstance(fitted, FittedDraws):
                 if (measured := self.variant(prune).samplers) is not None:
                     fitted = replace(fitted, nodes=measured.nodes)
@@ -542,6 +544,15 @@ class TabularModel(TrainedModel):
         """Whether samples are drawn from a known distribution; fixed members are not."""
         method = method_of(self.config.method)
         return sampler != "moments" and not method.has_fixed_members(self.network.layout.members)
+
+
+def _widening(calibration: Calibration | None) -> float:
+    """The factor that a calibration's scale undoes: it is of errors, not of how levels differ."""
+    if calibration is None:
+        return 1.0
+    if isinstance(calibration, ClassCalibration):
+        return calibration.temperature
+    return float(calibration.variance_scale**-0.5)
 
 
 def make_ready(network: Network, state: State) -> Ready:

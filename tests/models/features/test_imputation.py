@@ -17,9 +17,7 @@ from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
 
 LEVELS = 6
-TRAINING = TrainingConfig(
-    epochs=30, batch_size=64, learning_rate=0.02, fine_tune_epochs=0, calibration_fraction=0.0
-)  # without a calibration, which scales what is between levels, too
+TRAINING = TrainingConfig(epochs=30, batch_size=64, learning_rate=0.02, fine_tune_epochs=0)
 
 
 def table(rows: int = 300) -> dict[str, np.ndarray]:
