@@ -95,7 +95,7 @@ def test_the_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn() ->
     peer = GaussianProcessRegressor(kernel, optimizer=None).fit(x.numpy(), z.numpy())
     theta = peer.kernel_.theta
     value, gradient = peer.log_marginal_likelihood(theta, eval_gradient=True)
-    found, slopes = _log_posterior(logs, x, z)
+    found, slopes = _log_posterior(logs, x, z, torch.ones_like(z))
     # less the prior: lengths of median e √inputs and spread 1.5, sizes of median and spread 1
     beyond = torch.cat([(logs[:3] - 1 - 0.5 * math.log(3)) / 1.5, logs[3:4]])
     likelihood = found + 0.5 * float(beyond.square().sum()) - 20 * math.log(2 * math.pi)
@@ -103,6 +103,12 @@ def test_the_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn() ->
     slopes[:4] += beyond / torch.tensor([1.5, 1.5, 1.5, 1.0])
     expected = gradient[[1, 2, 3, 0, 4]] * [1, 1, 1, 2, 2]  # scikit-learn's are of log a² and σ²
     np.testing.assert_allclose(slopes, expected, atol=5e-3)
+    uneven, step = torch.linspace(0.2, 3, 40, dtype=torch.float64), 1e-5
+    moved = [
+        _log_posterior(logs + sign * step * torch.eye(5)[4], x, z, uneven)[0] for sign in (1, -1)
+    ]
+    of_noise = float(_log_posterior(logs, x, z, uneven)[1][4])
+    assert of_noise == pytest.approx((moved[0] - moved[1]) / (2 * step), rel=1e-5)
 
 
 def test_short_lengths_of_six_inputs_are_not_taken_for_noise() -> None:
