@@ -149,7 +149,7 @@ def test_noise_that_differs_between_rows_costs_little() -> None:
 
     found, _ = GaussianProcess.fit(*rows)
     known, _ = GaussianProcess._given(*rows, deviation[learned].square() / 0.15**2)
-    alike, _ = GaussianProcess._given(*rows, torch.ones(400))
+    alike, _ = GaussianProcess._given(*rows, torch.ones_like(y[learned]))
     assert error(found) < 1.5 * error(known)
     assert error(found) < 0.7 * error(alike)
 
