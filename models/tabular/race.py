@@ -34,7 +34,9 @@ from models.training.stages import Fitting, StageRunner
 
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
 SHAPE_EPOCHS = 40
-_TOLERATED = 0.01  # nats per row that a Gaussian process may cost, within a standard error
+# Nats per row that a Gaussian process may cost: a width that is wrong by 10 % costs as much. Scores
+# of rows do not tell whether a width is noise or doubt, so a process cannot gain there.
+_TOLERATED = 0.01
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -149,7 +151,7 @@ class Race:
             name = f"{first.name}, above a Gaussian process,"
             moved = self._fit_or_drop(above, first, "process-", name)
             ahead = moved.ahead_of(plain) if plain and moved else None
-            if ahead and -ahead.difference > min(_TOLERATED, ahead.standard_error):
+            if ahead and -ahead.difference > _TOLERATED:
                 moved = None
             notes = (note_on_process(ahead, is_kept=moved is not None),)
         best = moved or plain

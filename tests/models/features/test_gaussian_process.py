@@ -6,11 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from torch import Tensor
 
 from models.features.gaussian_process import (
     MOST_CENTRES,
     GaussianProcess,
+    _log_posterior,
     spread_normals,
 )
 
@@ -81,6 +84,38 @@ def test_noise_is_found_and_the_length_is_no_longer_than_it_is(
     process, *_ = fitted
     assert float(process.noise) == pytest.approx(NOISE, rel=0.25)
     assert 0.2 < float(process.lengths) < 0.5  # a standard error shorter than the most likely one
+
+
+def test_the_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn() -> None:
+    random = np.random.default_rng(0)
+    x, z = torch.from_numpy(random.normal(size=(40, 3))), torch.from_numpy(random.normal(size=40))
+    logs = torch.tensor([0.1, 0.4, -0.3, 0.2, -0.5], dtype=torch.float64)  # of l, a and σ
+    lengths, size, noise = logs[:3].exp().numpy(), float(logs[3].exp()), float(logs[4].exp())
+    kernel = ConstantKernel(size**2) * RBF(lengths) + WhiteKernel(noise**2)
+    peer = GaussianProcessRegressor(kernel, optimizer=None).fit(x.numpy(), z.numpy())
+    theta = peer.kernel_.theta
+    value, gradient = peer.log_marginal_likelihood(theta, eval_gradient=True)
+    found, slopes = _log_posterior(logs, x, z)
+    # less the prior: lengths of median e √inputs and spread 1.5, sizes of median and spread 1
+    beyond = torch.cat([(logs[:3] - 1 - 0.5 * math.log(3)) / 1.5, logs[3:4]])
+    likelihood = found + 0.5 * float(beyond.square().sum()) - 20 * math.log(2 * math.pi)
+    assert likelihood == pytest.approx(value, abs=5e-3)  # of the jitter, 1e-5 a²
+    slopes[:4] += beyond / torch.tensor([1.5, 1.5, 1.5, 1.0])
+    expected = gradient[[1, 2, 3, 0, 4]] * [1, 1, 1, 2, 2]  # scikit-learn's are of log a² and σ²
+    np.testing.assert_allclose(slopes, expected, atol=5e-3)
+
+
+def test_short_lengths_of_six_inputs_are_not_taken_for_noise() -> None:
+    """From long lengths alone the search ends where all is noise."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(500, 6))
+    squares = np.square(x[:, None] - x).sum(-1)
+    root = np.linalg.cholesky(np.exp(-0.5 * squares / 0.49) + 1e-6 * np.eye(500))
+    y = root @ random.normal(size=500) + 0.3 * random.normal(size=500)
+    rows = torch.from_numpy(x), torch.from_numpy(y / y.std())
+    process, _ = GaussianProcess.fit(*rows, None, torch.zeros(500).long())
+    assert float(process.noise) < 0.5
+    assert float((process.lengths / 0.7).log().abs().max()) < math.log(1.5)
 
 
 def test_intervals_hold_the_function_in_a_hole() -> None:
