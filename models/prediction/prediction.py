@@ -20,24 +20,7 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.detector import Detector, ood_score
 from models.prediction.answers import questions
-from models.prediction.device import to_host
-from models.prediction.influence import (
-    all_errors,
-    error_of_mean,
-    of_classes,
-    of_means,
-    of_variances,
-)
-from models.prediction.number_mixture import Ends, chosen, interval_tails
-from models.prediction.options import (
-    KINDS,
-    BatchOptions,
-    IntervalKind,
-    PredictOptions,
-    ResolvedOptions,
-    Sampler,
-)
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     ENTROPIES,
     LEVEL,
     TEXT_OUTPUTS,
@@ -48,8 +31,26 @@ from models.prediction.outputs import (
     closed_name,
     of_task,
 )
+from models.prediction.device import to_host
+from models.prediction.monte_carlo_error import (
+    all_errors,
+    error_of_mean,
+    even_error,
+    of_classes,
+    of_means,
+    of_variances,
+    standard_error,
+)
+from models.prediction.number_mixture import Ends, chosen, interval_tails
+from models.prediction.options import (
+    KINDS,
+    BatchOptions,
+    IntervalKind,
+    PredictOptions,
+    ResolvedOptions,
+    Sampler,
+)
 from models.prediction.predictive import CategoricalMixture, Mixture
-from models.prediction.standard_error import even_error, standard_error
 from models.prediction.summary import Summary
 
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")

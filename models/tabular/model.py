@@ -50,20 +50,20 @@ from models.out_of_distribution.row_reasons import find_reasons
 from models.out_of_distribution.surprise import FeatureScores
 from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
-from models.prediction.cheapest.errors import with_bias
-from models.prediction.cheapest.record import Candidate
+from models.prediction.declared_outputs import ENTROPIES, FEATURE
+from models.prediction.default_sampler.errors import with_bias
+from models.prediction.default_sampler.record import Candidate
 from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
+from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.fitted import Fitted
-from models.prediction.influence import VARIANCES
-from models.prediction.mc_error import factor_at, until_accurate
+from models.prediction.monte_carlo_error import VARIANCES, even_error, standard_error
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,
     ResolvedOptions,
     Sampler,
 )
-from models.prediction.outputs import ENTROPIES, FEATURE
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import (
     ClassName,
@@ -73,7 +73,6 @@ from models.prediction.prediction import (
     to_prediction,
 )
 from models.prediction.predictive import Mixture
-from models.prediction.standard_error import even_error, standard_error
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws
