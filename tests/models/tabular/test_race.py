@@ -84,6 +84,17 @@ def test_a_candidate_that_diverges_is_dropped_and_said() -> None:
     assert [one.stage for one in said if not one.metrics] == ["candidate-0-diverged"]
 
 
+def test_nothing_is_said_of_a_process_if_both_fits_diverged() -> None:
+    problem = _problem(_skewed(60, 2))
+    race = Race(problem, _stages())
+    endless = _candidate(problem).with_part(kl_weight=1e40)
+    assert race._begin(problem, endless) == (problem, ())
+    assert [one.name for one in race.dropped] == [
+        endless.name,
+        f"{endless.name}, above a Gaussian process,",
+    ]
+
+
 @pytest.mark.parametrize("most", [150, 200])
 def test_a_process_is_tried_only_where_the_model_of_all_rows_has_it(
     most: int, monkeypatch: pytest.MonkeyPatch
