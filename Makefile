@@ -134,7 +134,7 @@ bench-series: $(INSTALLED)  ## DATA=folder of series (benchmarks/series.py), sim
 	$(BIN)/python -m benchmarks.simulated_panels
 	$(BIN)/python -m benchmarks.seasons
 
-verify-statistics: $(INSTALLED)  ## Simulations with known answers: is what a model states true? Half an hour; fills docs/verification.md
+verify-statistics: $(INSTALLED)  ## Simulations with known answers: is what a model states true? An hour; fills docs/verification.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.verification --page docs/verification.md
 
 bench-peers: $(INSTALLED)  ## Beside other libraries and servers, at length: installs 7 environments

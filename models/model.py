@@ -31,7 +31,7 @@ from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
 from models.prediction.answers import questions
-from models.prediction.cheapest.record import Candidate
+from models.prediction.default_sampler.record import Candidate
 from models.prediction.options import (
     DEFAULT_SAMPLES,
     BatchOptions,

@@ -1,4 +1,4 @@
-"""The time of an explained row, and a picture of two explained rows.
+"""Whether contributions deviate as their errors say; the time of an explained row, and a picture.
 
     python -m benchmarks.verification.explanations [--picture docs/images/explain.svg]
 
@@ -10,7 +10,8 @@ import argparse
 import csv
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ import torch
 
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.pictures import picture
+from benchmarks.verification.check import Check, Scale
 from examples.bike_hires import HEADER, rows
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.answers.contributions import PARTS
-from models.prediction.options import PredictOptions
+from models.prediction.options import PredictOptions, Sampler
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -41,6 +43,50 @@ HOURS: Columns = {
     "wind": np.array([4.0, 4.0]),
 }
 NAMES = ("a busy hour: 17:00, 15 °C", "a hot night: 3:00, 32 °C")
+
+ROWS, BACKGROUND, REPETITIONS, SAMPLES = 400, 64, 60, 100
+
+
+def checks(scale: Scale) -> list[Check]:
+    """Actual ÷ stated errors of the contributions, of each part and sampler.
+
+    Each repetition has a seed and a background of its own: what errors are about.
+    """
+    training = TrainingConfig(epochs=100, fine_tune_epochs=0)
+    model = fit(_table(0, ROWS), "y", training, network=MLPConfig(hidden=(20, 20)))
+    asked = {name: np.array([-1.5, 0.0, 1.0, 2.5]) for name in ("a", "b", "idle")}
+    repetitions = REPETITIONS if scale == "full" else REPETITIONS // 4
+    samplers: tuple[Sampler, ...] = ("sobol", "monte_carlo")
+    return [check for sampler in samplers for check in _ratios(model, asked, sampler, repetitions)]
+
+
+def _table(seed: int, rows: int) -> Columns:
+    """The mean depends on a and b, the noise on a; `idle` does nothing."""
+    random = np.random.default_rng(seed)
+    a, b, idle, noise = random.normal(size=(4, rows))
+    return {"a": a, "b": b, "idle": idle, "y": 2 * a + b**2 + 0.5 * np.exp(0.5 * a) * noise}
+
+
+def _ratios(
+    model: TabularModel, asked: Columns, sampler: Sampler, repetitions: int
+) -> Iterator[Check]:
+    """Root mean squares over rows and features."""
+    runs = []
+    for seed in range(repetitions):
+        background = model.encoder.encode_inputs(_table(seed + 1, BACKGROUND))
+        own = replace(model, background=background)
+        options = PredictOptions(explain=True, samples=SAMPLES, seed=seed, sampler=sampler)
+        runs.append(own.predict(asked, options))
+    for part in PARTS:
+        actual = np.stack([run[f"{part}_contribution"] for run in runs]).var(0, ddof=1).mean()
+        stated = np.stack([run[f"{part}_contribution_error"] for run in runs])
+        yield Check(
+            f"{sampler}, {SAMPLES} samples: actual ÷ stated error of contributions to {part}",
+            "0.8 to 1.2",
+            float(np.sqrt(actual / np.square(stated).mean())),
+            0.8,
+            1.2,
+        )
 
 
 def main() -> None:

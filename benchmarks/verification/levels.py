@@ -1,8 +1,7 @@
 """Whether a prediction for a level that no training row had is as uncertain as levels differ.
 
-Levels have effects u ~ N(0, τ²), on the target itself or on its slope in x. Fresh values of new
-levels are then between those of known ones, and only their spread says how far. `Cover` of a column
-that was never missing is compared likewise: its values are those of learning rows.
+Levels have effects u ~ N(0, τ²), on the target itself or on its slope in x. Those of new levels are
+as far from those of known ones as these are from each other.
 """
 
 from collections.abc import Iterator

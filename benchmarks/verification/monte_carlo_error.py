@@ -21,8 +21,8 @@ from benchmarks.verification.check import Check, Scale
 from models.config import MLPConfig, ModelConfig, PartConfig, SWAGConfig, TrainingConfig
 from models.config.methods import DropoutConfig
 from models.features.columns import ColumnProfile
+from models.prediction.declared_outputs import by_error_name, first_by_name
 from models.prediction.options import PredictOptions
-from models.prediction.outputs import by_error_name, first_by_name
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve

@@ -1,4 +1,4 @@
-"""A prediction as the members of a JSON object, as `models.prediction.outputs` declares them."""
+"""A prediction as the members of a JSON object (`models.prediction.declared_outputs`)."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,7 +8,7 @@ import numpy as np
 
 from models.joint.prediction import JointPrediction
 from models.prediction.answers.forecasts import GROUPS
-from models.prediction.outputs import LEVEL, MC_ERRORS, Declared, Output, Part, at, of_task
+from models.prediction.declared_outputs import LEVEL, MC_ERRORS, Declared, Output, Part, at, of_task
 from models.prediction.prediction import Prediction, RowPrediction
 from models.prediction.summary import Summary
 

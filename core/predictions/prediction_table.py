@@ -1,7 +1,7 @@
 """A prediction as an Arrow table, for Parquet results and Arrow responses.
 
-`models.prediction.outputs` names the columns. Values that are not finite or could not be estimated
-are null, as in JSON.
+`models.prediction.declared_outputs` names the columns. Values that are not finite or could not be
+estimated are null, as in JSON.
 """
 
 import json
@@ -20,7 +20,7 @@ from models.features.columns import level_text
 from models.joint.prediction import JointPrediction
 from models.prediction.answers.forecasts import GROUP, GROUPS, TOTALS
 from models.prediction.answers.reasons import REASONS, Reason, Value
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     ROW_OUTPUTS,
     Declared,
     Output,

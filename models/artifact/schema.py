@@ -31,16 +31,16 @@ from models.features.row_groups import Groups
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
-from models.forecasting.observation import upgraded
 from models.forecasting.steps import Holidays, Spacing
 from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
 from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
+from models.older_versions import upgraded_frame
 from models.out_of_distribution.seen_columns import SeenColumns
 from models.posteriors.variant import PrunedBy
-from models.prediction.cheapest.record import MeasuredSamplers
+from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import Rounding
 
 _MAX_TENSOR = 2**26  # numbers per row
@@ -105,7 +105,7 @@ class SelectionDocument(TypedDict, total=False):
 class SeriesDocument(TypedDict):
     """The fields that only a forecaster has."""
 
-    frame: Annotated[Frame, BeforeValidator(upgraded)]
+    frame: Annotated[Frame, BeforeValidator(upgraded_frame)]
     spacing: Spacing
     seen: NotRequired[SeenSeries | None]
     classics: NotRequired[Classics | None]

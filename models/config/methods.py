@@ -7,7 +7,7 @@ from annotated_types import Interval
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from models.config.ranges import STRICT, Fraction, Scale, kind_or
-from models.config.taken_out import no_sharpening
+from models.older_versions import no_sharpening
 
 
 @dataclass(frozen=True, kw_only=True)

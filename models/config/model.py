@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
 from models.config.ranges import STRICT, ColumnName, Fraction
-from models.config.taken_out import no_student, upgraded
 from models.config.training import OutOfDistributionConfig, TrainingConfig
+from models.older_versions import no_student, upgraded_config
 
 Task = Literal["regression", "classification", "forecasting", "language_model"]
 FeatureType = Literal["number", "category", "boolean", "datetime", "tensor", "text"]
@@ -236,5 +236,5 @@ class ModelConfig:
         return (self.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
 
 
-StoredConfig = Annotated[ModelConfig, BeforeValidator(upgraded)]
+StoredConfig = Annotated[ModelConfig, BeforeValidator(upgraded_config)]
 """A configuration that this or an earlier release has stored."""

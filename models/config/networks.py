@@ -7,7 +7,7 @@ from annotated_types import Interval, Len
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from models.config.ranges import STRICT, Width, kind_or
-from models.config.taken_out import no_sharing
+from models.older_versions import no_sharing
 
 Activation = Literal["relu", "tanh", "silu", "gelu"]
 

@@ -7,7 +7,7 @@ from annotated_types import Interval, Len
 from pydantic import BeforeValidator
 
 from models.config.ranges import STRICT, ColumnName
-from models.config.taken_out import no_plateau
+from models.older_versions import no_plateau
 
 FALSE_ALARMS = 0.01  # one row in a hundred: rare enough that a person can look at each
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from models.config.ranges import Count, NotNegative, Number, Positive
 from models.evaluation.conformal_rank import order_statistics, score_at
-from models.evaluation.weighting import PerRow, filled
+from models.evaluation.weighting import PerRow
 
 MAX_CELLS = 100
 MAX_SCORES = 999  # of a cell: 20 · 50 − 1, so that the usual levels are exact
@@ -91,7 +91,7 @@ def fit_cells(
     return Cells(tuple(values for values, _ in ranked), rows, tuple(each), tuple(edges))
 
 
-def fit_sizes(scores: PerRow, means: PerRow, weights: PerRow | None = None) -> Cells | None:
+def fit_sizes(scores: PerRow, means: PerRow, weights: PerRow) -> Cells | None:
     """Cells for low, middle and high predictions; None if one quantile covers them alike.
 
     Cells by size have less rows each, and so wider intervals on average. They pay where the shares
@@ -111,4 +111,4 @@ def fit_sizes(scores: PerRow, means: PerRow, weights: PerRow | None = None) -> C
     squares = (hits - counts * share) ** 2 / (counts * share * (1 - share))
     if not 0 < share < 1 or math.exp(-0.5 * float(squares.sum())) > _ERROR:
         return None
-    return fit_cells(scores, cells, SIZES, filled(weights, scores), edges)
+    return fit_cells(scores, cells, SIZES, weights, edges)

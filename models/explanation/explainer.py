@@ -24,7 +24,7 @@ from models.randomness import generator
 STEPS = 1_024  # evaluations per row that the number of pairs aims at; half of them per way
 MIN_PAIRS = 16  # whatever the number of features: a standard error needs them
 BLOCK_VALUES = 2**22  # of encoded rows at a time: 16 MiB
-KEPT_ROWS = 2**16  # evaluations of explained rows that are kept at a time
+KEPT_VALUES = 2**18  # of evaluations of explained rows, that are kept at a time: 2 MiB
 MIN_ROWS = 16  # of the background: fewer would not estimate a standard error
 MAX_ROWS = 256
 MAX_BYTES = 2**18  # of the background together, as float32
@@ -157,7 +157,7 @@ class Explainer:
         place[self.players] = torch.arange(len(self.players))
         # Which columns are those of x, for each evaluation of a row.
         masks = walks.changed.flatten(0, 2)[:, place[self.feature_of]].to(x.device)
-        step = max(1, KEPT_ROWS // max(1, self.evaluations))
+        step = max(1, KEPT_VALUES // max(1, self.evaluations * end.shape[1]))
         shape = (len(end), self.num_features, end.shape[1])
         values, errors = end.new_zeros(shape), end.new_zeros(shape)  # 0 of features without columns
         for rows in torch.arange(len(x)).split(step):

@@ -10,10 +10,11 @@ the marginal likelihood of some rows times a prior. Then all rows count, by way 
 `MOST_CENTRES` centres u (Snelson and Ghahramani 2006, "FITC"). With ψ(x) = L⁻¹ k(u, x), where
 L Lᵀ = K(u, u), and r² = a² − |ψ|²,
 
-    w_i = 1/(σ² + r_i²),    A = I + Σ w_i ψ_i ψ_iᵀ,    m = ψᵀ A⁻¹ Σ w_i z_i ψ_i,
+    w_i = 1/(σ_i² + r_i²),    A = I + Σ w_i ψ_i ψ_iᵀ,    m = ψᵀ A⁻¹ Σ w_i z_i ψ_i,
     s² = r² + ψᵀ A⁻¹ ψ.
 
-Where rows are dense, s² falls like 1/n.
+σ_i is σ, unless errors out of fold say that the noise differs between rows. Where rows are dense,
+s² falls like 1/n.
 """
 
 import math
@@ -46,6 +47,9 @@ _NEGLIGIBLE = 1e-6  # information on a direction, relative to the prior's
 _LESS_LIKELY = 0.5  # in nats: a standard error from the most likely
 _WIDTHS = tuple(0.5**i for i in range(6))  # of a bisection of such steps, in logarithms
 _JITTER = 1e-5  # of a², so that equal centres do not matter
+# Of noise that differs between rows: largest logarithm of a factor, inputs², and errors² relative
+# to the usual; the ridge keeps coefficients small that fewer than some twenty rows determine.
+_UNEVEN, _SQUARES, _LEAST_SQUARE, _RIDGE = 4.0, 9.0, 1e-3, 20.0
 # Priors on the logarithms: lengths grow with the root of the number of inputs, as distances do (an
 # idea of Hvarfner et al. 2024, arXiv 2402.02229, whose prior has the median √(2 · inputs) and the
 # spread √3); the size is near the target's.
@@ -91,9 +95,23 @@ class GaussianProcess(TensorRecord):
             folds: the number of each row's fold.
         """
         x, z = x.double(), targets.double().clamp(-_FARTHEST, _FARTHEST)
+        alike = cls._given(x, z, weights, folds, torch.ones_like(z))
+        factors = _uneven_noise(x, z - alike[1][:, 0], weights)
+        return alike if factors is None else cls._given(x, z, weights, folds, factors)
+
+    @classmethod
+    def _given(
+        cls,
+        x: Points,
+        z: Float[Tensor, "rows"],
+        weights: Float[Tensor, "rows"] | None,
+        folds: Int[Tensor, "rows"],
+        factors: Float[Tensor, "rows"],
+    ) -> "tuple[GaussianProcess, Offsets]":
+        """`fit`, where the variance of a row's noise is σ² times its factor."""
         most = max(_FEWEST_ROWS, min(_ROWS_PER_INPUT * x.shape[1], _MOST_ROWS))
         some = evenly_spread(len(x), most)
-        lengths, size, noise = _cautious(x[some], z[some])
+        lengths, size, noise = _cautious(x[some], z[some], factors[some])
         x = x / lengths
         centres = x[evenly_spread(len(x), MOST_CENTRES)]
         prior = _covariance(centres, centres, size)
@@ -101,7 +119,7 @@ class GaussianProcess(TensorRecord):
         root = torch.linalg.cholesky(prior)
         features = torch.linalg.solve_triangular(root, _covariance(centres, x, size), upper=False)
         left = (size**2 - features.square().sum(0)).clamp_min(0)
-        precision = (1.0 if weights is None else weights.double()) / (noise**2 + left)
+        precision = (1.0 if weights is None else weights.double()) / (noise**2 * factors + left)
         offsets = x.new_empty(len(x), OFFSETS)
         each = [folds == fold for fold in torch.unique(folds).tolist()]
         told = [_evidence(features[:, own], precision[own], z[own]) for own in each]
@@ -191,7 +209,38 @@ def _posterior(
     return mean, vector * (value / (1 + value)).sqrt()
 
 
-def _cautious(x: Points, z: Float[Tensor, "rows"]) -> tuple[Tensor, Tensor, Tensor]:
+def _uneven_noise(
+    x: Points, errors: Float[Tensor, "rows"], weights: Float[Tensor, "rows"] | None
+) -> Float[Tensor, "rows"] | None:
+    """How many times the usual variance each row's noise has; None if all rows may have the same.
+
+    The logarithm is a ridge regression of log(errors²) on x and x² (Harvey 1976, "Estimating
+    regression models with multiplicative heteroscedasticity", Econometrica 44). It counts if the
+    log likelihood of the errors is larger by more than two standard errors and its parameters.
+
+    Args:
+        errors: of predictions that do not know the row.
+    """
+    count = torch.ones_like(errors) if weights is None else weights.double()
+    total, squares = count.sum(), errors.double().square()
+    usual = (count * squares).sum() / total
+    inputs = torch.cat([torch.ones_like(x[:, :1]), x, x.square().clamp_max(_SQUARES)], 1)
+    weighted = inputs.T * count
+    penalty = torch.full_like(inputs[0], _RIDGE)
+    penalty[0] = 0.0
+    seen = (squares + _LEAST_SQUARE * usual).log()
+    found = torch.linalg.solve(weighted @ inputs + penalty.diag(), weighted @ seen)
+    factors = (inputs @ found - found @ weighted.sum(1) / total).clamp(-_UNEVEN, _UNEVEN).exp()
+    own = factors * (count * squares / factors).sum() / total
+    gains = 0.5 * ((usual / own).log() + squares / usual - squares / own)
+    gain = (count * gains).sum() / total
+    error = ((count * (gains - gain).square()).sum() / total**2).sqrt()
+    return factors if bool(gain > 2 * error + inputs.shape[1] / total) else None
+
+
+def _cautious(
+    x: Points, z: Float[Tensor, "rows"], factors: Float[Tensor, "rows"]
+) -> tuple[Tensor, Tensor, Tensor]:
     """Lengths, size and noise that are likely, and of these such that say less of holes.
 
     First those that maximise the marginal likelihood times the prior, from long lengths or from
@@ -203,16 +252,16 @@ def _cautious(x: Points, z: Float[Tensor, "rows"]) -> tuple[Tensor, Tensor, Tens
     inputs = x.shape[1]
 
     def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _log_posterior(torch.from_numpy(logs), x, z)
+        value, gradient = _log_posterior(torch.from_numpy(logs), x, z, factors)
         return -value, -gradient.numpy()
 
     starts = [[0.5 * math.log(inputs) + length] * inputs + _START for length in _STARTS]
     fits = [minimize(loss, one, jac=True, method="L-BFGS-B", options=_SEARCH) for one in starts]
     found = torch.from_numpy(min(fits, key=lambda fit: fit.fun).x)
     for step in (x.new_tensor([-1.0] * inputs + [0.0, 0.0]), x.new_tensor([0.0] * inputs + [1, 0])):
-        (best, _), reach = _log_posterior(found, x, z), 0.0
+        (best, _), reach = _log_posterior(found, x, z, factors), 0.0
         for width in _WIDTHS:
-            value, _ = _log_posterior(found + (reach + width) * step, x, z)
+            value, _ = _log_posterior(found + (reach + width) * step, x, z, factors)
             if best - value < _LESS_LIKELY:
                 reach += width
         found = found + reach * step
@@ -221,7 +270,10 @@ def _cautious(x: Points, z: Float[Tensor, "rows"]) -> tuple[Tensor, Tensor, Tens
 
 
 def _log_posterior(
-    logs: Float[Tensor, "parameters"], x: Points, z: Float[Tensor, "rows"]
+    logs: Float[Tensor, "parameters"],
+    x: Points,
+    z: Float[Tensor, "rows"],
+    factors: Float[Tensor, "rows"],
 ) -> tuple[float, Float[Tensor, "parameters"]]:
     """The logarithm of marginal likelihood times prior, of the logarithms of l, a and σ.
 
@@ -230,20 +282,19 @@ def _log_posterior(
     inputs = x.shape[1]
     size, noise, scaled = logs[-2].exp(), logs[-1].exp(), x / logs[:inputs].exp()
     prior = _covariance(scaled, scaled, size)
-    root = torch.linalg.cholesky(
-        prior + (noise**2 + _JITTER * size**2) * torch.eye(len(x), dtype=x.dtype)
-    )
+    root = torch.linalg.cholesky(prior + (noise**2 * factors + _JITTER * size**2).diag())
     inverse = torch.cholesky_inverse(root)
     solved = inverse @ z
     middle = _LENGTH + 0.5 * math.log(inputs)
     beyond = torch.cat([(logs[:inputs] - middle) / _LENGTH_SPREAD, logs[-2:-1] / _SIZE_SPREAD])
     value = -0.5 * z @ solved - root.diagonal().log().sum() - 0.5 * beyond.square().sum()
     told = torch.outer(solved, solved) - inverse
-    trace, told = told.trace(), told * prior
+    trace, of_noise = told.trace(), noise**2 * (factors @ told.diagonal())
+    told = told * prior
     of_lengths = told.sum(1) @ scaled.square() - (scaled * (told @ scaled)).sum(0)
     of_size = told.sum() + _JITTER * size**2 * trace - beyond[-1] / _SIZE_SPREAD
     of_lengths = of_lengths - beyond[:-1] / _LENGTH_SPREAD
-    return float(value), torch.cat([of_lengths, torch.stack([of_size, noise**2 * trace])])
+    return float(value), torch.cat([of_lengths, torch.stack([of_size, of_noise])])
 
 
 def spread_normals(seed: int, samples: int) -> Float[Tensor, "samples"]:

@@ -53,7 +53,8 @@ class Imputed:
         """At most `MOST` known levels, evenly spread by their first effect if there are effects."""
         codes = [*range(encoder.new), *[encoder.new + 1] * len(encoder.others)]
         if encoder.effects is not None:
-            codes[: encoder.new] = np.argsort(encoder.effects.effects[0], kind="stable").tolist()
+            effects = np.round(encoder.effects.effects[0], 9)  # equal ones differ by rounding
+            codes[: encoder.new] = np.argsort(effects, kind="stable").tolist()
         return cls(tuple(codes[i] for i in _even(len(codes))), _excess(len(codes)))
 
     @classmethod

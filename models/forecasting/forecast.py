@@ -35,11 +35,10 @@ from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
 from models.prediction.answers.numbers import ever_above, ever_below, probability
 from models.prediction.answers.question import at_values
 from models.prediction.device import to_host
-from models.prediction.influence import VARIANCES
+from models.prediction.monte_carlo_error import VARIANCES, standard_error
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import bounds, conformal_scores, wants_errors
-from models.prediction.standard_error import standard_error
 from models.prediction.summary import Summary
 
 PerStep = Float64[Tensor, "steps"]
@@ -293,17 +292,18 @@ class Forecast:
             quantiles: values that are quantiles, per step or steps × levels.
             crossings: of each path.
         """
-        shape, y = (self.num_samples, self.num_paths, -1), self.of_y
+        shape, y = (self.num_samples, self.num_paths), self.of_y
 
         def of_paths(parts: Tensor) -> Tensor:
-            return standard_error(parts.view(shape).mean(1))
+            return standard_error(parts.unflatten(0, shape).mean(1))
 
         noise = self._moments[1].mean(1) + self._moments[0].var(1)
         between = (self.means - self.mean()).square()
         variances = zip(VARIANCES, (noise, between, noise + between), strict=True)
         found = {name: standard_error(part) for name, part in variances}
         for name, each in quantiles.items():
-            own = [of_paths(y.quantile_parts(one)) for one in (each.T if each.ndim > 1 else [each])]
+            columns = each.T if each.ndim > 1 else each.unsqueeze(0)
+            own = [of_paths(y.quantile_parts(one).squeeze(0)) for one in columns.split(1)]
             found[name] = torch.stack(own, dim=1) if each.ndim > 1 else own[0]
         found |= questions.errors_of(y, y, values, options, of_paths)
         for name, parts in crossings.items():

@@ -52,7 +52,7 @@ from models.prediction.answers.forecasts import ANOMALIES
 from models.prediction.answers.questions import not_answered
 from models.prediction.answers.reasons import COMBINATION, Reason
 from models.prediction.engine import Engine
-from models.prediction.mc_error import factor_at, until_accurate
+from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,

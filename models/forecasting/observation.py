@@ -8,7 +8,6 @@ dependent variables", Econometrica 26). Models read u = g(y), and of `CountScale
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -130,14 +129,3 @@ class Observation:
 
 PLAIN = Observation()
 LOGARITHM = Observation(LogScale(0.0, 0.0))
-
-
-def upgraded(frame: Any) -> Any:
-    """A stored frame of a version that knew two scales, `is_log` or not, as one of today."""
-    if not isinstance(frame, dict) or "is_log" not in frame:
-        return frame
-    kept = {name: value for name, value in frame.items() if name != "is_log"}
-    scale = (
-        {"kind": "log", "lower": 0.0, "offset": 0.0} if frame["is_log"] else {"kind": "identity"}
-    )
-    return kept | {"observation": {"scale": scale}}

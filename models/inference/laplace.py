@@ -23,7 +23,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import Json, LaplaceConfig
-from models.config.taken_out import LAST_RELEASE
 from models.exceptions import CorruptArtifact, InvalidData, Stopped
 from models.features.rows import Rows
 from models.inference.curvature import (
@@ -43,6 +42,7 @@ from models.inference.method import Finished, Fit, Stages, State, check_tensor
 from models.inference.point import DrawsState, PointEstimates
 from models.likelihoods import Likelihood
 from models.networks import MLP, Network
+from models.older_versions import LAST_RELEASE
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.randomness import generator
 

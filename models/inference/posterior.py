@@ -157,17 +157,18 @@ def row_gradients(
 
 def preconditioner(posterior: LogPosterior, values: Values, rows: Rows) -> Root:
     """Return R at each chain's values, from all rows or some of them."""
-    roots = []
-    for chain in values.detach():
-        information = fisher(posterior, chain, rows)
-        if information.ndim == 1:
-            roots.append((information + _added(posterior, chain, information)).rsqrt())
-            continue
-        matrix = information + _added(posterior, chain, information.diag()).diag()
-        factor = torch.linalg.cholesky(matrix)  # R = L⁻ᵀ with M = L Lᵀ
-        eye = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
-        roots.append(torch.linalg.solve_triangular(factor, eye, upper=False).mT)
-    return torch.stack(roots).to(values.dtype)
+    chains = values.detach()
+    return torch.stack([root_of(posterior, one, fisher(posterior, one, rows)) for one in chains])
+
+
+def root_of(posterior: LogPosterior, values: Vector, information: Tensor) -> Tensor:
+    """Return R at the values of one chain, given F there (`fisher`)."""
+    if information.ndim == 1:
+        return (information + _added(posterior, values, information)).rsqrt().to(values.dtype)
+    matrix = information + _added(posterior, values, information.diag()).diag()
+    factor = torch.linalg.cholesky(matrix)  # R = L⁻ᵀ with M = L Lᵀ
+    eye = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    return torch.linalg.solve_triangular(factor, eye, upper=False).mT.to(values.dtype)
 
 
 def spread(root: Root, values: Values) -> Values:

@@ -47,7 +47,7 @@ from models.inference.posterior import (
     flat_values,
     gather,
     gradient_of_prior,
-    preconditioner,
+    root_of,
     sharpness,
     spread,
 )
@@ -281,7 +281,7 @@ def plan_steps(
     if rate is None:
         batch = max(1, min(batch, count // SHARE))
         wanted = 2 * batch / (count + batch)
-        root = preconditioner(posterior, values, rows)
+        root = root_of(posterior, values[0], noise).unsqueeze(0)
         start = torch.empty_like(values).normal_(generator=generator(seed, "sharpness"))
         largest = float(sharpness(posterior, root, values, rows, start).max())
         rate = min(wanted, _STABLE / largest)

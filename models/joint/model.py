@@ -23,9 +23,9 @@ from models.likelihoods import NumberLikelihood
 from models.model import TrainedModel
 from models.networks import Network
 from models.posteriors.variant import Variant
+from models.prediction.declared_outputs import P
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
-from models.prediction.outputs import P
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.tabular.row_problem import SCORE_SAMPLES

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
+from models.prediction.declared_outputs import LEVEL, NUMBERS, SAMPLE, Declared, Output
 from models.prediction.options import BatchOptions
-from models.prediction.outputs import LEVEL, NUMBERS, SAMPLE, Declared, Output
 from models.prediction.prediction import RowPrediction
 
 

@@ -13,8 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import conv2d, max_pool2d
 
-from models.layers.drawing import gaussian_draw
-from models.layers.layer import Layer
+from models.layers.layer import Layer, gaussian_draw
 from models.posteriors.layout import Weights
 
 Images = Float[Tensor, "*_samples batch _channels _height _width"]

@@ -7,8 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
 
-from models.layers.drawing import gaussian_draw
-from models.layers.layer import Layer
+from models.layers.layer import Layer, gaussian_draw
 from models.posteriors.layout import Weights
 
 Batch = Float[Tensor, "*samples batch inputs"]

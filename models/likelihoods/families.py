@@ -7,8 +7,9 @@ which there is at most some probability (`tail_bound`), and log P(low < T < high
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -162,3 +163,5 @@ class Normal:
 
 
 Family = Logistic | Normal
+FamilyName = Literal["normal", "logistic"]
+FAMILIES: Mapping[FamilyName, Family] = {"normal": Normal(), "logistic": Logistic()}

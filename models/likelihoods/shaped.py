@@ -14,17 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from models.features.targets import NumberTarget
-from models.likelihoods.families import Family, Logistic, Normal
+from models.likelihoods.families import FAMILIES, Family, FamilyName, Logistic
 from models.likelihoods.likelihood import Outputs, PerRow
 
-FamilyName = Literal["normal", "logistic"]
 Components = Float[Tensor, "*samples rows components"]
 
 # Bounds on the scales, in standard deviations of the target: as small as today's smallest noise
@@ -113,7 +112,7 @@ class ShapedLikelihood:
             dim=-1,
         )
         return Parts(
-            Normal() if self.family == "normal" else Logistic(),
+            FAMILIES[self.family],
             self.location_bounds(outputs[..., :k] + starts),
             _LOG_SCALES(log_scales),
             torch.log_softmax(logits, dim=-1) + log_shares[..., :1],
@@ -143,9 +142,8 @@ class ShapedLikelihood:
             offsets: m and s of each row, on z.
         """
         k, (mean, deviation) = self.components, offsets.unsqueeze(-2).unbind(-1)
-        start, unit = math.log(self._start_scale), 1.0
-        if self.family == "logistic":
-            unit = math.pi / math.sqrt(3)  # the deviation at scale 1
+        start = math.log(self._start_scale)
+        unit = math.sqrt(FAMILIES[self.family].variance)  # the deviation at scale 1
         own = _LOG_SCALES(outputs[..., k : 2 * k] + start)
         added = 2 * (deviation / unit).log()
         scales = 0.5 * torch.logaddexp(2 * own, added.expand_as(own)) - start
@@ -179,7 +177,7 @@ class ShapedLikelihood:
     @property
     def _start_scale(self) -> float:
         deviation = 1.0 if self.components == 1 else 0.5
-        return deviation / math.sqrt(math.pi**2 / 3) if self.family == "logistic" else deviation
+        return deviation / math.sqrt(FAMILIES[self.family].variance)
 
 
 def location_bounds(target: NumberTarget) -> Bounded:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from models.config import MLPConfig
 from models.layers.dense import Dense
-from models.layers.drawing import gaussian_draw
+from models.layers.layer import gaussian_draw
 from models.networks.network import Batch, LocallyDrawn, Masks, Noise, Outputs, init_layers
 from models.posteriors.layout import Weights
 

@@ -11,7 +11,7 @@ from models.evaluation.detector import Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.expected_scores.expectation import Promise
 from models.inference.method import State
-from models.prediction.cheapest.record import MeasuredSamplers
+from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import OLD_WEIGHTS, Rounding
 
 PrunedBy = Literal["weights", "units"]

@@ -36,12 +36,12 @@ from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.compiled.backend import Backend
 from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.fitted import Fitted, Sampled, moved, output_nodes
-from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
 from models.prediction.picks import LEAST, Picks
 from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, Mixture
+from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.summary import Summary
 from models.prediction.threads import divided, in_threads
 from models.prediction.whole_draws import FittedDraws

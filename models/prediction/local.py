@@ -26,7 +26,7 @@ from torch.special import ndtr
 from models.layers.dense import Dense
 from models.networks import ACTIVATIONS
 from models.posteriors.layout import Weights
-from models.prediction.noise import Noise
+from models.prediction.samplers import Noise
 
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,

@@ -19,8 +19,7 @@ from models.features.targets import NumberTarget
 from models.likelihoods.families import Family, Normal
 from models.likelihoods.shaped import FLOOR, Parts, location_bounds, log_terms
 from models.prediction.components import component_moments, component_shortfalls
-from models.prediction.density_grid import TAIL, following_grid, whole_grid
-from models.prediction.quantiles import Continuous, solve
+from models.prediction.quantiles import TAIL, Continuous, following_grid, solve, whole_grid
 
 PerRow = Float[Tensor, "rows"]
 PerSample = Float[Tensor, "samples rows"]
@@ -393,21 +392,21 @@ class NumberMixture:
         found = self.quantiles(tails[:, 0].tolist())
         return chosen(found, tails.expand_as(found), shortest=shortest)[0]
 
-    def quantile_parts(self, value: PerRow) -> PerSample:
-        """(1 − F_s(q)) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile.
+    def quantile_parts(self, values: Values) -> ValuesPerSample:
+        """(1 − F_s(q)) ÷ f(q) at quantiles q of each row: what each sample adds to them.
 
         Of whole numbers before they are rounded; at an atom, which stays where it is, 0.
         """
-        target, inside = self.target, self.target.inside(value)
-        z = target.to_z(inside).unsqueeze(0)
-        above = self.continuous.survival_each(z).squeeze(0)
+        target, inside = self.target, self.target.inside(values)
+        z = target.to_z(inside)
+        above = self.continuous.survival_each(z)
         for atom, probability in zip(target.atoms, self.atoms.transpose(0, 1), strict=True):
-            above = above + probability * (value < atom)
-        density = self.continuous.with_density(z)[1].squeeze(0) * self._slope(inside)
-        fixed = torch.zeros_like(value, dtype=torch.bool)
+            above = above + probability * (values < atom).unsqueeze(1)
+        density = self.continuous.with_density(z)[1] * self._slope(inside)
+        fixed = torch.zeros_like(values, dtype=torch.bool)
         for end in (*target.atoms, target.lower, target.upper):
-            fixed = fixed if end is None else fixed | (value == end)
-        return torch.where(fixed, 0.0, above / density)
+            fixed = fixed if end is None else fixed | (values == end)
+        return torch.where(fixed.unsqueeze(1), 0.0, above / density.unsqueeze(1))
 
     def _from_z(self, z: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """y of finite or infinite z; of whole numbers the one to which the value is rounded."""

@@ -20,18 +20,7 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.detector import Detector, ood_score
 from models.prediction.answers import questions
-from models.prediction.device import to_host
-from models.prediction.influence import all_errors, error_of_mean
-from models.prediction.number_mixture import Ends, chosen, interval_tails
-from models.prediction.options import (
-    KINDS,
-    BatchOptions,
-    IntervalKind,
-    PredictOptions,
-    ResolvedOptions,
-    Sampler,
-)
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     ENTROPIES,
     LEVEL,
     TEXT_OUTPUTS,
@@ -42,8 +31,26 @@ from models.prediction.outputs import (
     closed_name,
     of_task,
 )
+from models.prediction.device import to_host
+from models.prediction.monte_carlo_error import (
+    all_errors,
+    error_of_mean,
+    even_error,
+    of_classes,
+    of_means,
+    of_variances,
+    standard_error,
+)
+from models.prediction.number_mixture import Ends, chosen, interval_tails
+from models.prediction.options import (
+    KINDS,
+    BatchOptions,
+    IntervalKind,
+    PredictOptions,
+    ResolvedOptions,
+    Sampler,
+)
 from models.prediction.predictive import CategoricalMixture, Mixture
-from models.prediction.standard_error import even_error, standard_error
 from models.prediction.summary import Summary
 
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
@@ -327,6 +334,24 @@ def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, 
     else:
         parts = (mixture.mean(), mixture.aleatoric(), mixture.epistemic())
     return torch.stack(parts, dim=-1)
+
+
+def moments_with_influence(
+    mixture: Mixture, calibration: Calibration | None
+) -> Float[Tensor, "rows values"]:
+    """`moments`, then what each sample adds to them: the quantities of one sample after another."""
+    raw, found = mixture, moments(mixture, calibration)
+    if calibration is not None:
+        mixture = calibration.apply(mixture)
+    if isinstance(mixture, CategoricalMixture):
+        parts = of_classes(mixture)
+        each = [*mixture.probs.unbind(-1), *(parts[name] for name in ENTROPIES[1:])]
+    else:
+        parts, means = of_variances(mixture), of_means(raw if mixture.is_gaussian else mixture)
+        noise, between = (parts[f"{part}_variance"] for part in UNCERTAINTIES[1:])
+        each = [torch.zeros_like(noise) if means is None else means, noise, between]
+    samples = torch.stack(each, -1).transpose(0, 1)  # rows × samples × quantities
+    return torch.cat([found, samples.flatten(1).to(found)], 1)
 
 
 def wants_errors(options: BatchOptions) -> bool:

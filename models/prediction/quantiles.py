@@ -1,9 +1,10 @@
-"""The distribution function on z of a mixture without its atoms, and its inverse.
+"""The distribution function on z of a mixture without its atoms, its inverse, and grids of values.
 
 `models.prediction.compiled` has the same in compiled loops, for answers that ask nothing more.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from models.likelihoods.families import Family, Normal
 PerComponent = Float[Tensor, "samples components rows"]
 PerRow = Float[Tensor, "rows"]
 Levels = Float[Tensor, "levels rows"]
+Nodes = Float[Tensor, "nodes rows"]
 Index = Int[Tensor, "some"] | slice
 
 _PER_ROW = ("locs", "scales", "weights", "offset", "mass")
@@ -30,6 +32,9 @@ _NODES, _REACH = 24, 3.0  # of the grid that quantiles start from: u = −3 … 
 _SMALLEST = 1e-12  # relative probability below which a quantile is the end of the support
 _AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 _SOLVED_AT_ONCE = 2**16  # of which a step needs several
+
+TAIL = 1e-3  # probability of each tail that a grid leaves out
+_ROUNDS = 3  # each finds a peak that is about a dozen times narrower
 
 
 @dataclass(frozen=True)
@@ -267,3 +272,57 @@ def _bracket(of: Continuous, q: Levels) -> tuple[Levels, Levels]:
     if of.lower is None and of.upper is None:
         return ends
     return ends[0].clamp(of.lower, of.upper), ends[1].clamp(of.lower, of.upper)
+
+
+# Grids of values on which a row's density is drawn
+
+
+def even_grid(low: PerRow, high: PerRow, count: int) -> Nodes:
+    """So many values from `low` to `high`, evenly spread."""
+    share = torch.linspace(0, 1, count).to(low).unsqueeze(-1)
+    return low + share * (high - low)
+
+
+def following_grid(cdf: Callable[[Nodes], Nodes], low: PerRow, high: PerRow, points: int) -> Nodes:
+    """Increasing values from `low` to `high`: half evenly spread, half of equal probability.
+
+    The former show the tails, the latter narrow peaks.
+    """
+    even = even_grid(low, high, max(2, points - points // 2))
+    count = points - len(even)
+    if not count:
+        return even
+    share = ((torch.arange(count) + 0.5) / count).to(low).unsqueeze(-1)
+    nodes, values = even, cdf(even)
+    for _ in range(_ROUNDS - 1):
+        finer = inverse(nodes, values, share)
+        nodes, order = torch.cat([nodes, finer]).sort(0)
+        values = torch.cat([values, cdf(finer)]).gather(0, order)
+    return torch.cat([even, inverse(nodes, values, share)]).sort(0).values
+
+
+def inverse(z: Nodes, values: Nodes, share: Float[Tensor, "some 1"]) -> Float[Tensor, "some rows"]:
+    """z at which increasing values, interpolated linearly, reach a share of their range."""
+    wanted = values[0] + share * (values[-1] - values[0])
+    index = torch.searchsorted(values.T.contiguous(), wanted.T.contiguous()).T
+    index = index.clamp(1, len(z) - 1)
+    before, after = values.gather(0, index - 1), values.gather(0, index)
+    part = ((wanted - before) / (after - before).clamp(min=1e-300)).clamp(0, 1)
+    below = z.gather(0, index - 1)
+    return below + part * (z.gather(0, index) - below)
+
+
+def whole_grid(
+    low: PerRow, high: PerRow, points: int, lower: float | None, upper: float | None
+) -> Float[Tensor, "points rows"]:
+    """Whole numbers from `low` to `high`: all of them, with others around, or evenly spread ones.
+
+    Args:
+        lower, upper: the support, which others leave only if it has fewer numbers than points.
+    """
+    spare = (points - 1 - (high - low)).clamp(min=0)
+    start = low - (spare / 2).floor()
+    start = start if upper is None else start.clamp(max=upper - points + 1)
+    start = start if lower is None else start.clamp(min=lower)
+    each = start + torch.arange(points).to(low).unsqueeze(-1)
+    return torch.where(spare > 0, each, even_grid(low, high, points).round())

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from models.prediction.outputs import Axis
+from models.prediction.declared_outputs import Axis
 
 Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Of some rows, by the names of `models.prediction.outputs`.
+    """Of some rows, by the names of `models.prediction.declared_outputs`.
 
     Args:
         values: arrays or lists whose first axis are the rows.

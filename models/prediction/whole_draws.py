@@ -20,7 +20,7 @@ from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack, point_shap
 from models.posteriors.layout import Weights, part_name
 from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.local import IN_PLACE
-from models.prediction.noise import Noise, NoiseCache, NoiseSource
+from models.prediction.samplers import Noise, NoiseCache, NoiseSource
 from models.randomness import generator
 
 Outputs = Float[Tensor, "samples rows outputs"]

@@ -27,17 +27,17 @@ from models.features.rows import Rows, evenly_spread
 from models.model import TrainedModel
 from models.out_of_distribution.surprise import MOST
 from models.prediction import products
-from models.prediction.cheapest.errors import LEVELS
-from models.prediction.cheapest.measure import (
+from models.prediction.default_sampler.errors import LEVELS
+from models.prediction.default_sampler.measure import (
     PRUNED_RUNS,
     RUNS,
     candidates,
     default_operations,
     num_rows,
 )
-from models.prediction.cheapest.measure import measure_samplers as measure_ways
-from models.prediction.cheapest.record import Candidate, MeasuredSamplers
-from models.prediction.mc_error import LEVEL, ROWS, Factors, OutputFactors, measure_factors
+from models.prediction.default_sampler.measure import measure_samplers as measure_ways
+from models.prediction.default_sampler.record import Candidate, MeasuredSamplers
+from models.prediction.error_factors import LEVEL, ROWS, Factors, OutputFactors, measure_factors
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.prediction.predictive import CategoricalMixture

@@ -1,6 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -26,7 +26,7 @@ from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
-from models.explanation.explainer import Explainer, can_be_explained
+from models.explanation.explainer import Estimate, Explainer, can_be_explained
 from models.features.boosted import BoostedTrees
 from models.features.columns import Columns, InputColumn, with_readings
 from models.features.feature_encoder import FeatureEncoder
@@ -50,21 +50,29 @@ from models.out_of_distribution.row_reasons import find_reasons
 from models.out_of_distribution.surprise import FeatureScores
 from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
-from models.prediction.cheapest.errors import with_bias
-from models.prediction.cheapest.record import Candidate
+from models.prediction.declared_outputs import ENTROPIES, FEATURE
+from models.prediction.default_sampler.errors import with_bias
+from models.prediction.default_sampler.record import Candidate
 from models.prediction.device import Budget, to_device
 from models.prediction.engine import Engine, Ready
+from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.fitted import Fitted
-from models.prediction.mc_error import factor_at, until_accurate
+from models.prediction.monte_carlo_error import VARIANCES, even_error, standard_error
 from models.prediction.options import (
     BatchOptions,
     PredictOptions,
     ResolvedOptions,
     Sampler,
 )
-from models.prediction.outputs import FEATURE
 from models.prediction.pauses import Pause, go_on
-from models.prediction.prediction import ClassName, RowPrediction, moments, to_prediction
+from models.prediction.prediction import (
+    ClassName,
+    RowPrediction,
+    moments,
+    moments_with_influence,
+    to_prediction,
+)
+from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws
@@ -303,17 +311,30 @@ class TabularModel(TrainedModel):
         explainer, calibration = self.explainer, self.calibration_of(options.prune)
         assert explainer is not None, "resolve refuses it"
 
-        def of(rows: Tensor) -> Tensor:
+        def mixtures(rows: Tensor) -> Iterator[Mixture]:
             rows = self.encoder.with_trees(rows)
             rows = pad(rows, (0, x.shape[1] - rows.shape[1]))  # columns that no input is made of
-            mixtures = self.engine.mixtures(
-                fitted, rows, options.sampler, options.seed, options.samples
-            )
-            return torch.cat([moments(mixture, calibration) for _, mixture in mixtures])
+            request = options.sampler, options.seed, options.samples
+            return (mixture for _, mixture in self.engine.mixtures(fitted, rows, *request))
+
+        compact = self.encoder.without_trees(x)
+        first = next(mixtures(compact[:1]))
+        is_drawn = first.num_samples > 1 and self.has_errors(options.sampler)
+        quantities = moments_with_influence if is_drawn else moments
+
+        def of(rows: Tensor) -> Tensor:
+            return torch.cat([quantities(mixture, calibration) for mixture in mixtures(rows)])
 
         with threads_for(fitted.operations * explainer.evaluations * len(x) * options.samples):
             end = torch.from_numpy(answer.moments).to(x.device)
+            if is_drawn:
+                end = torch.cat([end, of(compact)[:, end.shape[1] :]], 1)
             found, mean = explainer.explain(x, of, end, options.seed)
+        if is_drawn:
+            found, mean = (
+                self._with_sampling(found, first, options),
+                mean[: answer.moments.shape[1]],
+            )
         label = None if self.classes is None else answer.mean.argmax(1)
         names = tuple(feature.name for feature in self.features)
         values, errors, base = (part.cpu().numpy() for part in (found.values, found.errors, mean))
@@ -323,6 +344,38 @@ class TabularModel(TrainedModel):
         return answer.with_coordinates(FEATURE, names).with_constants(
             features=names, base=dict(zip(contributions.PARTS, places, strict=True))
         )
+
+    def _with_sampling(
+        self, found: Estimate, mixture: Mixture, options: ResolvedOptions
+    ) -> Estimate:
+        """Contributions to moments, whose errors contain that of finite samples, too.
+
+        Contributions are linear: what a sample adds to one is the contribution to what it adds to
+        the predictions.
+
+        Args:
+            found: contributions to `moments_with_influence`.
+            mixture: of any row.
+        """
+        width = found.values.shape[-1] // (mixture.num_samples + 1)
+        parts = found.values[..., width:].unflatten(-1, (-1, width)).movedim(2, 0)
+        error = even_error if options.sampler == "sobol" else standard_error
+        own = ("mean",) * (width - 2)
+        names = (*own, *(VARIANCES[:2] if self.classes is None else ENTROPIES[1:]))
+        factors = parts.new_tensor([self._error_factor(name, options) for name in names])
+        sampling = factors * error(parts, member=mixture.member)
+        walks = found.errors[..., :width]
+        return Estimate(found.values[..., :width], torch.hypot(walks, sampling))
+
+    def _error_factor(self, output: str, options: ResolvedOptions) -> float:
+        """The measured factor on the Monte-Carlo error of an output."""
+        variant = self.variant(options.prune)
+        if self.engine.whole_draws:
+            return factor_at(variant.error_factors, options.samples)
+        if options.sampler == "sobol":
+            own = variant.output_factors.get(output, variant.sobol_factors)
+            return factor_at(own, options.samples)
+        return 1.0
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
         """Metrics of the rows that have a target, weighted if the columns have the weight's.

@@ -153,7 +153,8 @@ class Race:
             ahead = moved.ahead_of(plain) if plain and moved else None
             if ahead and -ahead.difference > _TOLERATED:
                 moved = None
-            notes = (note_on_process(ahead, is_kept=moved is not None),)
+            if plain or moved:  # otherwise nothing is known of the process
+                notes = (note_on_process(ahead, is_kept=moved is not None),)
         best = moved or plain
         self.attempts += [] if best is None else [best]
         return above if moved else raced, notes

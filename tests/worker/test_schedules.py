@@ -27,7 +27,7 @@ from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 from worker.schedules import gate
 
-LEARNS = TrainingConfig(epochs=60, batch_size=64, learning_rate=0.02, fine_tune_epochs=1)
+LEARNS = TrainingConfig(epochs=30, batch_size=64, learning_rate=0.04, fine_tune_epochs=1)
 HOURLY = When("0 * * * *")
 OPEN = GateConfig(max_loss=100.0, min_coverage=0.0)  # lets everything pass
 STRICT = GateConfig(max_loss=0.05, min_coverage=0.5)

@@ -1,4 +1,4 @@
-"""A prediction → the protocol's output tensors, as `models.prediction.outputs` declares them.
+"""A prediction → the protocol's output tensors (`models.prediction.declared_outputs`).
 
 Bounds of intervals are together in one tensor, [rows, levels, 2]. A value without an estimate is
 NaN. JSON has null for NaN and infinite bounds.
@@ -20,8 +20,7 @@ from models.model import TrainedModel
 from models.prediction.answers import questions
 from models.prediction.answers.forecasts import GROUP, GROUPS
 from models.prediction.answers.reasons import REASONS
-from models.prediction.options import KINDS
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     CLASS,
     CLASSIFICATION,
     FORECASTING,
@@ -34,6 +33,7 @@ from models.prediction.outputs import (
     Output,
     Part,
 )
+from models.prediction.options import KINDS
 from models.prediction.prediction import Prediction, RowPrediction
 from models.prediction.summary import Summary
 

@@ -34,10 +34,10 @@ from models.evaluation.path_calibration import ONE_DEVIATION, Residuals, SumCali
 from models.forecasting.observation import Observation
 from models.prediction.answers.forecasts import coordinates_of_sums
 from models.prediction.device import to_host
-from models.prediction.noise import standard_normal
+from models.prediction.monte_carlo_error import standard_error
 from models.prediction.options import BatchOptions
 from models.prediction.prediction import bounds
-from models.prediction.standard_error import standard_error
+from models.prediction.samplers import standard_normal
 from models.prediction.summary import Summary
 
 Draws = Float64[Tensor, "paths rows steps"]

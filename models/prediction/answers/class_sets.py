@@ -12,8 +12,8 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_sets import RankedClasses
 from models.prediction.answers.question import Question
+from models.prediction.declared_outputs import CLASSES, NUMBERS, SET_LEVEL, Output
 from models.prediction.options import BatchOptions, IntervalKind, ResolvedOptions
-from models.prediction.outputs import CLASSES, NUMBERS, SET_LEVEL, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from models.prediction.outputs import CLASSES, FEATURE, ROWS, Output
+from models.prediction.declared_outputs import CLASSES, FEATURE, ROWS, Output
 
 PARTS = ("mean", "aleatoric", "epistemic")
 

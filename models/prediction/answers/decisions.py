@@ -14,9 +14,9 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration
 from models.exceptions import InvalidInput
 from models.prediction.answers.question import Classes, Question, TensorsByName
-from models.prediction.influence import ErrorOf, error_of_quantile, shift
+from models.prediction.declared_outputs import CLASSES, NUMBERS, ROWS, Output
+from models.prediction.monte_carlo_error import ErrorOf, errors_of_quantiles
 from models.prediction.options import BatchOptions, Costs, ResolvedOptions
-from models.prediction.outputs import CLASSES, NUMBERS, ROWS, Output
 from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 
@@ -75,10 +75,9 @@ def errors(
             "value_of_information": cost,
             "value_of_model_information": cost - least,
         }
-        own, moved = mixture.quantile_parts(action), shift(mixture, raw)
-        own, level = own if moved is None else own + moved, best_level(*per_unit(costs))
-        of_action = error_of_quantile(mixture, own, action, level, error)
-        return {"action": of_action} | {name: error(each) for name, each in parts.items()}
+        level = torch.full_like(action, best_level(*per_unit(costs)))
+        one = errors_of_quantiles(mixture, raw, action.unsqueeze(0), level.unsqueeze(0), error)
+        return {"action": one.squeeze(0)} | {name: error(each) for name, each in parts.items()}
     return {name: error(each) for name, each in parts.items()}
 
 

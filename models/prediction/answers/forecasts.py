@@ -2,8 +2,7 @@
 
 from models.prediction.answers.numbers import EXCEEDS, QUANTILE
 from models.prediction.answers.question import Question
-from models.prediction.options import BatchOptions
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     FORECASTS,
     LEVEL,
     NEWEST,
@@ -14,6 +13,7 @@ from models.prediction.outputs import (
     Part,
     bounds,
 )
+from models.prediction.options import BatchOptions
 
 _SUMS = (
     Output("mean", "target", FORECASTS),

@@ -10,10 +10,7 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers.question import NO_NUMBERS, Question, TensorsByName, at_values
-from models.prediction.influence import ErrorOf, error_of_quantile, shift
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     ATOM,
     FORECASTS,
     NUMBERS,
@@ -22,6 +19,9 @@ from models.prediction.outputs import (
     Output,
     P,
 )
+from models.prediction.monte_carlo_error import ErrorOf, errors_of_quantiles, shift
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 
@@ -110,14 +110,9 @@ def _quantiles(
 def _errors_of_quantiles(
     mixture: Mixture, raw: Mixture, values: TensorsByName, options: BatchOptions, error: ErrorOf
 ) -> dict[str, Tensor]:
-    """Of −F_s(q) ÷ f(q), and of the shift of the sample."""
     assert isinstance(mixture, NumberMixture)
-    moved, found = shift(mixture, raw), []
-    for value, level in zip(values["quantile"].T, options.quantiles, strict=True):
-        parts = mixture.quantile_parts(value)
-        parts = parts if moved is None else parts + moved
-        found.append(error_of_quantile(mixture, parts, value, level, error))
-    return {"quantile": torch.stack(found, dim=1)}
+    levels = at_values(mixture, options.quantiles)
+    return {"quantile": errors_of_quantiles(mixture, raw, values["quantile"].T, levels, error).T}
 
 
 def _density(

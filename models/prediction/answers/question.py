@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.prediction.influence import ErrorOf
+from models.prediction.declared_outputs import Declared
+from models.prediction.monte_carlo_error import ErrorOf
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.outputs import Declared
 from models.prediction.predictive import Mixture
 
 TensorsByName = Mapping[str, Tensor]

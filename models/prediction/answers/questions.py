@@ -16,9 +16,7 @@ from models.prediction.answers import (
     reasons,
 )
 from models.prediction.answers.question import Classes, Question, TensorsByName
-from models.prediction.influence import ErrorOf
-from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.outputs import (
+from models.prediction.declared_outputs import (
     CLASS,
     LEVEL,
     ROW_OUTPUTS,
@@ -29,6 +27,8 @@ from models.prediction.outputs import (
     P,
     Part,
 )
+from models.prediction.monte_carlo_error import ErrorOf
+from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from models.prediction.outputs import ROWS, Output
+from models.prediction.declared_outputs import ROWS, Output
 
 REASONS = Output("reasons", "reason", ROWS, on_request=True)
 """The reasons of each row, the strongest first; none of rows like those of training."""

@@ -1,16 +1,24 @@
 """Compiles the kernels once per process, in the background.
 
-Importing numba and compiling take seconds. Until the kernels are ready, and where numba is missing
-or fails, predictions use torch. A service has a child compile (`apart`), and reads what it cached.
+Importing numba takes seconds, and compiling half a minute. Until the kernels are ready, and where
+numba is missing or fails, predictions use torch. numba holds Python's lock while it compiles: then
+requests that threads of the same process answer take several times as long. So a service has a
+child compile, and reads what it left in numba's cache.
 """
 
 import importlib
 import logging
+import os
+import subprocess
+import sys
 import threading
 from functools import cache
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from models.prediction.compiled import apart
+_CALLED = ("propagate", "sample", "numbers", "classes", "shaped", "quantiles")  # from Python
+_POLL_SECONDS = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +60,8 @@ class Compiler:
         try:
             kernels = importlib.import_module("models.prediction.compiled.kernels")
             examples = importlib.import_module("models.prediction.compiled.examples")
-            if in_child and not apart.is_cached(kernels):
-                apart.fill_cache()
+            if in_child and not is_cached(kernels):
+                fill_cache()
             for call in examples.calls(kernels):
                 if not threading.main_thread().is_alive():
                     return
@@ -71,3 +79,29 @@ class Compiler:
 def compiler() -> Compiler:
     """The compiler of this process."""
     return Compiler()
+
+
+def is_cached(kernels: ModuleType) -> bool:
+    """Whether numba's cache has these kernels, be it for another processor, or cannot keep any."""
+    return all(_is_cached(getattr(kernels, name)) for name in _CALLED)
+
+
+def _is_cached(kernel: Any) -> bool:
+    folder = kernel.stats.cache_path
+    return folder is None or any(Path(folder).glob(f"*.{kernel.__qualname__}-*.nbi"))
+
+
+def fill_cache() -> None:
+    """Compile all kernels in a child, which ends early if this process ends."""
+    command = [sys.executable, "-P", "-m", "models.prediction.compiled"]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(  # noqa: S603 – our own command
+        command, stdin=subprocess.DEVNULL, env=one_thread
+    ) as child:
+        while child.poll() is None:
+            if not threading.main_thread().is_alive():
+                child.kill()
+            try:
+                child.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue

@@ -1,11 +1,52 @@
-"""Exponentials and tails of distributions in compiled loops, in vectors of float64 or float32."""
+"""What kernels are made of, and how numba compiles them.
 
+Exponentials and tails of distributions, in vectors of float64 or float32; means over samples and
+their standard errors (`models.prediction.monte_carlo_error`).
+"""
+
+import hashlib
+import inspect
 import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 import torch
 
-from models.prediction.compiled.jit import jit
+# Sums may be reordered, so that they use vectors, and a product and a sum may be rounded once.
+# Infinities and NaN keep their meaning.
+_FAST_MATH = frozenset({"contract", "reassoc"})
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """The function, compiled at its first call.
+
+    Machine code is kept beside the module, or in the user's cache, or nowhere if neither can be
+    written to. Checks of types that wrap the function are left out: they are not Python that numba
+    compiles.
+    """
+    plain = inspect.unwrap(function)
+    # It names the function's files in the cache. Numba itself notices no change of another file.
+    plain.__qualname__ = f"{plain.__name__}_{_revision()}"
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(_FAST_MATH)}
+    try:
+        return numba.njit(cache=True, **options)(plain)
+    except RuntimeError:  # no folder for the cache
+        return numba.njit(**options)(plain)
+
+
+@cache
+def _revision() -> str:
+    """Of the modules with compiled functions, which call each other."""
+    texts = [one.read_bytes() for one in sorted(Path(__file__).parent.glob("*.py"))]
+    compiled = b"".join(text for text in texts if b"\n@jit\n" in text)
+    return hashlib.sha256(compiled).hexdigest()[:12]
+
+
+# Exponentials and tails
 
 _LOG2E = 1 / math.log(2)
 _LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # ln 2, Cody and Waite
@@ -94,3 +135,53 @@ def expm132(x):
     """exp(x) − 1 of a float32, with all digits of small ones."""
     power, r, p = _reduced32(min(max(x, _LOWEST32), _HIGHEST32))
     return power * ((p * r + ONE) * r) + (power - ONE)
+
+
+# Means over samples
+
+_LEAST_SHARE = 0.25  # as `models.prediction.monte_carlo_error`
+
+
+@jit
+def mean_and_variance(values):
+    """Mean and variance (divided by the number)."""
+    total = 0.0
+    for s in range(len(values)):
+        total += values[s]
+    mean, squares = total / len(values), 0.0
+    for s in range(len(values)):
+        squares += (values[s] - mean) ** 2
+    return mean, squares / len(values)
+
+
+@jit
+def _squared_error(values, starts):
+    """The squared standard error of the mean: Σ_m n_m s_m² ÷ S² (`standard_error`)."""
+    found = 0.0
+    for m in range(len(starts) - 1):
+        count = starts[m + 1] - starts[m]
+        variance = mean_and_variance(values[starts[m] : starts[m + 1]])[1]
+        found += count * count / (count - 1) * variance
+    return found / len(values) ** 2
+
+
+@jit
+def error_of_mean(values, starts, firsts, owners, size, shares, means):
+    """The standard error of a mean of independent samples, or with `size` > 1 of even ones.
+
+    As `models.prediction.monte_carlo_error.even_error`.
+
+    Args:
+        starts: the first sample of each member, and the number of samples.
+        firsts, owners: the first sample of each block, and the first block of each member.
+        shares: κ of a block, and of all points.
+        means: to work in, one per block.
+    """
+    total = _squared_error(values, starts)
+    if size == 1:
+        return math.sqrt(total)
+    for b in range(len(firsts)):
+        means[b] = mean_and_variance(values[firsts[b] : firsts[b] + size])[0]
+    between = _squared_error(means, owners)
+    error = max((between - shares[0] * total) / (1 - shares[0]), _LEAST_SHARE * between)
+    return math.sqrt(error + shares[1] * (total - error))

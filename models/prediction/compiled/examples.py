@@ -14,8 +14,8 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.backend import Backend
 from models.prediction.fitted import Fitted
 from models.prediction.local import LayerMoments, Networks
-from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.options import ResolvedOptions
+from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise
 
 _SAMPLES = 2
 

@@ -15,9 +15,14 @@ import math
 import numpy as np
 
 from models.prediction.compiled import shaped_kernels
-from models.prediction.compiled.elementary import DENSITY, exp, upper_tail
-from models.prediction.compiled.jit import jit
-from models.prediction.compiled.spread import error_of_mean, mean_and_variance
+from models.prediction.compiled.elementary import (
+    DENSITY,
+    error_of_mean,
+    exp,
+    jit,
+    mean_and_variance,
+    upper_tail,
+)
 
 shaped, quantiles = shaped_kernels.shaped, shaped_kernels.quantiles  # all kernels are found here
 

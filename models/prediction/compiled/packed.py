@@ -11,13 +11,13 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from models.prediction.local import LayerMoments, Networks
-from models.prediction.noise import RequestNoise
-from models.prediction.standard_error import (
+from models.prediction.monte_carlo_error import (
     block_size,
     one_dimensional_share,
     share_of_points,
     whole_blocks,
 )
+from models.prediction.samplers import RequestNoise
 
 ACTIVATIONS = ("relu", "tanh", "silu", "gelu")  # in the order of the kernels' numbers
 

@@ -16,13 +16,14 @@ from models.prediction.compiled.elementary import (
     ONE,
     TWO,
     ZERO,
+    error_of_mean,
     exp,
     exp32,
     expm132,
+    jit,
+    mean_and_variance,
     upper_tail,
 )
-from models.prediction.compiled.jit import jit
-from models.prediction.compiled.spread import error_of_mean, mean_and_variance
 
 LOGISTIC, NORMAL = range(2)
 IDENTITY, LOG = range(2)

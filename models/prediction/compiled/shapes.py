@@ -11,13 +11,13 @@ from jaxtyping import Float32, Float64, Int64
 
 from models.features.scales import IdentityScale, LogScale
 from models.features.targets import NumberTarget
+from models.likelihoods.families import FAMILIES
 from models.likelihoods.shaped import Bounded, ShapedLikelihood
 from models.prediction.compiled.packed import errors
 from models.prediction.components import FEW_NODES, MAX_SUMMED, legendre
 from models.prediction.fitted import Sampled
 
-FAMILIES = ("logistic", "normal")  # in the order of the kernels' numbers
-_REACH = {"logistic": 36.0, "normal": 8.5}  # `models.likelihoods.families`
+_NUMBERED = ("logistic", "normal")  # in the order of the kernels' numbers
 
 _UNKNOWN = np.empty((2, 0, 0), np.float32)
 
@@ -95,9 +95,9 @@ class Shape:
         lower, upper = (None, None) if target.integer else target.z_bounds
         return cls(
             likelihood.components,
-            FAMILIES.index(likelihood.family),
+            _NUMBERED.index(likelihood.family),
             _of_likelihood(likelihood),
-            (*read, _REACH[likelihood.family]),
+            (*read, FAMILIES[likelihood.family].reach),
             _edges(target),
             not is_log and not target.integer and not target.is_bounded,
             np.array(target.atoms),

@@ -14,8 +14,8 @@ from app.serving.batching import BATCH_SECONDS, Entry, affordable_samples, speed
 from app.serving.growth import UNMEASURED_ROWS
 from app.serving.throughput import Throughput
 from models.prediction.answers.questions import QUESTIONS
+from models.prediction.declared_outputs import LEVEL
 from models.prediction.options import KINDS, Costs, Density, PredictOptions, ResolvedOptions, Totals
-from models.prediction.outputs import LEVEL
 from models.prediction.prediction import RowPrediction
 
 SPEED = speed_key("a", PredictOptions())

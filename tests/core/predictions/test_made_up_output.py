@@ -17,9 +17,9 @@ from models.evaluation.calibration import Calibration
 from models.evaluation.detector import Detector
 from models.prediction.answers import questions
 from models.prediction.answers.question import Question
+from models.prediction.declared_outputs import LEVEL, NUMBERS, Output
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
-from models.prediction.outputs import LEVEL, NUMBERS, Output
 from models.prediction.prediction import RowPrediction, summarise, to_prediction
 from models.prediction.predictive import Mixture
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.predictions.prediction_table import to_table
 from models.prediction.answers.reasons import COMBINATION, Levels, Range, Reason
-from models.prediction.outputs import CLASS, LEVEL
+from models.prediction.declared_outputs import CLASS, LEVEL
 from models.prediction.prediction import ClassName, RowPrediction
 
 NUMBERS = RowPrediction(

@@ -108,7 +108,7 @@ def test_a_row_is_explained_as_it_is_alone_whatever_the_blocks(
     background, x = rows(64), rows(5, seed=1)
     whole, _ = explainer(background).explain(x, tangled, tangled(x), 3)
     monkeypatch.setattr("models.explanation.explainer.BLOCK_VALUES", 100)
-    monkeypatch.setattr("models.explanation.explainer.KEPT_ROWS", 500)
+    monkeypatch.setattr("models.explanation.explainer.KEPT_VALUES", 500)
     cut, _ = explainer(background).explain(x, tangled, tangled(x), 3)
     alone, _ = explainer(background).explain(x[2:3], tangled, tangled(x[2:3]), 3)
     np.testing.assert_allclose(cut.values.numpy(), whole.values.numpy(), atol=1e-12)

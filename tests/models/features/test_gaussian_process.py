@@ -95,7 +95,7 @@ def test_the_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn() ->
     peer = GaussianProcessRegressor(kernel, optimizer=None).fit(x.numpy(), z.numpy())
     theta = peer.kernel_.theta
     value, gradient = peer.log_marginal_likelihood(theta, eval_gradient=True)
-    found, slopes = _log_posterior(logs, x, z)
+    found, slopes = _log_posterior(logs, x, z, torch.ones_like(z))
     # less the prior: lengths of median e √inputs and spread 1.5, sizes of median and spread 1
     beyond = torch.cat([(logs[:3] - 1 - 0.5 * math.log(3)) / 1.5, logs[3:4]])
     likelihood = found + 0.5 * float(beyond.square().sum()) - 20 * math.log(2 * math.pi)
@@ -103,6 +103,12 @@ def test_the_marginal_likelihood_and_its_gradient_are_those_of_scikit_learn() ->
     slopes[:4] += beyond / torch.tensor([1.5, 1.5, 1.5, 1.0])
     expected = gradient[[1, 2, 3, 0, 4]] * [1, 1, 1, 2, 2]  # scikit-learn's are of log a² and σ²
     np.testing.assert_allclose(slopes, expected, atol=5e-3)
+    uneven, step = torch.linspace(0.2, 3, 40, dtype=torch.float64), 1e-5
+    moved = [
+        _log_posterior(logs + sign * step * torch.eye(5)[4], x, z, uneven)[0] for sign in (1, -1)
+    ]
+    of_noise = float(_log_posterior(logs, x, z, uneven)[1][4])
+    assert of_noise == pytest.approx((moved[0] - moved[1]) / (2 * step), rel=1e-5)
 
 
 def test_short_lengths_of_six_inputs_are_not_taken_for_noise() -> None:
@@ -127,6 +133,25 @@ def test_intervals_hold_the_function_in_a_hole() -> None:
         mean, deviation = process(at).double().unbind(1)
         covers.append(float(((truth - mean).abs() <= 1.645 * deviation).double().mean()))
     assert np.mean(covers) > 0.6
+
+
+def test_noise_that_differs_between_rows_costs_little() -> None:
+    """The error of the mean is near that with the true noise, and far below that with one noise."""
+    random = np.random.default_rng(0)
+    x = torch.from_numpy(random.normal(size=(800, 2)))
+    deviation, truth = 0.15 * torch.exp(x[:, 1]), torch.sin(x[:, 0])
+    y, folds = truth + deviation * torch.from_numpy(random.normal(size=800)), torch.arange(800) % 4
+    learned, fresh = slice(400), slice(400, 800)
+    rows = x[learned], y[learned], None, folds[learned]
+
+    def error(process: GaussianProcess) -> float:
+        return float((process(x[fresh])[:, 0] - truth[fresh]).square().mean().sqrt())
+
+    found, _ = GaussianProcess.fit(*rows)
+    known, _ = GaussianProcess._given(*rows, deviation[learned].square() / 0.15**2)
+    alike, _ = GaussianProcess._given(*rows, torch.ones_like(y[learned]))
+    assert error(found) < 1.5 * error(known)
+    assert error(found) < 0.7 * error(alike)
 
 
 def test_it_knows_nothing_far_away_and_ever_more_where_rows_are() -> None:

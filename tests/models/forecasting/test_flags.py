@@ -53,7 +53,7 @@ def test_forecasts_of_the_same_process_are_rarely_flagged() -> None:
     most = max(MOST, detector.false_alarm_rate)
     later = [
         model.predict(until(columns, end), OPTIONS).out_of_distribution
-        for end in range(LEARNED, LEARNED + LATER, 12)
+        for end in range(LEARNED, LEARNED + LATER, 20)
     ]
     assert np.mean(later) <= most
     long = model.predict(until(columns, LEARNED), replace(OPTIONS, horizon=3 * HORIZON))

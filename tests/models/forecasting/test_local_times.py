@@ -34,7 +34,7 @@ def _loads(first: str, count: int, *, zone: str | None = "Europe/Berlin") -> dic
 @pytest.fixture(scope="module")
 def model() -> Forecaster:
     forecast = ForecastConfig(time=BERLIN, horizon=12, context=4, season=24, transform="none")
-    return fit(_loads("2024-10-16T22:00", 600), forecast=forecast, training=QUICK)
+    return fit(_loads("2024-10-16T22:00", 400), forecast=forecast, training=QUICK)
 
 
 @pytest.mark.parametrize("step", [1, -1])

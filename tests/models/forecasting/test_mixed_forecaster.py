@@ -61,10 +61,11 @@ def test_a_forecast_pauses_and_what_runs_meanwhile_changes_nothing(mixed: Foreca
     history, others = mixed.read(columns, None, options), []
 
     def pause() -> None:
-        others.append(mixed.predict(columns, PredictOptions(samples=10, seed=5)).mean)
+        if len(others) < 3:
+            others.append(mixed.predict(columns, PredictOptions(samples=10, seed=5)).mean)
 
     found = mixed.predict_pausing(history, options, pause)
-    assert len(others) >= 2
+    assert len(others) == 3
     assert all((one == others[0]).all() for one in others)
     np.testing.assert_array_equal(found.mean, mixed.predict_rows(history, options).mean)
 

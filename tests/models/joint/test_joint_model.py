@@ -13,8 +13,8 @@ from models.features.columns import Columns
 from models.joint.model import JointModel, complete
 from models.joint.prediction import JointPrediction, joint_name
 from models.joint.training import train_joint
+from models.prediction.declared_outputs import LEVEL
 from models.prediction.options import PredictOptions
-from models.prediction.outputs import LEVEL
 from models.training.progress import Progress
 from models.training.train import TrainingRun, train
 from tests.models.joint.conftest import CORRELATION, QUICK, SIGMAS, TYPES, bakery, configs

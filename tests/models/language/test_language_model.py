@@ -187,12 +187,12 @@ def test_no_tensor_grows_with_a_texts_length_times_the_samples(
     ensemble: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the text itself: 8 bytes for each of its tokens."""
-    monkeypatch.setattr(prediction, "_WINDOW_BYTES", 2**16)
-    monkeypatch.setattr(prediction, "_LOGITS_BYTES", 2**16)
+    monkeypatch.setattr(prediction, "_WINDOW_BYTES", 2**15)
+    monkeypatch.setattr(prediction, "_LOGITS_BYTES", 2**15)
     largest = _Largest()  # type: ignore[no-untyped-call]
     with largest:
-        ensemble.predict(column(["a b c d " * 500]), PredictOptions(samples=3))
-    assert largest.found <= 2**16 + 8 * 10
+        ensemble.predict(column(["a b c d " * 250]), PredictOptions(samples=3))
+    assert largest.found <= 2**15 + 8 * 10
 
 
 def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path: Path) -> None:

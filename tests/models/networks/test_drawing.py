@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from models.layers.drawing import _LARGE, _Draw, gaussian_draw
+from models.layers.layer import _LARGE, _Draw, gaussian_draw
 
 
 def _parts(size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

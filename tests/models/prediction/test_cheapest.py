@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from models.config import MLPConfig, TrainingConfig
-from models.prediction.cheapest.errors import (
+from models.prediction.default_sampler.errors import (
     INDEPENDENT,
     LEVELS,
     SAMPLES_OF_RUN,
     truth_of,
 )
-from models.prediction.cheapest.measure import measure_samplers
-from models.prediction.cheapest.record import Candidate, MeasuredSamplers
+from models.prediction.default_sampler.measure import measure_samplers
+from models.prediction.default_sampler.record import Candidate, MeasuredSamplers
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise

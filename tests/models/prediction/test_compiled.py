@@ -27,8 +27,7 @@ from models.likelihoods import (
 from models.networks import MLP, Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
-from models.prediction.compiled import apart
-from models.prediction.compiled.compiler import Compiler, compiler
+from models.prediction.compiled.compiler import Compiler, compiler, is_cached
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.options import BatchOptions, ResolvedOptions
@@ -253,7 +252,7 @@ def test_results_do_not_depend_on_the_threads() -> None:
 
 @pytest.mark.stack
 def test_a_child_finds_what_is_cached_and_ends(kernels: ModuleType) -> None:
-    assert apart.is_cached(kernels)
+    assert is_cached(kernels)
     command = [sys.executable, "-P", "-m", "models.prediction.compiled"]
     subprocess.run(command, check=True, timeout=300)
 
@@ -262,7 +261,7 @@ def test_a_child_finds_what_is_cached_and_ends(kernels: ModuleType) -> None:
 def test_a_child_that_fails_leaves_the_kernels_to_this_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apart, "is_cached", lambda _: False)
+    monkeypatch.setattr("models.prediction.compiled.compiler.is_cached", lambda _: False)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     other = Compiler()
     other.start(in_child=True)

@@ -18,10 +18,9 @@ from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.shapes import Components, Outputs, Shape
 from models.prediction.engine import Engine
 from models.prediction.fitted import Sampled
-from models.prediction.influence import error_of_mean
+from models.prediction.monte_carlo_error import error_of_mean, even_error
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import ResolvedOptions
-from models.prediction.standard_error import even_error
 from models.prediction.summary import Summary
 from models.tabular.model import make_ready
 from tests.models.prediction.shaped_cases import CASES, Case

@@ -18,10 +18,9 @@ from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
-from models.prediction.influence import error_of_mean
-from models.prediction.noise import NoiseSource
+from models.prediction.monte_carlo_error import error_of_mean, even_error, standard_error
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.standard_error import even_error, standard_error
+from models.prediction.samplers import NoiseSource
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
 DEEP = (

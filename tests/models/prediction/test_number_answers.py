@@ -13,10 +13,10 @@ from models.likelihoods.families import Family, Logistic, Normal
 from models.prediction.answers import questions
 from models.prediction.answers.numbers import QUESTIONS
 from models.prediction.answers.question import Question
-from models.prediction.density_grid import TAIL
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Density, PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise, to_prediction
+from models.prediction.quantiles import TAIL
 from models.prediction.work import values_per_row
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 

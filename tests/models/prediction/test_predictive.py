@@ -17,12 +17,9 @@ from models.evaluation.metrics import (
     classification_scores,
 )
 from models.likelihoods import expected_noise
-from models.prediction.influence import all_errors, error_of_mean
+from models.prediction.monte_carlo_error import all_errors, error_of_mean, standard_error
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.standard_error import (
-    standard_error,
-)
 
 
 @pytest.fixture
@@ -136,7 +133,8 @@ def test_every_output_of_numbers_states_its_error(scale: float) -> None:
         raw = NumberMixture.gaussian(random[0], noise, Integrated(0.1 * random[2].square(), noise))
         mixture = raw.scaled(scale)
         bounds = dict(zip(levels, mixture.quantiles(list(levels.values())), strict=True))
-        bounds["conformal_upper"] = (mixture.mean() + 2 * mixture.total().sqrt()).unsqueeze(-1)
+        for name, width in (("conformal_upper", 2.0), ("adaptive_upper", 3.0)):
+            bounds[name] = (mixture.mean() + width * mixture.total().sqrt()).unsqueeze(-1)
         of_mean = {"mean": error_of_mean(mixture, raw, standard_error)}
         errors.append(of_mean | all_errors(mixture, raw, bounds, {}, standard_error))
         found = bounds | {

@@ -14,7 +14,7 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.device import CACHE_BYTES
 from models.prediction.engine import Chunks
 from models.prediction.fitted import Fitted
-from models.prediction.noise import NoiseCache, NoiseSource, RequestNoise, standard_normal
+from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise, standard_normal
 from tests.models.functions import functions
 
 NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from models.prediction.influence import all_errors
+from models.prediction.monte_carlo_error import all_errors, standard_error
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.standard_error import standard_error
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
 WHOLE = [case for case in CASES if case.integer]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from models.prediction.noise import BITS, Sobol
+from models.prediction.samplers import BITS, Sobol
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from models.training.train import ignore
 from tests.models.training.fitting import resolved, types_of
 
 NUMBERS, ROWS = 8, 300
-QUICK = TrainingConfig(effort="quick", epochs=40, background=32)
+QUICK = TrainingConfig(effort="quick", epochs=15, learning_rate=0.03, background=32)
 
 
 def steps(rows: int, seed: int) -> Columns:

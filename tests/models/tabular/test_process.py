@@ -31,9 +31,9 @@ def model() -> TabularModel:
     """A wave with a hole in the middle, that networks alone find late."""
     random = np.random.default_rng(0)
     x = random.uniform(-2, 2, 400)
-    x = x[np.abs(x) > 0.7][:220]
+    x = x[np.abs(x) > 0.7][:150]
     columns = rows_of(x) | {"y": 10 + 3 * np.sin(4 * x) + 0.3 * random.normal(size=len(x))}
-    training = TrainingConfig(effort="quick", background=16)
+    training = TrainingConfig(effort="quick", epochs=20, background=16)
     config = resolved(columns, reads=True, training=training, pruning=(0.5,))
     found = train(columns, types_of(columns), config)
     assert isinstance(found, TabularModel)

@@ -50,7 +50,7 @@ def test_a_process_killed_at_any_moment_repeats_ten_seconds_or_five_percent(cost
 
 def test_in_a_long_training_checkpoints_take_one_percent_of_the_time() -> None:
     for cost in (0.05, 0.5, 2.0):
-        found = train(cost, 5 * 3600, batch_seconds=0.2)
+        found = train(cost, 5 * 3600, batch_seconds=1.0)
         hour = [begun for begun, _ in found if begun > 4 * 3600]
         share = cost * len(hour) / 3600
         assert share <= 0.0105, cost

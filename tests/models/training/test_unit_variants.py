@@ -32,7 +32,7 @@ def _config() -> ModelConfig:
         epochs=8, fine_tune_epochs=2, batch_size=64, learning_rate=0.005, background=0
     )
     network = MLPConfig(hidden=(256, 256))
-    return resolved(_columns(), network=network, training=training, pruning=(0.5, 0.9))
+    return resolved(_columns(), network=network, training=training, pruning=(0.5,))
 
 
 @pytest.fixture(scope="module")

@@ -226,10 +226,10 @@ def test_every_row_is_in_one_batch_of_a_pass(tmp_path: Path) -> None:
 
 
 def test_a_race_is_streamed(tmp_path: Path) -> None:
-    columns = make(600)
+    columns = make(300)
     features = tuple(FeatureConfig(name=n, type=TYPES[n]) for n in ("x", "city"))  # type: ignore[arg-type]
     config = config_of(columns, features=features)
-    config = replace(config, training=replace(config.training, epochs=4))
+    config = replace(config, training=replace(config.training, epochs=2))
     model, streamed = train_streamed(
         Memory(columns), TYPES, config, TrainingRun(), tmp_path, MEMORY
     )

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from models.prediction.cheapest.errors import (
+from models.prediction.default_sampler.errors import (
     INDEPENDENT,
     SAMPLES_OF_RUN,
     Spread,
@@ -23,7 +23,7 @@ from models.prediction.cheapest.errors import (
     total_deviation,
     truth_of,
 )
-from models.prediction.cheapest.record import Candidate, MeasuredSampler, MeasuredSamplers
+from models.prediction.default_sampler.record import Candidate, MeasuredSampler, MeasuredSamplers
 from models.prediction.engine import Engine, Ready
 from models.prediction.options import Sampler
 from models.prediction.summary import Summary

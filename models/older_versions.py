@@ -1,13 +1,13 @@
-"""Settings that were taken out. `LAST_RELEASE` was the last one that had them.
+"""What older versions wrote, and how it is read today.
 
-Requests for them are refused. Stored versions whose posterior is an ordinary one still predict, and
-the setting is ignored; those with members that share weights, or with the likelihood "student", are
-refused, too.
+Requests for settings that were taken out are refused. Stored versions whose posterior is an
+ordinary one still predict, and the setting is ignored; those with members that share weights, or
+with the likelihood "student", are refused, too.
 """
 
 from typing import Any
 
-LAST_RELEASE = "0.1"
+LAST_RELEASE = "0.1"  # that had what was taken out
 
 
 def no_sharpening(method: Any) -> Any:
@@ -69,7 +69,7 @@ def no_plateau(schedule: Any) -> Any:
     return schedule
 
 
-def upgraded(config: Any) -> Any:
+def upgraded_config(config: Any) -> Any:
     """The JSON of a stored `ModelConfig` without the settings that were taken out."""
     if not isinstance(config, dict):
         return config
@@ -78,3 +78,14 @@ def upgraded(config: Any) -> Any:
     if parts.get("training", {}).get("schedule") == "plateau":
         parts["training"]["schedule"] = None
     return config | parts
+
+
+def upgraded_frame(frame: Any) -> Any:
+    """A stored frame of a version that knew two scales, `is_log` or not, as one of today."""
+    if not isinstance(frame, dict) or "is_log" not in frame:
+        return frame
+    kept = {name: value for name, value in frame.items() if name != "is_log"}
+    scale = (
+        {"kind": "log", "lower": 0.0, "offset": 0.0} if frame["is_log"] else {"kind": "identity"}
+    )
+    return kept | {"observation": {"scale": scale}}
