@@ -318,7 +318,8 @@ class Engine:
             if copies is None:
                 own = offsets if offsets is None else offsets[run]
                 for rows, sampled in self._of_known(fitted, x[run], *request, own):
-                    yield slice(run.start + rows.start, run.start + rows.stop), sampled
+                    stop = min(run.start + rows.stop, run.stop)
+                    yield slice(run.start + rows.start, stop), sampled
                 continue
             # Few fixed samples would have few of the values.
             fixed = fitted.num_draws is not None if isinstance(fitted, FittedDraws) else False

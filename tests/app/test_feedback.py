@@ -65,8 +65,9 @@ def test_a_stored_prediction_is_answered_again_the_same(
 
 
 def test_the_scores_are_those_of_the_prediction(own: Service) -> None:
-    """Almost all variance of these models is one Gaussian's: SciPy's density within a per cent."""
-    answer = stored(own)
+    """Almost all variance of known levels is one Gaussian's: SciPy's density within a per cent."""
+    inputs = [PRICE[0], PRICE[2] | {"wood": "oak"}, PRICE[2]]
+    answer = stored(own, inputs=inputs)
     truth = [mean + 0.5 for mean in answer["mean"]]
     told = tell(own, prediction=answer["id"], truth=truth)
     assert told["id"].startswith("fb_")
@@ -80,7 +81,7 @@ def test_the_scores_are_those_of_the_prediction(own: Service) -> None:
     for level in LEVELS:
         assert metrics["coverage"][f"{level:g}"] == pytest.approx((off_centre < level).mean())
     assert told["rolling"]["metrics"].items() >= metrics.items()
-    rows = tell(own, model="price", inputs=PRICE, truth=truth)
+    rows = tell(own, model="price", inputs=inputs, truth=truth)
     assert rows["metrics"] == metrics
     assert rows["prediction"] is None
 
