@@ -222,7 +222,7 @@ class Entry:
                 return self.model.predict_pausing(x, options, pause)
             return self.model.predict_rows(x, options)
         draws = self.model.draws_of(_encoded([self.all_rows]), options)
-        return RowPrediction.joined(self.parts).with_draws(draws)
+        return self.parts[0].joined(self.parts).with_draws(draws)
 
     def keep(self, part: RowPrediction, samples: int) -> None:
         """Store the prediction of the first rows. The other rows will get as many samples."""
@@ -235,7 +235,7 @@ class Entry:
     def complete(self, last: Any) -> Any:
         """The prediction for all rows, from the stored parts and `last`."""
         is_joined = not self.parts or self.are_draws_left
-        return last if is_joined else RowPrediction.joined([*self.parts, last])
+        return last if is_joined else self.parts[0].joined([*self.parts, last])
 
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
