@@ -10,7 +10,7 @@ trees take a step at once for all rows, in torch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from models.features.rows import evenly_spread
-from models.tensors import TensorRecord
+from models.tensors import TensorRecord, named_tensors, restored
 
 MOST_CLASSES = 8  # each has a forest
 MOST_TREES = 120  # of a row, in all forests: 1,000 rows take 3 to 5 ms
@@ -29,6 +29,7 @@ FARTHEST = 5.0  # deviations of a target: outliers would have trees of their own
 _DEPTH, _RATE, _LEAST_LEAF = 5, 0.1, 20
 _AT_ONCE = 40  # trees between two looks at the out-of-fold loss
 _FITTED_ROWS = 50_000  # of a forest: a few seconds
+_PREFIX = "boosted"  # of the tensors in a file
 BLOCK = 256  # rows whose steps stay in the processor's cache
 
 Compact = Float[Tensor, "rows compact"]
@@ -163,7 +164,7 @@ class BoostedTrees(TensorRecord):
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store."""
-        return {f"boosted.{f.name}": getattr(self, f.name).cpu().contiguous() for f in fields(self)}
+        return dict(named_tensors(self, _PREFIX))
 
     @classmethod
     def unpack(cls, tensors: Mapping[str, Tensor], num_columns: int) -> "BoostedTrees | None":
@@ -173,12 +174,11 @@ class BoostedTrees(TensorRecord):
             num_columns: of encoded rows.
 
         Raises:
-            ValueError: if the tensors are no such trees, or read other columns.
+            ValueError: if a tensor is missing, they are no such trees, or read other columns.
         """
-        names = [f.name for f in fields(cls)]
-        if f"boosted.{names[0]}" not in tensors:
+        if not any(name.startswith(f"{_PREFIX}.") for name in tensors):
             return None
-        trees = cls(**{name: tensors[f"boosted.{name}"] for name in names})
+        trees = restored(cls, _PREFIX, tensors)
         (outputs, count, leaves), columns = trees.values.shape, trees.columns
         nodes = (outputs, count, leaves - 1)
         is_whole = leaves in [2**depth for depth in range(1, _MOST_DEPTH + 1)]

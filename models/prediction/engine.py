@@ -318,8 +318,7 @@ class Engine:
             if copies is None:
                 own = offsets if offsets is None else offsets[run]
                 for rows, sampled in self._of_known(fitted, x[run], *request, own):
-                    stop = min(run.start + rows.stop, run.stop)
-                    yield slice(run.start + rows.start, stop), sampled
+                    yield slice(run.start + rows.start, run.start + rows.stop), sampled
                 continue
             # Few fixed samples would have few of the values.
             fixed = fitted.num_draws is not None if isinstance(fitted, FittedDraws) else False
@@ -358,7 +357,7 @@ class Engine:
         if isinstance(fitted, FittedDraws):
             step = fitted.rows_at_once(samples, self.memory_bytes)
             for start in range(0, len(x), step):
-                rows = slice(start, start + step)
+                rows = slice(start, min(start + step, len(x)))
                 with torch.inference_mode():
                     outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
                 counts, owners = (len(outputs),), fitted.owners(len(outputs), x.device)
@@ -372,7 +371,7 @@ class Engine:
         noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
         nodes = self.nodes[: fitted.nodes].to(x.device) if sampler == "moments" else None
         for start in range(0, len(x), chunks.rows):
-            rows, sampled = slice(start, start + chunks.rows), None
+            rows, sampled = slice(start, min(start + chunks.rows, len(x))), None
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
                 if self.compiled is not None:
