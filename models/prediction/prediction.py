@@ -337,9 +337,14 @@ def moments(mixture: Mixture, calibration: Calibration | None) -> Float[Tensor, 
 
 
 def moments_with_influence(
-    mixture: Mixture, calibration: Calibration | None
+    mixture: Mixture, calibration: Calibration | None, count: int
 ) -> Float[Tensor, "rows values"]:
-    """`moments`, then what each sample adds to them: the quantities of one sample after another."""
+    """`moments`, then what each sample adds to them: the quantities of one sample after another.
+
+    Args:
+        count: of samples. The mixture of filled rows may have each several times, one after the
+            other (`models.prediction.picks`).
+    """
     raw, found = mixture, moments(mixture, calibration)
     if calibration is not None:
         mixture = calibration.apply(mixture)
@@ -350,8 +355,9 @@ def moments_with_influence(
         parts, means = of_variances(mixture), of_means(raw if mixture.is_gaussian else mixture)
         noise, between = (parts[f"{part}_variance"] for part in UNCERTAINTIES[1:])
         each = [torch.zeros_like(noise) if means is None else means, noise, between]
-    samples = torch.stack(each, -1).transpose(0, 1)  # rows × samples × quantities
-    return torch.cat([found, samples.flatten(1).to(found)], 1)
+    samples = torch.stack(each, -1).unflatten(0, (count, -1)).mean(1)
+    by_row = samples.transpose(0, 1)  # rows × samples × quantities
+    return torch.cat([found, by_row.flatten(1).to(found)], 1)
 
 
 def wants_errors(options: BatchOptions) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -317,10 +317,11 @@ class TabularModel(TrainedModel):
             request = options.sampler, options.seed, options.samples
             return (mixture for _, mixture in self.engine.mixtures(fitted, rows, *request))
 
-        compact = self.encoder.without_trees(x)
-        first = next(mixtures(compact[:1]))
-        is_drawn = first.num_samples > 1 and self.has_errors(options.sampler)
-        quantities = moments_with_influence if is_drawn else moments
+        known = next(mixtures(explainer.background[:1].to(x)))  # a row that is not filled
+        is_drawn = known.num_samples > 1 and self.has_errors(options.sampler)
+        quantities = (
+            partial(moments_with_influence, count=known.num_samples) if is_drawn else moments
+        )
 
         def of(rows: Tensor) -> Tensor:
             return torch.cat([quantities(mixture, calibration) for mixture in mixtures(rows)])
@@ -328,11 +329,12 @@ class TabularModel(TrainedModel):
         with threads_for(fitted.operations * explainer.evaluations * len(x) * options.samples):
             end = torch.from_numpy(answer.moments).to(x.device)
             if is_drawn:
-                end = torch.cat([end, of(compact)[:, end.shape[1] :]], 1)
+                own = of(self.encoder.without_trees(x))
+                end = torch.cat([end, own[:, end.shape[1] :]], 1)
             found, mean = explainer.explain(x, of, end, options.seed)
         if is_drawn:
             found, mean = (
-                self._with_sampling(found, first, options),
+                self._with_sampling(found, known, options),
                 mean[: answer.moments.shape[1]],
             )
         label = None if self.classes is None else answer.mean.argmax(1)
@@ -355,27 +357,28 @@ class TabularModel(TrainedModel):
 
         Args:
             found: contributions to `moments_with_influence`.
-            mixture: of any row.
+            mixture: of any row that is not filled.
         """
         width = found.values.shape[-1] // (mixture.num_samples + 1)
         parts = found.values[..., width:].unflatten(-1, (-1, width)).movedim(2, 0)
         error = even_error if options.sampler == "sobol" else standard_error
         own = ("mean",) * (width - 2)
         names = (*own, *(VARIANCES[:2] if self.classes is None else ENTROPIES[1:]))
-        factors = parts.new_tensor([self._error_factor(name, options) for name in names])
+        common, by_output = self._error_factors(options)
+        factors = parts.new_tensor([by_output.get(name, common) for name in names])
         sampling = factors * error(parts, member=mixture.member)
         walks = found.errors[..., :width]
         return Estimate(found.values[..., :width], torch.hypot(walks, sampling))
 
-    def _error_factor(self, output: str, options: ResolvedOptions) -> float:
-        """The measured factor on the Monte-Carlo error of an output."""
-        variant = self.variant(options.prune)
+    def _error_factors(self, options: ResolvedOptions) -> tuple[float, Mapping[str, float]]:
+        """The measured factor on all Monte-Carlo errors, and those of outputs with an own one."""
+        variant, samples = self.variant(options.prune), options.samples
         if self.engine.whole_draws:
-            return factor_at(variant.error_factors, options.samples)
-        if options.sampler == "sobol":
-            own = variant.output_factors.get(output, variant.sobol_factors)
-            return factor_at(own, options.samples)
-        return 1.0
+            return factor_at(variant.error_factors, samples), {}
+        if options.sampler != "sobol":
+            return 1.0, {}
+        own = {name: factor_at(each, samples) for name, each in variant.output_factors.items()}
+        return factor_at(variant.sobol_factors, samples), own
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
         """Metrics of the rows that have a target, weighted if the columns have the weight's.
@@ -568,16 +571,12 @@ class TabularModel(TrainedModel):
         with threads_for(fitted.operations * len(x) * options.samples):
             found = self.engine.summaries(fitted, x, options, score, calibration, threads=threads)
             parts = list(found)
-        summary, variant = Summary.joined(parts), self.variant(options.prune)
-        if not self.has_errors(sampler):
-            summary = summary.with_errors(None)
-        elif self.engine.whole_draws:
-            return summary.with_errors(factor_at(variant.error_factors, options.samples))
-        elif sampler == "sobol":
-            common, factors = variant.sobol_factors, variant.output_factors.items()
-            own = {name: factor_at(each, options.samples) for name, each in factors}
-            summary = summary.with_errors(factor_at(common, options.samples), own)
-        measured = variant.samplers
+        has_errors = self.has_errors(sampler)
+        factors = self._error_factors(options) if has_errors else (None,)
+        summary = Summary.joined(parts).with_errors(*factors)
+        if has_errors and self.engine.whole_draws:
+            return summary
+        measured = self.variant(options.prune).samplers
         bias = {} if measured is None else measured.bias_of(sampler, options.samples)
         return with_bias(summary, bias, options.intervals)
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t
 
 from models.artifact.files import read_model, write_model
-from models.config import DropoutConfig, MAPConfig, MLPConfig, TrainingConfig
+from models.config import DropoutConfig, MAPConfig, MLPConfig, SGLDConfig, TrainingConfig
 from models.features.categories import CategoryEncoder
 from models.features.imputation import MOST, Imputed
 from models.prediction.options import PredictOptions
@@ -125,3 +125,13 @@ def test_intervals_have_the_width_of_a_t_distribution(levels: int) -> None:
     assert len(found.values) == min(levels, MOST)
     half = 1.6449 * np.sqrt((levels - 1) / levels * (1 + found.excess))
     assert half == pytest.approx(t.ppf(0.95, levels - 1) * np.sqrt(1 + 1 / levels), rel=1e-3)
+
+
+def test_rows_with_new_levels_are_explained_beside_known_ones() -> None:
+    """By few stored draws, too, of which each stands for several samples of a filled row."""
+    model = fit("y", method=SGLDConfig(kind="sgld", step_size=1e-6), pruning=())
+    found = model.predict(rows(["l0", "new"]), PredictOptions(explain=True, samples=20))
+    for part, values in (("mean", found.mean), ("epistemic", found.variance["epistemic"])):
+        total = found.constants["base"][part] + found[f"{part}_contribution"].sum(1)
+        np.testing.assert_allclose(total, values, rtol=1e-6)
+    assert (found["mean_contribution_error"] > 0).any(1).all()
