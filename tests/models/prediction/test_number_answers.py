@@ -1,5 +1,7 @@
 """Exceedance, quantiles and densities of mixtures: closed forms, integrals and atoms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from models.prediction.answers import questions
 from models.prediction.answers.numbers import QUESTIONS
 from models.prediction.answers.question import Question
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.options import Density, PredictOptions, ResolvedOptions
+from models.prediction.options import Density, PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import summarise, to_prediction
 from models.prediction.quantiles import TAIL
 from models.prediction.work import values_per_row
@@ -155,3 +157,10 @@ def test_the_numbers_of_an_answer_are_counted() -> None:
     assert values_per_row(options) == 30 + 2 * 2 * 2 + 1 + 2
     assert values_per_row(PredictOptions(density=Density(64), intervals=())) == 128
     assert values_per_row(options, classes=3) == 3 + 3 * 30
+    errors = replace(options, return_mc_errors=True, return_draws=False)
+    assert values_per_row(errors) == 2 * (2 * 2 * 2 + 1 + 2)
+    assert values_per_row(PredictOptions(set_level=0.9), classes=3) == 3 + 2 * 3
+    assert values_per_row(PredictOptions(intervals=()), explained=7) == 2 * 3 * 7
+    many = Totals(exceeds=(1.0,), groups={f"g{i}": ("a", "b") for i in range(100)})
+    sums = PredictOptions(intervals=(), totals=many)
+    assert values_per_row(sums) == (4 + 1) * (1 + 2 * 50)
