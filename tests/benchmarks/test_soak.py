@@ -9,6 +9,7 @@ from benchmarks.soak.__main__ import soak
 from benchmarks.soak.observations import Series
 from benchmarks.soak.report import HISTORY, leaks, trends
 from benchmarks.soak.slopes import trend
+from tests.waiting import slowness
 
 SECONDS = np.arange(0, 7200, 5.0)
 NOISE = np.random.default_rng(0).normal(0, 3, len(SECONDS))
@@ -60,7 +61,7 @@ def test_the_history_may_grow_and_nothing_else() -> None:
 @pytest.mark.slow
 def test_a_service_bears_all_kinds_of_work(tmp_path: Path) -> None:
     """Nothing that clients do is answered wrongly, and all that is observed has a trend."""
-    run = soak(tmp_path, seconds=60, rate=4, warm_up=5)
+    run = soak(tmp_path, seconds=60 * slowness(), rate=4, warm_up=5)
     assert run.tally.wrong == []
     assert run.failures == []
     assert run.tally.done.total() > 10

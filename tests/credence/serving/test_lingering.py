@@ -14,6 +14,7 @@ import uvloop
 from credence.serving.lingering import LingeringTransport
 from tests.credence.running import serving
 from tests.credence.uploading import begin_upload
+from tests.waiting import PATIENCE
 
 BODY = bytes(4 * 2**20)  # more than the kernel's buffers take: who sends it waits for a reader
 
@@ -26,7 +27,7 @@ def test_a_refused_body_may_be_sent_to_its_end(tmp_path: Path) -> None:
     """Closed at once, the connection would be reset below the client's hands."""
     with serving(tmp_path, "api", CREDENCE_MAX_BODY_BYTES="1024") as service:
         address = httpx.URL(service.url)
-        connection = http.client.HTTPConnection(address.host, address.port, timeout=60)
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=PATIENCE)
         connection.connect()
         small_buffer(connection)
         connection.request("POST", "/predict", BODY, {"Connection": "close"})
@@ -49,7 +50,7 @@ def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> 
         assert int(answer.headers["Retry-After"]) > 0
         assert b"the service stops" in answer.read()
         connection.close()
-        assert service.process.wait(120) == 0
+        assert service.process.wait(PATIENCE) == 0
 
 
 class Lost(asyncio.Protocol):
