@@ -174,11 +174,3 @@ def test_an_iceberg_table_that_names_other_files_is_refused(lake: Path) -> None:
     newest.write_text(json.dumps(about))
     with pytest.raises(NotParseable, match="outside its folder"):
         read(lake, f"{table.relative_to(lake)}/")
-
-
-def test_a_log_that_says_a_thing_twice_is_damaged(lake: Path) -> None:
-    deltalake.write_deltalake(str(lake / "table"), TABLE)
-    (log,) = (lake / "table" / "_delta_log").glob("*.json")
-    log.write_text(log.read_text() + '\n{"add": {"path": "a"}, "add": {"path": "b"}}')
-    with pytest.raises(NotParseable, match="damaged"):
-        read(lake, "table/")
