@@ -95,7 +95,7 @@ check: $(INSTALLED)  ## Format, lint, types, import contracts; the same of the d
 	$(BIN)/python .ci/javascript/check.py
 	@if [ -s .ci/flaky.txt ]; then echo 'these cases are flaky: fix each, and empty .ci/flaky.txt'; cat .ci/flaky.txt; exit 1; fi
 
-format: $(INSTALLED)  ## Format and mend what can be mended
+format: $(INSTALLED)  ## Format, and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

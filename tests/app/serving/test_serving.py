@@ -174,35 +174,6 @@ async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(clo
     assert await newest(lookup) == 3
 
 
-async def test_nobody_waits_for_the_registry_while_an_answer_is_young(clock: Clock) -> None:
-    registry = Registry()
-    lookup = VersionLookup(registry.get)
-    await newest(lookup)
-    registry.newest = 2
-    clock.seconds += versions.FRESH_SECONDS
-    assert await newest(lookup) == 1, "and the next one knows better"
-    await comes_true(lambda: registry.asked == 2)
-    await comes_true(lambda: not lookup._lookups)
-    assert await newest(lookup) == 2
-
-
-async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(clock: Clock) -> None:
-    registry = Registry()
-    lookup = VersionLookup(registry.get)
-    registry.hang.clear()
-    before = [asyncio.create_task(newest(lookup)) for _ in range(64)]
-    await comes_true(lambda: registry.asked == 1)
-    clock.seconds += 0.001
-    lookup.clear()
-    after = asyncio.create_task(newest(lookup))
-    # A question that was on its way may have missed the change.
-    await comes_true(lambda: registry.asked == 2)
-    registry.hang.set()
-    await asyncio.gather(*before, after)
-    await newest(lookup)
-    assert registry.asked == 2
-
-
 async def test_a_question_from_before_the_news_does_not_replace_a_later_answer(
     clock: Clock,
 ) -> None:

@@ -95,7 +95,9 @@ def test_metrics_have_the_coverage_of_groups_and_sizes(grouped: TabularModel) ->
     assert [part["name"] for part in parts] == ["north", "south"]
     assert sum(part["rows"] for part in parts) == metrics["rows"]
     assert parts[0]["width"] < parts[1]["width"] / 2
-    assert [p["name"] for p in metrics["coverage_by_size"]["parts"]] == ["low", "middle", "high"]
+    for by in ("size", "deviation"):
+        thirds = metrics[f"coverage_by_{by}"]["parts"]
+        assert [part["name"] for part in thirds] == ["low", "middle", "high"]
     columns = _table(600, 2)
     again = grouped.evaluate(columns)["coverage_by_group"]["parts"]
     assert sum(part["rows"] for part in again) == 600
