@@ -12,13 +12,13 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
-from models.inference.mc_dropout import DropoutState, MCDropout, masks
+from models.inference.mc_dropout import DropoutDraws, DropoutState, MCDropout, masks
 from models.inference.method import Method
 from models.inference.point import DrawsState, Ensemble
 from models.inference.registry import build_method
 from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
-from models.prediction.whole_draws import DropoutDraws, FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer
