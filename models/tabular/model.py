@@ -10,12 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.config import (
-    BBBConfig,
-    FeatureConfig,
-    Json,
-    ModelConfig,
-)
+from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
@@ -139,7 +134,7 @@ class TabularModel(TrainedModel):
     @cached_property
     def engine(self) -> Engine:
         dense = isinstance(self.network, MLP | Stack)
-        local = isinstance(self.config.method, BBBConfig) and dense
+        local = method_of(self.config.method).is_mean_field and dense
         # A model without variants is being trained, where its process is.
         device = self.device if self.variants_by_prune else None
         process = self.process if device is None else self.process and self.process.to(device)

@@ -49,24 +49,6 @@ def test_few_are_always_admitted() -> None:
     assert limit.is_reached("one")
 
 
-def test_there_is_room_for_whoever_has_nothing_in_flight() -> None:
-    """Ten milliseconds each: one caller has two seconds' worth, and the next one some, too."""
-    limit = ConcurrencyLimit(max_seconds=2.0)
-    for _ in range(MAX_REQUESTS):
-        limit.enter(0.0, "greedy")
-    assert limit.is_reached("greedy")
-    assert not limit.is_reached("polite"), "nobody knows the pace yet"
-    for i in range(1, MAX_REQUESTS - 250 + 1):
-        limit.leave(0.01 * i, "greedy")
-    assert limit.is_reached("greedy"), "250 in flight, 2.5 s"
-    assert not limit.is_reached("polite")
-    for _ in range(75):
-        limit.enter(8.0, "polite")
-    assert not limit.is_reached("polite")
-    limit.enter(8.0, "polite")
-    assert limit.is_reached("polite"), "326 in flight, 76 of them twice: 4.02 s"
-
-
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.evaluation.calibration import LabelledMixture, NumberCalibration, fit_calibration
-from models.evaluation.cells import By, Cells, fit_thirds
+from models.evaluation.cells import By, fit_thirds
 from models.evaluation.group_coverage import coverage_by_group, uncovered
 from models.prediction.number_mixture import NumberMixture
 
@@ -45,21 +45,6 @@ def test_groups_of_unlike_noise_are_covered_alike() -> None:
         inside = _inside(calibration, new)
         found = [float(inside[new.groups == group].double().mean()) for group in (0, 1)]
         assert found == pytest.approx(wanted, abs=0.03)
-
-
-def test_a_small_group_takes_the_larger_of_its_largest_score_and_the_marginal_quantile() -> None:
-    cells = Cells(((0.1, 0.2), (3.0,), ()), (2, 1, 0))
-    assert cells.quantiles(0.9, 1.5) == [1.5, 3.0, 1.5]
-    assert cells.quantiles(0.5, 1.5) == [0.2, 3.0, 1.5]  # 2 rows have a rank for 50 %: ⌈1.5⌉
-
-
-def test_an_unknown_group_takes_the_marginal_quantile() -> None:
-    calibration = NumberCalibration(1.0, (1.0,) * 19, 19, (), Cells(((5.0,) * 19,) * 2, (19, 19)))
-    mixture = _standard(torch.zeros(3, dtype=torch.float64))
-    ((_, upper),) = calibration.intervals(mixture, [0.9], torch.tensor([-1, 0, 1]))
-    assert upper.tolist() == [1.0, 5.0, 5.0]
-    ((_, upper),) = calibration.intervals(mixture, [0.9])
-    assert upper.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_sizes_have_cells_where_one_quantile_does_not_cover_them_alike() -> None:
