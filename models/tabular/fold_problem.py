@@ -23,8 +23,6 @@ from models.features.gaussian_process import MOST_INPUTS, GaussianProcess
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
 from models.features.targets import NumberTarget
-from models.inference.bbb import BBBState
-from models.inference.members import select
 from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
@@ -264,8 +262,7 @@ class FoldProblem(RowProblem):
         """The members that leave out a fold, ready for prediction."""
         members, layout = self.folds.members(fold, self._stack.members), self._stack.layout
         engine, whole = self._engines[fold], state.detach()
-        assert isinstance(whole, BBBState)
-        return engine, make_ready(engine.network, select(whole, layout, members))
+        return engine, make_ready(engine.network, whole.of_members(layout, members))
 
     @cached_property
     def _stack(self) -> Stack:

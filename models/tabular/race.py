@@ -17,7 +17,6 @@ from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
 from models.features.boosted import LEAST_ROWS, MOST_CLASSES
 from models.features.target_shapes import describe_shape
-from models.inference.members import concatenate
 from models.inference.method import Fit
 from models.model import TrainedModel
 from models.tabular.candidates import (
@@ -293,7 +292,7 @@ class Race:
                 epochs = whole.epochs_on_all_rows(attempt.fit.best_epoch)
                 problem = joined(_in_epochs(whole, epochs), [attempt.candidate])
                 fits[i] = Fitting(problem, self.stages, f"all-rows-{i}-").fit()
-        return replace(fits[0], state=concatenate([fit.state for fit in fits]))
+        return replace(fits[0], state=fits[0].state.joined([fit.state for fit in fits]))
 
 
 def _in_epochs(problem: FoldProblem, epochs: int) -> FoldProblem:

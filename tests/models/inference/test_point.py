@@ -12,13 +12,13 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
-from models.inference.mc_dropout import DropoutState, MCDropout, masks
+from models.inference.mc_dropout import DropoutDraws, DropoutState, MCDropout, masks
 from models.inference.method import Method
 from models.inference.point import DrawsState, Ensemble
 from models.inference.registry import build_method
 from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
-from models.prediction.whole_draws import DropoutDraws, FittedDraws
+from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
 from models.training.row_task import RowTask
 from models.training.trainer import Trainer
@@ -130,8 +130,10 @@ def test_a_sample_is_one_function_of_all_rows(state: DropoutState) -> None:
             hidden = torch.relu(layer(weights, hidden)) * mask[sample]
         torch.testing.assert_close(DROPPED.layers[-1](weights, hidden), outputs[sample])
     assert point["log_variance"].shape == (70, 1)
-    pieces, _ = fitted.outputs(x, 3, 70, 2**10)
+    pauses = list[int]()
+    pieces, _ = fitted.outputs(x, 3, 70, 2**10, lambda: pauses.append(1))
     torch.testing.assert_close(pieces, outputs)
+    assert len(pauses) > 1
     alone, _ = fitted.outputs(x[2:3], 3, 70, 2**28)
     torch.testing.assert_close(alone, outputs[:, 2:3])
     assert not torch.equal(fitted.outputs(x, 4, 70, 2**28)[0], outputs)
