@@ -108,6 +108,7 @@ def test_trees_of_all_rows_predict_new_rows(model: TabularModel) -> None:
 def test_a_stored_model_predicts_the_same(model: TabularModel, tmp_path: Path) -> None:
     write_model(model, tmp_path)
     again = read_model(tmp_path)
+    assert isinstance(again, TabularModel)
     rows, asked = steps(20, 2), PredictOptions(samples=20)
     pair = [one.predict(rows, asked).mean for one in (again, model)]
     np.testing.assert_allclose(*pair, rtol=1e-5)  # compiled loops round otherwise than torch
