@@ -19,12 +19,12 @@ from models.features.categories import CategoryEncoder
 from models.features.encoders import DatetimeEncoder, Encoder, TensorEncoder
 from models.features.feature_encoder import ReadColumns
 from models.features.targets import NumberTarget
-from models.inference.method import State
+from models.inference.method import Functions, State
 from models.inference.point import DrawsState
 from models.likelihoods import ShapedLikelihood
 from models.posteriors.layout import Weights
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.whole_draws import FittedDraws, Functions, linearised
+from models.prediction.whole_draws import FittedDraws, linearised
 from models.tabular.model import TabularModel
 
 Posterior = Literal["full", "mean"]

@@ -19,35 +19,20 @@ the errors of the later steps smaller.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TypeVar
 
 import torch
-from jaxtyping import Shaped
 from torch import Tensor
 
-from models.config import (
-    BBBConfig,
-    DropoutConfig,
-    EnsembleConfig,
-    Identity,
-    MAPConfig,
-    MethodConfig,
-    MLEConfig,
-    NetworkConfig,
-)
+from models.config import Identity, MethodConfig, NetworkConfig
 from models.features.categories import KeyEncoder
 from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame, windows
-from models.inference.bbb import BBBState
-from models.inference.mc_dropout import DropoutState
-from models.inference.point import DrawsState
+from models.inference.method import AnyState
+from models.inference.registry import method_of
 from models.layers.tables import KeyTable
 from models.networks import Inputs, KeyedNetwork, Network, build_network, keyed_inputs
-from models.posteriors.mean_field import softplus_inverse
 from models.prediction.answers.reasons import Levels, Reason
-from models.randomness import generator
 
 LEAST_SERIES = 10  # with fewer the scatter between series is not known
 _ASKED = 1_000  # series, evenly spread
@@ -117,11 +102,6 @@ def _effects(errors: Tensor, member: Tensor, count: int) -> Tensor:
 WIDTH = 4
 _SHOWN = 3  # keys in a reason
 
-EMBEDDED = (BBBConfig, DropoutConfig, EnsembleConfig, MAPConfig, MLEConfig)
-"""Methods whose states `with_unseen` can complete."""
-
-S = TypeVar("S")
-
 
 def usual_identity(method: MethodConfig, series: Sequence[Series], frame: Frame) -> Identity:
     """ "one_hot" for few series; for more an embedding if the key helps on later steps.
@@ -133,7 +113,7 @@ def usual_identity(method: MethodConfig, series: Sequence[Series], frame: Frame)
         return "one_hot"
     if not key_helps(series, frame):
         return "none"
-    return "embedding" if isinstance(method, EMBEDDED) else "one_hot"
+    return "embedding" if method_of(method).learns_keys else "one_hot"
 
 
 def keyed(
@@ -159,41 +139,8 @@ def unseen_key(encoder: FeatureEncoder, key: str | None) -> tuple[Reason, ...]:
     return (Reason(encoder.features[-1].name, "unseen_level", key, seen),)
 
 
-def with_unseen(state: S, network: Network, seed: int) -> S:
+def with_unseen(state: AnyState, network: Network, seed: int) -> AnyState:
     """The state with a row for unseen keys (see the module)."""
     if not isinstance(network, KeyedNetwork):
         return state
-    width, stop = network.table.width, (network.table.num_keys + 1) * network.table.width
-    last = slice(stop - width, stop)
-    match state:
-        case BBBState(posterior=posterior):
-            q = posterior.distribution()
-            loc, scale = (part[:stop].unflatten(0, (-1, width))[:-1] for part in (q.loc, q.scale))
-            spread = (loc.var(0, correction=0) + scale.square().mean(0)).sqrt().clamp_min(1e-6)
-            rho = torch.tensor([softplus_inverse(one) for one in spread.tolist()])
-            mask = posterior.mask
-            filled = replace(
-                posterior,
-                loc=_filled(posterior.loc, last, loc.mean(0)),
-                rho=_filled(posterior.rho, last, rho.to(posterior.rho)),
-                mask=None if mask is None else _filled(mask, last, torch.ones_like(mask[last])),
-            )
-            return replace(state, posterior=filled)
-        case DrawsState(weights=weights) if len(weights) > 1:
-            rows = weights[:, :stop].unflatten(1, (-1, width))[:, :-1]
-            order = torch.randperm(rows.shape[1], generator=generator(seed, "unseen"))
-            chosen = order[torch.arange(len(rows)) % len(order)].to(rows.device)
-            own = rows[torch.arange(len(rows), device=rows.device), chosen]
-            return replace(state, weights=_filled(weights, last, own))
-        case DrawsState(weights=weights) | DropoutState(weights=weights):
-            mean = weights[..., :stop].unflatten(-1, (-1, width))[..., :-1, :].mean(-2)
-            return replace(state, weights=_filled(weights, last, mean))
-    return state
-
-
-def _filled(
-    values: Shaped[Tensor, "*draws weights"], part: slice, new: Shaped[Tensor, "*draws width"]
-) -> Shaped[Tensor, "*draws weights"]:
-    copy = values.detach().clone()
-    copy[..., part] = new
-    return copy
+    return state.with_last_row(network.table.num_keys + 1, network.table.width, seed)

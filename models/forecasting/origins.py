@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Int64
 
-from models.config import BBBConfig, ModelConfig, TrainingConfig
+from models.config import ModelConfig, TrainingConfig
 from models.evaluation.path_calibration import MIN_INDEPENDENT
 from models.exceptions import InvalidData
 from models.features.columns import Columns, select_rows
 from models.forecasting.series import Series
 from models.forecasting.windows import readable
 from models.forecasting.worth import Overlaps
+from models.inference.registry import method_of
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,7 @@ def _count_windows(config: ModelConfig, series: Sequence[Series], span: int) -> 
 def _candidates(config: ModelConfig, *, once: bool) -> Iterator[ModelConfig]:
     """With both shares, without calibration, and without both. Given shares stay."""
     given = config.training
-    runs_all_epochs = isinstance(config.method, BBBConfig) and given.patience is None
+    runs_all_epochs = not method_of(config.method).is_stopped_early and given.patience is None
     usual = 0.0 if runs_all_epochs else _STOPPING, _CALIBRATION_ONCE if once else _CALIBRATION
     for stopping, calibration in (usual, (usual[0], 0.0), (0.0, 0.0)):
         shares = (

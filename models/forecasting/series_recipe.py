@@ -30,12 +30,13 @@ from models.exceptions import InvalidData
 from models.features.clock import Clock
 from models.features.columns import ColumnProfile, Columns, Load, check_features, column_of
 from models.features.targets import present
-from models.forecasting.identity import EMBEDDED, usual_identity
+from models.forecasting.identity import usual_identity
 from models.forecasting.origins import MIN_WINDOWS, SeriesSets, before_scores, choose_fractions
 from models.forecasting.scale_choice import find_transform, observation_of
 from models.forecasting.series import Series, number_keys, split_series
 from models.forecasting.steps import Spacing
 from models.forecasting.windows import Frame, fill
+from models.inference.registry import method_of
 from models.networks import Inputs
 
 _SMALL = 2_000  # windows
@@ -295,7 +296,7 @@ def _identity(
         if given is not None:
             raise InvalidData("one series has no key: leave identity out, or give a key", place)
         return None
-    if given == "embedding" and not isinstance(config.method, EMBEDDED):
+    if given == "embedding" and not method_of(config.method).learns_keys:
         raise InvalidData(
             f"method {config.method.kind!r} learns no embeddings: give identity 'one_hot' or "
             "'none', or method 'bbb'",

@@ -5,8 +5,9 @@ Source: Blundell et al. 2015 (arXiv 1505.05424), §3; the local estimator is tha
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -24,14 +25,22 @@ from models.inference.method import (
     check_tensor,
     named_point,
     unpack_point,
+    with_last,
 )
 from models.inference.objectives import Loss, negative_elbo
-from models.inference.point import DrawsState, initial_weights, repeated
+from models.inference.point import (
+    DrawsState,
+    initial_weights,
+    joined_point,
+    point_of_members,
+    repeated,
+)
 from models.layers.layer import Layer
 from models.likelihoods import Likelihood, ShapedLikelihood
 from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
 from models.networks.network import fan_in
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
+from models.posteriors.layout import StackedLayout
 from models.posteriors.mean_field import (
     DiagonalNormal,
     MeanFieldNormal,
@@ -77,6 +86,44 @@ class BBBState(State):
     @property
     def num_noise(self) -> int:
         return self.posterior.loc.numel()
+
+    @property
+    def mean_field(self) -> MeanFieldNormal:
+        return self.posterior
+
+    @classmethod
+    def joined(cls, states: Sequence["BBBState"]) -> "BBBState":
+        posterior = MeanFieldNormal.joined([state.posterior for state in states])
+        return cls(posterior, joined_point(states))
+
+    def of_members(self, layout: StackedLayout, members: Sequence[int]) -> "BBBState":
+        posterior = self.posterior.mapped(partial(layout.pick, members=members))
+        return BBBState(posterior, point_of_members(self.point, members))
+
+    def by_member(self, layout: StackedLayout) -> list["BBBState"]:
+        """The state of each member alone, on the same memory."""
+        q = self.posterior
+        locs, rhos = layout.by_member(q.loc), layout.by_member(q.rho)
+        masks = [None] * len(locs) if q.mask is None else layout.by_member(q.mask)
+        return [
+            BBBState(MeanFieldNormal(*parts), {k: v[i, 0] for k, v in self.point.items()})
+            for i, parts in enumerate(zip(locs, rhos, masks, strict=True))
+        ]
+
+    def with_last_row(self, rows: int, width: int, seed: int) -> "BBBState":
+        """The Gaussian with the moments of the others' mixture; it is not pruned."""
+        q, posterior = self.posterior.distribution(), self.posterior
+        table = [part[: (rows - 1) * width].unflatten(0, (-1, width)) for part in (q.loc, q.scale)]
+        mean = table[0].mean(0)
+        spread = (table[0].var(0, correction=0) + table[1].square().mean(0)).sqrt().clamp_min(1e-6)
+        rho = torch.tensor([softplus_inverse(one) for one in spread.tolist()]).to(posterior.rho)
+        mask = posterior.mask
+        filled = MeanFieldNormal(
+            with_last(posterior.loc, rows, mean),
+            with_last(posterior.rho, rows, rho),
+            None if mask is None else with_last(mask, rows, torch.ones_like(mask[:width])),
+        )
+        return replace(self, posterior=filled)
 
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
         """Return weight vectors from standard normals, without gradients.
@@ -150,7 +197,8 @@ class BayesByBackprop(Method):
     stored = BBBState
     reads_texts = True
     is_stopped_early = False  # the KL prevents overfitting
-    prunes = True
+    is_mean_field = True
+    learns_keys = True
 
     config: BBBConfig
 

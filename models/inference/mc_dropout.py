@@ -12,7 +12,7 @@ Source: Gal and Ghahramani 2016 (arXiv 1506.02142), eq. 7 and appendix 4.2, with
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -24,19 +24,22 @@ from models.exceptions import CorruptArtifact, InvalidData
 from models.features.rows import Rows
 from models.inference.method import (
     Draw,
+    Functions,
     Method,
     State,
     check_point,
     check_tensor,
     named_point,
     unpack_point,
+    with_last,
 )
 from models.inference.objectives import Loss, negative_elbo
-from models.inference.point import DrawsState, initial_weights, negative_log_prior
+from models.inference.point import DrawsState, initial_weights, negative_log_prior, repeated
 from models.likelihoods import Likelihood
 from models.networks import Network, point_shape
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
+from models.prediction.samplers import NoiseCache, NoiseSource
 from models.training.distributed import Part
 
 _UNMASKED = ("skip.", "embedding.", ".hidden.")
@@ -62,6 +65,14 @@ class DropoutState(State):
     def named(self) -> dict[str, Tensor]:
         return {"weights": self.weights, **named_point(self.point), "rates": self.rates}
 
+    def source(self, network: Network) -> "DropoutDraws":
+        return DropoutDraws(network, self.detach())
+
+    def with_last_row(self, rows: int, width: int, seed: int) -> "DropoutState":
+        """The mean of the others."""
+        table = self.weights[: (rows - 1) * width].unflatten(0, (-1, width))
+        return replace(self, weights=with_last(self.weights, rows, table.mean(0)))
+
     def at_mean(self) -> DrawsState:
         point = {name: value[None] for name, value in self.point.items()}
         return DrawsState(self.weights.detach().unsqueeze(0), point)
@@ -79,12 +90,35 @@ class DropoutState(State):
 
 
 @dataclass(frozen=True)
+class DropoutDraws:
+    """One weight vector, with units dropped by the noise of (seed, layer, unit, sample)."""
+
+    network: Network
+    state: DropoutState
+    cache: NoiseCache = field(default_factory=NoiseCache)
+    bytes_per_sample: int = 0
+
+    @cached_property
+    def noise(self) -> NoiseSource:
+        return NoiseSource(self.network.mask_widths)
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions:
+        state = self.state
+        drawn = self.cache.get(("monte_carlo", seed, start, stop), self.noise.draw)
+        noise = [block.to(state.weights).unsqueeze(1) for block in drawn]
+        point = {name: repeated(value, stop - start) for name, value in state.point.items()}
+        weights = self.network.layout.unflatten(state.weights)
+        return Functions(weights, point, masks(noise, state.rates))
+
+
+@dataclass(frozen=True)
 class MCDropout(Method):
     """Maximum a posteriori of the weights under masks, which predictions keep drawing."""
 
     settings = DropoutConfig
     stored = DropoutState
     reads_texts = True
+    learns_keys = True
 
     config: DropoutConfig
 

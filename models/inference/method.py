@@ -12,12 +12,12 @@ bound to a network, a likelihood and a number of rows. Its verbs, in the order o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
 from models.config import Json, KLConfig, ModelConfig, TrainingConfig
@@ -27,7 +27,11 @@ from models.inference.objectives import Loss
 from models.inference.products import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import Masks, Network, point_shape
-from models.posteriors.layout import Layout, Weights
+from models.posteriors.layout import Layout, StackedLayout, Weights
+from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.device import DEFAULT_MEMORY_BYTES
+from models.prediction.samplers import Noise, NoiseCache
+from models.randomness import generator as fresh_generator
 from models.tensors import TensorRecord
 from models.training.distributed import Part
 from models.training.loop import EpochResult
@@ -35,11 +39,39 @@ from models.training.loop import EpochResult
 FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
 
 
+@dataclass(frozen=True)
+class Functions:
+    """Sampled functions of a network: weights with a sample axis in front, or masks on units.
+
+    With a `centre` the network is linear in the weights around these
+    (`models.prediction.whole_draws.linearised`).
+    """
+
+    weights: Weights
+    point: dict[str, Tensor]
+    masks: list[Float[Tensor, "samples 1 _"]] | None = None
+    centre: Weights | None = None
+
+
+@runtime_checkable
+class FunctionSource(Protocol):
+    """Sampled functions. Each depends only on the seed and the number of the sample."""
+
+    @property
+    def bytes_per_sample(self) -> int:
+        """Memory that a sample needs beside its activations."""
+        ...
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions: ...
+
+
+AnyState = TypeVar("AnyState", bound="State")
+
+
 class State(TensorRecord, ABC):
     """A frozen dataclass of tensors. An optimiser updates its parameters in place.
 
-    A state that is a distribution over weights also has `num_noise` and `draws`
-    (`models.prediction.whole_draws.Drawable`), and the `point` parameters of the likelihood.
+    A state that is a distribution over weights is `Drawable`, too.
     """
 
     kind: ClassVar[str]  # the name of its type in an artifact
@@ -60,6 +92,23 @@ class State(TensorRecord, ABC):
         """The weights that predictions are linear around; None if the network predicts itself."""
         return None
 
+    @property
+    def mean_field(self) -> MeanFieldNormal | None:
+        """The weights' posterior if each has a μ and a σ of its own."""
+        return None
+
+    def source(self, network: Network) -> FunctionSource:
+        """The functions that predictions are made of; by default of drawn weights.
+
+        Raises:
+            TypeError: if the state is not `Drawable`.
+        """
+        kept = self.detach()
+        if not isinstance(kept, Drawable):
+            raise TypeError(f"no functions can be drawn from {type(self).__name__}")
+        centre = None if kept.centre is None else network.layout.unflatten(kept.centre)
+        return DrawnWeights(network, kept, kept.purpose, tuple(kept.point), centre=centre)
+
     @abstractmethod
     def parameters(self) -> list[Tensor]:
         """The leaf tensors that an optimiser updates."""
@@ -74,6 +123,25 @@ class State(TensorRecord, ABC):
     def at_mean(self) -> Any:
         """A `DrawsState` of one draw, the mean of the weights; None if that has no meaning."""
         return None
+
+    @classmethod
+    def joined(cls: type[AnyState], states: Sequence[AnyState]) -> AnyState:
+        """The state of a stack whose parts are those of the states' stacks, in this order."""
+        raise TypeError(f"members of a {cls.__name__} cannot be joined")
+
+    def of_members(self: AnyState, layout: StackedLayout, members: Sequence[int]) -> AnyState:
+        """The state of `Stack.select(members)`: of some members of a stack with this layout."""
+        raise TypeError(f"members of a {type(self).__name__} cannot be told apart")
+
+    def with_last_row(self: AnyState, rows: int, width: int, seed: int) -> AnyState:
+        """Fill the last row of the table that the weights begin with, from its other rows.
+
+        Nothing was learned of it: it is the row of keys that training did not have.
+
+        Args:
+            rows: of the table, the last one included.
+        """
+        raise TypeError(f"a {type(self).__name__} has no table of learned rows")
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors to store, by name, on the CPU."""
@@ -90,6 +158,55 @@ class State(TensorRecord, ABC):
 
         A checksum proves that a file is as it was written, not that its contents are right.
         """
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A state that is a distribution over weight vectors."""
+
+    @property
+    def num_noise(self) -> int:
+        """Number of standard normals per draw."""
+        ...
+
+    @property
+    def point(self) -> dict[str, Tensor]:
+        """The point parameters of the likelihood."""
+        ...
+
+    def draws(self, noise: Float[Tensor, "draws noise"]) -> Any:
+        """A `DrawsState`."""
+        ...
+
+
+@dataclass(frozen=True)
+class DrawnWeights:
+    """Weights drawn from a distribution. Noise and draws depend only on (seed, sample)."""
+
+    network: Network
+    state: Drawable
+    purpose: str  # of the noise
+    point: tuple[str, ...]
+    cache: NoiseCache = field(default_factory=lambda: NoiseCache(DEFAULT_MEMORY_BYTES))
+    centre: Weights | None = None
+
+    @property
+    def bytes_per_sample(self) -> int:
+        return 3 * 4 * self.state.num_noise
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions:
+        weights, *point = self.cache.get((self.purpose, seed, start, stop), self._draw)
+        shape = point_shape(self.network) or (1,)
+        values = [value.view(-1, *shape) for value in point]
+        named = dict(zip(self.point, values, strict=True))
+        return Functions(self.network.layout.unflatten(weights), named, centre=self.centre)
+
+    def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
+        noise = torch.empty(stop - start, self.state.num_noise)
+        for row, sample in zip(noise, range(start, stop), strict=True):
+            row.normal_(generator=fresh_generator(seed, purpose, sample))
+        drawn = self.state.draws(noise)
+        return (drawn.weights, *(value.flatten(1) for value in drawn.point.values()))
 
 
 @dataclass(frozen=True)
@@ -168,7 +285,8 @@ class Method(ABC):
     reads_from_disk: ClassVar[bool] = True  # mini-batch by mini-batch
     in_one_process: ClassVar[bool] = False
     is_stopped_early: ClassVar[bool] = True  # by rows held out for it, which choose the epoch
-    prunes: ClassVar[bool] = False  # whether each weight has a σ
+    is_mean_field: ClassVar[bool] = False  # whether each weight has a σ, by which it is pruned
+    learns_keys: ClassVar[bool] = False  # embeddings of series, see `State.with_last_row`
     counts_members: ClassVar[str | None] = None  # the setting that `members` of a request sets
 
     network: Network
@@ -250,6 +368,15 @@ def named_point(point: dict[str, Tensor]) -> dict[str, Tensor]:
 def unpack_point(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of `named_point`."""
     return {k.removeprefix("point."): v for k, v in tensors.items() if k.startswith("point.")}
+
+
+def with_last(
+    values: Shaped[Tensor, "*draws weights"], rows: int, last: Shaped[Tensor, "*draws width"]
+) -> Shaped[Tensor, "*draws weights"]:
+    """A copy of the values with this last row of the table that they begin with."""
+    copy, width = values.detach().clone(), last.shape[-1]
+    copy[..., (rows - 1) * width : rows * width] = last
+    return copy
 
 
 def check_point(point: dict[str, Tensor], likelihood: Likelihood, shape: tuple[int, ...]) -> None:

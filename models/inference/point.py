@@ -7,9 +7,10 @@ decay is the prior N(0, σ²) divided by N, so that σ has the same meaning for 
 Source of ensembles: Lakshminarayanan et al. 2017 (arXiv 1612.01474), without adversarial rows.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -22,6 +23,7 @@ from models.inference.method import (
     Draw,
     Finished,
     Fit,
+    Functions,
     Method,
     Stages,
     State,
@@ -29,13 +31,28 @@ from models.inference.method import (
     check_tensor,
     named_point,
     unpack_point,
+    with_last,
 )
 from models.inference.objectives import Loss, negative_elbo
 from models.likelihoods import Likelihood
 from models.networks import Network, Stack, point_shape
+from models.posteriors.layout import StackedLayout, Weights
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.randomness import generator as fresh_generator
 from models.training.distributed import Part
+
+
+@dataclass(frozen=True)
+class KeptDraws:
+    """Weight vectors that a method has stored, as contiguous tensors. They need no seed."""
+
+    weights: Weights
+    point: dict[str, Tensor]
+    bytes_per_sample: int = 0
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions:
+        weights = {name: tensor[start:stop] for name, tensor in self.weights.items()}
+        return Functions(weights, {name: value[start:stop] for name, value in self.point.items()})
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,36 @@ class DrawsState(State):
 
     def at_mean(self) -> "DrawsState | None":
         return self.detach() if len(self.weights) == 1 else None
+
+    def source(self, network: Network) -> KeptDraws:
+        tensors = network.layout.unflatten(self.weights.detach())
+        return KeptDraws({k: v.contiguous() for k, v in tensors.items()}, self.point)
+
+    @classmethod
+    def joined(cls, states: Sequence["DrawsState"]) -> "DrawsState":
+        """
+        Raises:
+            ValueError: for draws of different numbers.
+        """
+        counts = [len(state.weights) for state in states]
+        if len(set(counts)) > 1:
+            raise ValueError(f"the states have {counts} draws: all need the same number")
+        weights = torch.cat([state.weights for state in states], dim=1)
+        return cls(weights, joined_point(states), sum(state.members for state in states))
+
+    def of_members(self, layout: StackedLayout, members: Sequence[int]) -> "DrawsState":
+        point = point_of_members(self.point, members)
+        return DrawsState(layout.pick(self.weights, members), point, len(members))
+
+    def with_last_row(self, rows: int, width: int, seed: int) -> "DrawsState":
+        """The mean of the others; of several draws each has the row of a random other key."""
+        table = self.weights[:, : (rows - 1) * width].unflatten(1, (-1, width))
+        last = table.mean(1)
+        if len(table) > 1:
+            order = torch.randperm(table.shape[1], generator=fresh_generator(seed, "unseen"))
+            chosen = order[torch.arange(len(table)) % len(order)].to(table.device)
+            last = table[torch.arange(len(table), device=table.device), chosen]
+        return replace(self, weights=with_last(self.weights, rows, last))
 
     def named(self) -> dict[str, Tensor]:
         return {"weights": self.weights, **named_point(self.point)}
@@ -150,6 +197,7 @@ class MAP(PointEstimates):
 
     settings: ClassVar[type] = MAPConfig
     reads_texts = True
+    learns_keys = True
 
     @classmethod
     def has_fixed_members(cls, members: int) -> bool:
@@ -171,6 +219,7 @@ class Ensemble(PointEstimates):
 
     settings = EnsembleConfig
     reads_texts = True
+    learns_keys = True
     counts_members = "members"
 
     @classmethod
@@ -183,6 +232,16 @@ class Ensemble(PointEstimates):
 
     def finish(self, fit: Fit, stages: Stages) -> Finished:
         return Finished(fit.state, {"members": self.members})
+
+
+def joined_point(states: Sequence[Any]) -> dict[str, Tensor]:
+    """The point parameters of the members of all states."""
+    names = states[0].point
+    return {name: torch.cat([state.point[name] for state in states], dim=-2) for name in names}
+
+
+def point_of_members(point: dict[str, Tensor], members: Sequence[int]) -> dict[str, Tensor]:
+    return {name: value[..., list(members), :] for name, value in point.items()}
 
 
 def repeated(value: Tensor, samples: int) -> Float[Tensor, "samples *members 1"]:

@@ -22,12 +22,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr
 
+from models.inference.method import Functions
 from models.language.text import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import Prediction
-from models.prediction.whole_draws import FittedDraws, Functions
+from models.prediction.whole_draws import FittedDraws
 
 # Logits that are computed at once: they and their results stay in the cache, and a product still
 # has hundreds of rows.

@@ -100,6 +100,17 @@ class StackedLayout(Layout):
         )
         return tuple(slice_.unflatten(-1, (members, -1)) for slice_, (members, _) in pairs)
 
+    def by_member(self, vector: Shaped[Tensor, "*samples weights"]) -> list[Tensor]:
+        """Return the slice of each member."""
+        return [piece for block in self.blocks(vector) for piece in block.unbind(-2)]
+
+    def pick(
+        self, vector: Shaped[Tensor, "*samples weights"], members: Sequence[int]
+    ) -> Shaped[Tensor, "*samples picked"]:
+        """Return the weights of some members, one after the other."""
+        pieces = self.by_member(vector)
+        return torch.cat([pieces[member] for member in members], dim=-1)
+
     def unflatten(self, vector: Shaped[Tensor, "*samples weights"]) -> dict[str, Tensor]:
         pairs = zip(self.shapes.items(), self.split(vector), strict=True)
         return {name: part.unflatten(-1, shape[1:]) for (name, shape), part in pairs}

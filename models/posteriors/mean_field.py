@@ -9,7 +9,7 @@ Source: Blundell et al. 2015, Weight Uncertainty in Neural Networks (arXiv 1505.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,20 @@ class MeanFieldNormal(TensorRecord):
     def distribution(self) -> DiagonalNormal:
         """q(w | θ) with scale = log(1 + exp(rho)), computed without overflow."""
         return DiagonalNormal(self.loc, softplus(self.rho), self.mask)
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> "MeanFieldNormal":
+        """The same change of loc, rho and mask."""
+        mask = None if self.mask is None else change(self.mask)
+        return MeanFieldNormal(change(self.loc), change(self.rho), mask)
+
+    @classmethod
+    def joined(cls, posteriors: Sequence["MeanFieldNormal"]) -> "MeanFieldNormal":
+        """The weights of all, one after the other; a mask of one becomes a mask of all."""
+        loc, rho = (torch.cat([getattr(q, name) for q in posteriors]) for name in ("loc", "rho"))
+        if all(q.mask is None for q in posteriors):
+            return cls(loc, rho)
+        masks = [torch.ones_like(q.loc).bool() if q.mask is None else q.mask for q in posteriors]
+        return cls(loc, rho, torch.cat(masks))
 
     @property
     def num_weights(self) -> int:

@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
-from models.inference.members import split_members
 from models.networks import MLP, Stack
 from models.prediction.compiled.packed import Packed
 from models.prediction.local import Layer, LayerMoments, Networks, Scratch, Units
@@ -139,7 +138,7 @@ class Fitted:
         if isinstance(network, MLP):
             return cls(state, (_prepared(network, state, None),))
         device = state.posterior.loc.device
-        each = split_members(state, network.layout)
+        each = state.by_member(network.layout)
         networks = list[Networks]()
         for part in network.parts:
             reads = part.reads.to(device) if isinstance(part.reads, Tensor) else part.reads

@@ -5,138 +5,23 @@ Samples go through the network in batched products, as many at once as keep the 
 processor's cache.
 """
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.inference.mc_dropout import DropoutState, masks
-from models.inference.method import State
-from models.inference.point import DrawsState, repeated
-from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack, point_shape
+from models.inference.method import Functions, FunctionSource, State
+from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
 from models.posteriors.layout import Weights, part_name
-from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
+from models.prediction.device import CACHE_BYTES
 from models.prediction.local import IN_PLACE
-from models.prediction.samplers import Noise, NoiseCache, NoiseSource
-from models.randomness import generator
+from models.prediction.pauses import Pause, go_on
 
 Outputs = Float[Tensor, "samples rows outputs"]
 
 _BUFFERS = 2  # as wide as the widest layer: for a layer's inputs and its outputs
 _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
-
-
-@dataclass(frozen=True)
-class Functions:
-    """Sampled functions of a network: weights with a sample axis in front, or masks on units.
-
-    With a `centre` the network is linear in the weights around these (`linearised`).
-    """
-
-    weights: Weights
-    point: dict[str, Tensor]
-    masks: list[Float[Tensor, "samples 1 _"]] | None = None
-    centre: Weights | None = None
-
-
-@runtime_checkable
-class FunctionSource(Protocol):
-    """Sampled functions. Each depends only on the seed and the number of the sample."""
-
-    @property
-    def bytes_per_sample(self) -> int:
-        """Memory that a sample needs beside its activations."""
-        ...
-
-    def functions(self, seed: int, start: int, stop: int) -> Functions: ...
-
-
-@dataclass(frozen=True)
-class KeptDraws:
-    """Weight vectors that a method has stored, as contiguous tensors. They need no seed."""
-
-    weights: Weights
-    point: dict[str, Tensor]
-    bytes_per_sample: int = 0
-
-    @classmethod
-    def of(cls, network: Network, state: DrawsState) -> "KeptDraws":
-        tensors = network.layout.unflatten(state.weights.detach())
-        return cls({k: v.contiguous() for k, v in tensors.items()}, state.point)
-
-    def functions(self, seed: int, start: int, stop: int) -> Functions:
-        weights = {name: tensor[start:stop] for name, tensor in self.weights.items()}
-        return Functions(weights, {name: value[start:stop] for name, value in self.point.items()})
-
-
-@runtime_checkable
-class Drawable(Protocol):
-    """A state that is a distribution over weight vectors."""
-
-    @property
-    def num_noise(self) -> int:
-        """Number of standard normals per draw."""
-        ...
-
-    @property
-    def point(self) -> dict[str, Tensor]: ...
-
-    def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState: ...
-
-
-@dataclass(frozen=True)
-class DrawnWeights:
-    """Weights drawn from a distribution. Noise and draws depend only on (seed, sample)."""
-
-    network: Network
-    state: Drawable
-    purpose: str  # of the noise
-    point: tuple[str, ...]
-    cache: NoiseCache = field(default_factory=lambda: NoiseCache(DEFAULT_MEMORY_BYTES))
-    centre: Weights | None = None
-
-    @property
-    def bytes_per_sample(self) -> int:
-        return 3 * 4 * self.state.num_noise
-
-    def functions(self, seed: int, start: int, stop: int) -> Functions:
-        weights, *point = self.cache.get((self.purpose, seed, start, stop), self._draw)
-        shape = point_shape(self.network) or (1,)
-        values = [value.view(-1, *shape) for value in point]
-        named = dict(zip(self.point, values, strict=True))
-        return Functions(self.network.layout.unflatten(weights), named, centre=self.centre)
-
-    def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
-        noise = torch.empty(stop - start, self.state.num_noise)
-        for row, sample in zip(noise, range(start, stop), strict=True):
-            row.normal_(generator=generator(seed, purpose, sample))
-        drawn = self.state.draws(noise)
-        return (drawn.weights, *(value.flatten(1) for value in drawn.point.values()))
-
-
-@dataclass(frozen=True)
-class DropoutDraws:
-    """One weight vector, with units dropped by the noise of (seed, layer, unit, sample)."""
-
-    network: Network
-    state: DropoutState
-    cache: NoiseCache = field(default_factory=NoiseCache)
-    bytes_per_sample: int = 0
-
-    @cached_property
-    def noise(self) -> NoiseSource:
-        return NoiseSource(self.network.mask_widths)
-
-    def functions(self, seed: int, start: int, stop: int) -> Functions:
-        state = self.state
-        drawn = self.cache.get(("monte_carlo", seed, start, stop), self.noise.draw)
-        noise = [block.to(state.weights).unsqueeze(1) for block in drawn]
-        point = {name: repeated(value, stop - start) for name, value in state.point.items()}
-        weights = self.network.layout.unflatten(state.weights)
-        return Functions(weights, point, masks(noise, state.rates))
 
 
 @dataclass(frozen=True)
@@ -156,16 +41,7 @@ class FittedDraws:
     @classmethod
     @torch.inference_mode()
     def of(cls, network: Network, state: State) -> "FittedDraws":
-        if isinstance(state, DrawsState):
-            return cls(network, KeptDraws.of(network, state), state.num_draws)
-        kept = state.detach()
-        if isinstance(kept, DropoutState):
-            return cls(network, DropoutDraws(network, kept), None)
-        if not isinstance(kept, Drawable):
-            raise TypeError(f"no functions can be drawn from {type(state).__name__}")
-        centre = None if kept.centre is None else network.layout.unflatten(kept.centre)
-        point = tuple(kept.point)
-        return cls(network, DrawnWeights(network, kept, kept.purpose, point, centre=centre), None)
+        return cls(network, state.source(network), state.num_draws)
 
     @property
     def operations(self) -> int:
@@ -197,12 +73,16 @@ class FittedDraws:
         seed: int,
         num_samples: int,
         memory_bytes: int,
+        pause: Pause = go_on,
     ) -> tuple[Outputs, dict[str, Tensor]]:
         """Outputs and point parameters of `num_samples` samples, or of all stored ones if fewer.
 
         The members take turns. If the last draw has more members than are needed, those are taken
         that are spread evenly. Most of the bytes that are read are weights, so each chunk of draws
         sees all rows.
+
+        Args:
+            pause: called before each chunk of draws.
         """
         count = min(num_samples, self.num_draws or num_samples)
         chunk, members = self.draws_at_once(len(x), memory_bytes), self.members
@@ -210,6 +90,7 @@ class FittedDraws:
         point: list[dict[str, Tensor]] = []
         draws = -(-count // members)
         for start in range(0, draws, chunk):
+            pause()
             stop = min(start + chunk, draws)
             functions = self.source.functions(seed, start, stop)
             samples = slice(start * members, min(count, stop * members))

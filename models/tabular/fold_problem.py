@@ -18,13 +18,11 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
-from models.features.boosted import FARTHEST, MOST_CLASSES, BoostedTrees, Labelled
+from models.features.boosted import FARTHEST, LEAST_ROWS, MOST_CLASSES, BoostedTrees, Labelled
 from models.features.gaussian_process import MOST_INPUTS, GaussianProcess, Offsets
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
 from models.features.targets import NumberTarget
-from models.inference.bbb import BBBState
-from models.inference.members import select
 from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
@@ -134,7 +132,8 @@ class FoldProblem(RowProblem):
     def takes_trees(self) -> bool:
         """Whether boosted trees may be inputs: of rows in memory of this process, few classes."""
         is_small = self.model.classes is None or len(self.model.classes) <= MOST_CLASSES
-        return is_small and self.stream is None and self.ranks.size == 1
+        in_memory = self.stream is None and self.ranks.size == 1
+        return in_memory and is_small and len(self.rows) >= LEAST_ROWS
 
     @property
     def has_trees(self) -> bool:
@@ -287,8 +286,7 @@ class FoldProblem(RowProblem):
         """The members that leave out a fold, ready for prediction."""
         members, layout = self.folds.members(fold, self._stack.members), self._stack.layout
         engine, whole = self._engines[fold], state.detach()
-        assert isinstance(whole, BBBState)
-        return engine, make_ready(engine.network, select(whole, layout, members))
+        return engine, make_ready(engine.network, whole.of_members(layout, members))
 
     @cached_property
     def _stack(self) -> Stack:

@@ -10,17 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from models.config import (
-    BBBConfig,
-    FeatureConfig,
-    Json,
-    ModelConfig,
-)
+from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
 from models.evaluation.detector import DEFAULT_SCORES, SURPRISE, Detector
-from models.evaluation.group_coverage import coverage_by_group, coverage_by_size
+from models.evaluation.group_coverage import coverage_by_group, coverage_by_thirds
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.path_calibration import PathCalibration
@@ -139,7 +134,7 @@ class TabularModel(TrainedModel):
     @cached_property
     def engine(self) -> Engine:
         dense = isinstance(self.network, MLP | Stack)
-        local = isinstance(self.config.method, BBBConfig) and dense
+        local = method_of(self.config.method).is_mean_field and dense
         # A model without variants is being trained, where its process is.
         device = self.device if self.variants_by_prune else None
         process = self.process if device is None else self.process and self.process.to(device)
@@ -265,7 +260,7 @@ class TabularModel(TrainedModel):
     def predict_pausing(
         self, x: Float[Tensor, "rows inputs"], options: BatchOptions, pause: Pause
     ) -> RowPrediction:
-        """With pauses while more and more samples are drawn for `target_mc_error`."""
+        """With pauses within draws, and while ever more samples come for `target_mc_error`."""
         options = self.resolve(options)
         fitted = self.fitted(options.prune)
 
@@ -283,14 +278,16 @@ class TabularModel(TrainedModel):
         found = to_prediction(summary, used, detector, self.task, self.classes)
         answer = self._compared(found, x)
         if options.return_draws:
-            answer = answer.with_draws(self.draws_of(x, used))
+            answer = answer.with_draws(self.draws_of(x, used, pause))
         return self._explain(fitted, x, used, answer) if options.explain else answer
 
-    def draws_of(self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions) -> np.ndarray:
+    def draws_of(
+        self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions, pause: Pause = go_on
+    ) -> np.ndarray:
         """What `predict_rows` returns as `draws`: all rows of each function."""
         calibration = self.calibration_of(options.prune)
         fitted = self.fitted(options.prune)
-        return self.engine.draws(fitted, x, options.seed, options.samples, calibration)
+        return self.engine.draws(fitted, x, options.seed, options.samples, calibration, pause=pause)
 
     @property
     def num_explained(self) -> int:
@@ -635,7 +632,7 @@ def summarise(
     scores: PerRowScores, classes: Sequence[ClassName] | None, groups: Groups | None
 ) -> Json:
     """The metrics of scored rows, with those by class if they have what these need."""
-    metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
+    metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_thirds(scores)
     if groups is not None:
         metrics |= coverage_by_group(scores, groups.column, groups.names)
     by_class, errors = class_metrics(scores, classes or ())

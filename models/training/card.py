@@ -18,7 +18,6 @@ from models.config import Json
 from models.features.columns import Columns, convert, level_text
 from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import present
-from models.inference.bbb import BBBState
 from models.posteriors.pruning import signal_to_noise
 from models.posteriors.variant import Variant
 
@@ -237,10 +236,10 @@ def describe_weights(variants: Mapping[float, Variant]) -> Json | None:
     `cuts` holds for each pruned variant the ratio below which its fraction of these weights lies.
     None for methods without a σ per weight. Source: Blundell et al. 2015, figure 3.
     """
-    state = variants[0.0].state
-    if not isinstance(state, BBBState):
+    posterior = variants[0.0].state.mean_field
+    if posterior is None:
         return None
-    ratio = signal_to_noise(state.posterior).detach()  # a ratio of 0 counts as the least float32
+    ratio = signal_to_noise(posterior).detach()  # a ratio of 0 counts as the least float32
     ratios = (20 * ratio.clamp_min(torch.finfo(torch.float32).tiny).log10()).sort().values
     bins = (ratios.floor().long() - _LEAST_DB).clamp(0, _MOST_DB - _LEAST_DB - 1)
     counts = bins.bincount(minlength=_MOST_DB - _LEAST_DB)

@@ -102,7 +102,7 @@ def choose_pruning(config: ModelConfig) -> tuple[float, ...]:
     Raises:
         InvalidData: if fractions are given for such a method.
     """
-    if method_of(config.method).prunes:
+    if method_of(config.method).is_mean_field:
         return PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
     if config.pruning:
         raise InvalidData(

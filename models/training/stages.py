@@ -223,7 +223,7 @@ class Fitting:
         full = method.finish(fit, self)
         factors = full.error_factors
         variants = {0.0: Variant(0.0, full.state, full.metrics, error_factors=factors)}
-        if method.prunes:
+        if method.is_mean_field:
             variants |= self._pruned(fit.state)
         notes = (*model.notes, *notes_on_products(method.products), *full.notes)
         records = tuple(asdict(result) for result in fit.history)
@@ -246,13 +246,13 @@ class Fitting:
             self.config.method, model.network, model.likelihood, task.num_data, products
         )
 
-    def _pruned(self, full: Any) -> dict[float, Variant]:
+    def _pruned(self, full: BBBState) -> dict[float, Variant]:
         """The pruned variants: by units where that pays, as long as it is as good, else by weights.
 
         Once fewer units were worse, larger fractions are pruned by weights without another try.
         """
-        variants, parent, fractions = {}, full, self.config.pruning or ()
-        tries = bool(self._tuning) and isinstance(full, BBBState) and can_pay(self.problem, full)
+        variants, parent, fractions = dict[float, Variant](), full, self.config.pruning or ()
+        tries = bool(self._tuning) and can_pay(self.problem, full)
         for i, fraction in enumerate(fractions):
             if tries:  # of each fraction a variant by units, and a trial by weights
                 tuning = self._tuning

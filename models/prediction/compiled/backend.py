@@ -232,14 +232,22 @@ class _Plain:
         components = Components.of(self.outputs, shape, self._variance_scale, even=self._even)
         if components is None:
             return None
-        means, target = torch.from_numpy(components.moments[0]), self.backend.target
+        mean, aleatoric, epistemic, *_ = components.moments
+        means, variances = torch.from_numpy(mean), torch.from_numpy(aleatoric + epistemic)
+        target = self.backend.target
         assert isinstance(target, NumberTarget)
 
         def quantiles(levels: Ends) -> Ends:
             return torch.from_numpy(components.quantiles(levels.numpy()))
 
         found, _ = median_and_intervals(
-            quantiles, means, self.options, self.calibration, self.groups, shortest=target.shortest
+            quantiles,
+            means,
+            variances,
+            self.options,
+            self.calibration,
+            groups=self.groups,
+            shortest=target.shortest,
         )
         return dict(zip(_MOMENTS, components.moments, strict=True)) | to_host(found)
 

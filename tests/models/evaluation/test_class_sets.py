@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.evaluation.class_scores import set_coverage_by_class, set_metrics, set_row_scores
 from models.evaluation.class_sets import (
     Penalty,
     RankedClasses,
@@ -15,7 +14,6 @@ from models.evaluation.class_sets import (
     choose_penalty,
     fit_sets,
 )
-from models.evaluation.metrics import COVERAGE_LEVELS
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
@@ -48,19 +46,6 @@ def test_a_credible_set_is_the_smallest_that_reaches_the_level() -> None:
             assert size == 1 or sums[size - 2] < level
 
 
-def test_scores_are_the_probability_before_a_class_and_the_penalty_of_its_rank() -> None:
-    probabilities = torch.tensor([[0.1, 0.6, 0.3], [0.25, 0.25, 0.5]], dtype=torch.float64)
-    ranked = RankedClasses.of(probabilities)
-    assert ranked.order.tolist() == [[1, 2, 0], [2, 0, 1]]  # of equal ones the first
-    assert ranked.ranks(torch.tensor([0, 0])).tolist() == [3, 2]
-    expected = torch.tensor([[0.0, 0.6, 1.0], [0.0, 0.5, 0.85]], dtype=torch.float64)
-    torch.testing.assert_close(Penalty(0.1, 2).scores(ranked), expected)
-    torch.testing.assert_close(
-        Penalty(0.1, 2).true_scores(ranked, torch.tensor([0, 1])),
-        torch.tensor([1.0, 0.85], dtype=torch.float64),
-    )
-
-
 def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     """⌈(n + 1) · level⌉ ÷ (n + 1) on average over calibrations; within three standard errors."""
     pairs, rows, new, level = 100, 99, 200, 0.9
@@ -76,36 +61,6 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     exact = math.ceil((ranked + 1) * level - 1e-9) / (ranked + 1)
     error = float(np.std(covered)) / math.sqrt(pairs)
     assert np.mean(covered) == pytest.approx(exact, abs=3 * error)
-
-
-def test_no_set_is_empty_and_few_rows_leave_all_classes() -> None:
-    probabilities = _probabilities(60, 4, 5, sharpness=6.0)
-    targets, ones = probabilities.argmax(-1), torch.ones(18).double()
-    sets = fit_sets(probabilities[:18], targets[:18], ones)
-    ranked = RankedClasses.of(probabilities)
-    assert set(sets.sizes(ranked, 0.9).tolist()) == {1}  # always right: one class is enough
-    assert set(sets.sizes(ranked, 0.95).tolist()) == {4}  # 19 rows are the fewest
-    wrong = fit_sets(probabilities[:18], 0 * targets[:18], ones)
-    sizes = torch.stack([wrong.sizes(ranked, level) for level in (0.01, 0.3, 0.6, 0.9)])
-    assert int(sizes.min()) == 1
-    assert bool((sizes.diff(dim=0) >= 0).all())  # sets of higher levels contain those of lower
-
-
-def test_metrics_are_shares_and_sizes_of_the_rows_and_of_each_class() -> None:
-    probabilities = torch.tensor([[0.6, 0.3, 0.1], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]).double()
-    targets = torch.tensor([0, 2, 2])
-    sets = SetCalibration((0.0, 0.55, 0.65, 0.75), 4)  # threshold of 0.8: the fourth, 0.75
-    scores = set_row_scores(probabilities, targets, sets, COVERAGE_LEVELS)
-    metrics, errors = set_metrics(scores, COVERAGE_LEVELS)
-    assert metrics["set_coverage"]["0.8"] == 1.0  # {0, 1}, {1, 2}, {0, 2}
-    assert metrics["set_size"]["0.8"] == 2.0
-    assert metrics["set_coverage"]["0.5"] == pytest.approx(1 / 3)
-    assert metrics["conformal_set_size"]["0.8"] == 2.0
-    assert metrics["conformal_set_size"]["0.95"] == 3.0  # four rows are too few
-    assert errors["set_size"]["0.5"] == 0.0
-    assert errors.keys() == metrics.keys()
-    each = set_coverage_by_class(scores | {"target": targets}, COVERAGE_LEVELS, 3)
-    assert [one["set_coverage"]["0.5"] for one in each] == [1.0, None, 0.0]
 
 
 def test_a_tail_that_says_nothing_is_penalised() -> None:

@@ -11,7 +11,6 @@ from torch import Tensor
 from models.config import MLPConfig, PartConfig
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
-from models.inference.members import select
 from models.likelihoods import HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
@@ -69,7 +68,7 @@ def _by_single_networks(
     """13 samples by the plain local estimator of each member alone."""
     found = []
     for i, share in enumerate(fitted.shares(13)):
-        own, single = select(state, stack.layout, [i]), stack.select([i])
+        own, single = state.of_members(stack.layout, [i]), stack.select([i])
         network, q = single.networks[0], own.posterior.distribution()
         source = NoiseSource(tuple(network.noise_widths()))
         noise = source.draw(sampler, 5, share.start, share.stop)
