@@ -38,6 +38,7 @@ SHAPE_EPOCHS = 40
 # of rows do not tell whether a width is noise or doubt, so a process cannot gain there.
 _TOLERATED = 0.01
 _SHORTER = (0.5, 1.0)  # factors of its lengths, if it only widens
+TREE_EPOCHS = 40  # of the linear model that shows whether trees help
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -181,7 +182,8 @@ class Race:
         problem = self._with_trees(raced, first)
         if not problem.has_trees:
             return raced, kept, (self._note_on_no_trees,)
-        linear = self._attempt(problem, first.with_part(inputs="plain", hidden=(), boosted=True))
+        candidate = first.with_part(inputs="plain", hidden=(), boosted=True)
+        linear = self._attempt(_in_epochs(problem, TREE_EPOCHS), candidate)
         if linear is None:  # it diverged, as is noted
             return raced, kept, ()
         if mixture_ahead([*kept, linear], kept).is_clear:
@@ -208,12 +210,11 @@ class Race:
         )
 
     def _whole(self, raced: FoldProblem, kept: Sequence[Candidate]) -> FoldProblem:
-        """The problem of all rows, with trees and process of all rows if those kept have them."""
-        boosted = any(candidate.part.boosted for candidate in kept)
+        """The problem of all rows, with trees and process of all rows if that of some has them."""
         if len(raced.rows) == len(self.problem.rows):
-            return raced if boosted or not raced.has_trees else raced.without_trees()
+            return raced
         whole = joined(self.problem, kept[:1])
-        whole = whole.with_trees() if boosted else whole
+        whole = whole.with_trees() if raced.has_trees else whole
         process = raced.model.process
         if process is not None:
             whole = whole.widened(process) if process.only_widens else whole.above_process()
