@@ -28,7 +28,7 @@ from models.evaluation.path_calibration import (
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.totals import sums as totals
-from models.forecasting.totals.groups import NO_GROUPS, Groups, reconciled
+from models.forecasting.totals.series_groups import NO_GROUPS, Groups, reconciled
 from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
 from models.prediction.answers import decisions, questions
 from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from models.features.columns import Columns, join_rows, select_rows
 from models.forecasting.panel import Covariates, hold_last
 from models.forecasting.series import Series
-from models.forecasting.totals.groups import NO_GROUPS, Groups
+from models.forecasting.totals.series_groups import NO_GROUPS, Groups
 from models.forecasting.windows import Frame, Pasts, fill
 from models.prediction.answers.reasons import Reason
 

@@ -21,8 +21,8 @@ from models.prediction.engine import Engine
 from models.tabular import measurement
 from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.simulation import promise
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
+from models.tabular.unlabelled import promise
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers import (
-    class_sets,
     contributions,
     decisions,
     forecasts,
     numbers,
     reasons,
+    sets,
 )
 from models.prediction.answers.question import Classes, Question, TensorsByName
 from models.prediction.declared_outputs import (
@@ -37,7 +37,7 @@ S = TypeVar("S", bound=Summary)
 QUESTIONS: tuple[Question, ...] = (
     *numbers.QUESTIONS,
     decisions.QUESTION,
-    class_sets.QUESTION,
+    sets.QUESTION,
     *forecasts.QUESTIONS,
 )
 PARTS = tuple(one for each in QUESTIONS for one in each.outputs if isinstance(one, Part))

@@ -10,7 +10,7 @@ from models.expected_scores.expectation import Expectation, expect
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.tabular.simulation import simulate
+from models.tabular.unlabelled import simulate
 from tests.models.training.fitting import trained
 
 ROWS, NEW = 1_000, 1_000

@@ -12,7 +12,7 @@ from models.config import (
     Precision,
 )
 from models.features.rows import Rows
-from models.inference.products import EXACT, Products, choose_products, notes_on_products
+from models.inference.precision import EXACT, Products, choose_products, notes_on_products
 from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP

@@ -26,7 +26,6 @@ from models.config import (
 )
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile
-from models.language import prediction
 from models.language.model import BayesianLanguageModel
 from models.language.text import Vocabulary
 from models.language.text_problem import text_problem
