@@ -110,10 +110,9 @@ class Timers:
         return timed
 
 
-def serve(port: int, data_dir: Path, out: Path) -> None:
-    """Serve with timers. SIGUSR1 sets them to 0, SIGTERM writes them and ends the process."""
-    timers = Timers()
-    for owner, name, stage in (
+def functions() -> tuple[tuple[Any, str, str], ...]:
+    """What is timed: a module, a class or a dictionary, the name in it, and its stage."""
+    return (
         (bodies, "read_bytes", "read"),
         (json_format, "parse", "parse"),
         (json_format, "validate_again", "validate"),
@@ -128,9 +127,15 @@ def serve(port: int, data_dir: Path, out: Path) -> None:
         (predictions.WRITERS, predictions.JSON, "encode"),
         (direct_path.Response, "__call__", "write"),
         (Metrics, "observe_prediction", "metrics"),
-        (direct_path, "log_request", "log"),
+        (direct_path, "end_request", "log"),
         (direct_path.DirectPath, "__call__", WHOLE),
-    ):
+    )
+
+
+def serve(port: int, data_dir: Path, out: Path) -> None:
+    """Serve with timers. SIGUSR1 sets them to 0, SIGTERM writes them and ends the process."""
+    timers = Timers()
+    for owner, name, stage in functions():
         timers.around(owner, name, stage)
     configure_logging("json", "info")
     stopped = Event()

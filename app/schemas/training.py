@@ -76,8 +76,8 @@ class RecipeRequest(Request):
     weight: ColumnName | None = None
     inputs: InputsConfig = Field(
         _DEFAULTS.inputs,
-        description="`boosted`: whether networks of a table may read the predictions of boosted "
-        "trees, if these gain on the rows; null: by the recipe, which leaves them out",
+        description="`boosted`: whether networks of a table read the predictions of boosted "
+        "trees; null: if they gain on the rows",
     )
     network: NetworkConfig = _DEFAULTS.network
     members: Annotated[int, Interval(ge=1, le=32)] | None = Field(

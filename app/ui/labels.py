@@ -62,7 +62,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "members": ("Members", "Networks whose mixture predicts, fitted together."),
     "inputs.boosted": (
         "Boosted trees",
-        "Try predictions of boosted trees as inputs, and keep them if they gain on the rows.",
+        "Whether networks read predictions of boosted trees; by default if they gain on the rows.",
     ),
     "weight": ("Row weights", "A column with the weight of each row."),
     "pruning": (

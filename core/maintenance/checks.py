@@ -30,7 +30,7 @@ from core.settings import Settings
 from core.storage import open_store
 
 SKEW_SECONDS = 2.0  # clocks with NTP differ a hundred times less
-QUEUE_SECONDS = 60.0  # idle workers send lost messages again every ten seconds
+QUEUE_SECONDS = 60.0  # idle workers send lost messages again every five seconds
 LOW_SHARE = 0.1  # of free space; as in the alert "Disk nearly full"
 LEAST_FREE_BYTES = 64 * 2**20  # about one data set
 PROBE = b"credence doctor"

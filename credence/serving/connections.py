@@ -9,7 +9,6 @@ tests/credence/serving/test_concurrency_limit.py names them.
 
 import asyncio
 import math
-import re
 import resource
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Any
 from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from app.access.session import presented_key
 from app.errors import problem_response
 from app.http.path_prefix import OWN
 from core.exceptions import Unavailable
@@ -30,10 +30,6 @@ HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20
 TURN_SECONDS = 0.1  # a busy event loop reads at least once in this time
 STALLED_SECONDS = 20.0  # the client has read no byte of a response in this time
 RESERVED_FILES = 256  # descriptors for database, models, uploads, libraries
-# Under any prefix: which one the request has is known later. None begins like an own path.
-PREDICTIONS = re.compile(
-    rf"(?:/(?!(?:{'|'.join(sorted(OWN))})/)[^/]+.*)?(?:/predict/?|/v2/models/.*/infer/?)"
-)
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-length: 0\r\n\r\n"
@@ -116,7 +112,7 @@ class Connection(HttpToolsProtocol):
             self._await_head()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if not PREDICTIONS.fullmatch(str(cycle.scope["path"])):
+        if not is_prediction(str(cycle.scope["path"])):
             super()._start_asgi_task(cycle, app)
         elif self.limit.is_reached(caller := caller_of(cycle.scope)) and not self.flow.write_paused:
             with suppress(StopIteration):  # now: a task would wait behind the others
@@ -193,16 +189,28 @@ def connections_of(limit: ConcurrencyLimit, on_refusal: Callable[[], None]) -> t
     return type("ServerConnection", (Connection,), own)
 
 
+def is_prediction(path: str) -> bool:
+    """Whether a path is that of a prediction, under any prefix that is no path of the service.
+
+    Which prefix the request has is known later. No regular expression: in the time of one, which
+    tries every place of `/v2/models/`, a path of 60 kB silenced the event loop.
+    """
+    path = path.removesuffix("/")
+    own = path == "/predict" or (path.startswith("/v2/models/") and path.endswith("/infer"))
+    if own or not path.endswith(("/predict", "/infer")):
+        return own
+    is_known = path.endswith("/predict") or "/v2/models/" in path
+    return is_known and path.split("/", 2)[1] not in {"", *OWN}
+
+
 def caller_of(scope: HTTPScope) -> Hashable:
     """Whose limit a request counts for: its key's, known or not, or else its address's.
 
-    Unknown keys are refused at once, so that inventing them gives no room.
+    Unknown keys are refused at once, so that inventing them gives no room. Neither does writing
+    `Bearer` in other letters: the key alone counts.
     """
-    for name, value in scope["headers"]:
-        if name == b"authorization":
-            return value
     client = scope["client"]
-    return None if client is None else client[0]
+    return presented_key(scope) or (None if client is None else client[0])
 
 
 def most_connections() -> int:

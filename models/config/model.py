@@ -187,8 +187,8 @@ class LanguageConfig:
 class InputsConfig:
     """What the networks of a table read beside its columns.
 
-    `boosted`: try the predictions of boosted trees, and take them if they gain on the rows. None
-    leaves it to the recipe, which does not.
+    `boosted`: whether some read the predictions of boosted trees. None tries them, and takes them
+    if they gain on the rows.
     """
 
     __pydantic_config__ = STRICT

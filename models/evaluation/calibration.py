@@ -11,7 +11,7 @@ The order statistics that bound new scores: `models.evaluation.conformal_rank`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive, Probability
-from models.evaluation.cells import Cells, fit_cells, fit_sizes
+from models.evaluation.cells import By, Cells, fit_cells, fit_thirds
 from models.evaluation.class_sets import SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
 from models.evaluation.weighting import PerRow, filled
@@ -91,11 +91,11 @@ class ScalesVariance(RanksScores):
         described = {"variance_scale": self.variance_scale, "rows": self.rows}
         if self.cells is None:
             return described
-        kind = "size" if self.cells.edges else "group"
+        kind = self.cells.by if self.cells.edges else "group"
         return described | {"conditional_on": kind, "rows_by_cell": list(self.cells.rows)}
 
     def bounds(
-        self, means: PerRow, levels: Sequence[float], groups: Groups = None
+        self, means: PerRow, variances: PerRow, levels: Sequence[float], groups: Groups = None
     ) -> Sequence[float] | Float[Tensor, "levels rows"]:
         """The largest score that the conformal interval of each level and row contains.
 
@@ -103,6 +103,7 @@ class ScalesVariance(RanksScores):
 
         Args:
             means: of the calibrated predictions.
+            variances: their total variances.
             groups: the number of each row's group; −1 or None if it is unknown.
         """
         alike = [self.score(level) for level in levels]
@@ -110,7 +111,8 @@ class ScalesVariance(RanksScores):
             return alike
         pairs = zip(levels, alike, strict=True)
         each = [[*self.cells.quantiles(level, bound), bound] for level, bound in pairs]
-        return means.new_tensor(each)[:, self.cells.of(means, groups)]  # −1 is the last one
+        cells = self.cells.of(means, variances, groups)
+        return means.new_tensor(each)[:, cells]  # −1 is the last one
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class NumberCalibration(ScalesVariance):
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
-        return self.within(mixture, self.bounds(mixture.mean(), levels, groups))
+        bounds = self.bounds(mixture.mean(), mixture.total(), levels, groups)
+        return self.within(mixture, bounds)
 
     def within(self, mixture: NumberMixture, scores: Iterable[float | PerRow]) -> list[Bounds]:
         """The intervals that contain targets with at most these residuals."""
@@ -182,7 +185,8 @@ class ShapeCalibration(ScalesVariance):
     ) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
         shortest, means = mixture.target.shortest, mixture.mean()
-        tails = self.tails(self.bounds(means, levels, groups), means, shortest=shortest)
+        bounds = self.bounds(means, mixture.total(), levels, groups)
+        tails = self.tails(bounds, means, shortest=shortest)
         ends, _ = chosen(mixture.quantiles_at(tails), tails, shortest=shortest)
         return list(zip(*ends, strict=True))
 
@@ -249,8 +253,8 @@ def fit_calibration(
 ) -> Calibration:
     """Fit the scale to `scaling`, and rank the residuals, conformities or sets of all rows.
 
-    With groups each has quantiles of its own. Without them low, middle and high predictions have,
-    if one quantile does not cover them alike (`models.evaluation.cells`).
+    With groups each has quantiles of its own. Without them low, middle and high means or deviations
+    have, if one quantile does not cover them alike (`models.evaluation.cells`).
 
     Args:
         scaling: rows whose mixtures are in memory together.
@@ -276,18 +280,21 @@ def fit_calibration(
             (
                 kind.scores(mixture, y, part.start),
                 mixture.mean(),
+                mixture.total().sqrt(),
                 filled(part.weights, y),
                 unknown if part.groups is None else part.groups,
                 torch.full_like(y, not part.only_groups, dtype=torch.bool),
             )
         )
-    scores, means, weights, numbers, is_common = map(torch.cat, zip(*columns, strict=True))
+    joined = map(torch.cat, zip(*columns, strict=True))
+    scores, means, deviations, weights, numbers, is_common = joined
     common, of_common = scores[is_common], weights[is_common]
     ranked, of_ranked = order_statistics(common, of_common)
     if groups:
         cells: Cells | None = fit_cells(scores, numbers, groups, weights)
     else:
-        cells = fit_sizes(common, means[is_common], of_common)
+        thirds: Mapping[By, PerRow] = {"size": means[is_common], "deviation": deviations[is_common]}
+        cells = fit_thirds(common, thirds, of_common)
     return kind(scale, ranked, len(common), of_ranked, cells)
 
 

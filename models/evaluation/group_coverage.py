@@ -1,5 +1,7 @@
 """The share of rows inside their intervals, of each group and of low, middle and high predictions.
 
+Predictions are low or high by their mean or by their deviation.
+
 A part of the rows is called uncovered if so few of them are inside the intervals as a part that is
 covered with the level has with a probability of `CHANCE` ÷ number of parts at most (an exact
 binomial test with Bonferroni's correction). So at most one version in twenty that keeps its promise
@@ -10,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from models.config import Json
@@ -22,6 +24,7 @@ CHANCE = 0.05
 GROUP, PREDICTED = "group", "predicted"  # entries of per-row scores: group's number, mean
 KINDS = ("coverage", "conformal_coverage")
 SIZES = ("low", "middle", "high")
+UNCOVERED = {"group": "group", "size": "predictions", "deviation": "predicted deviations"}
 
 
 def coverage_by_group(scores: Mapping[str, Tensor], column: str, names: Sequence[str]) -> Json:
@@ -34,28 +37,40 @@ def coverage_by_group(scores: Mapping[str, Tensor], column: str, names: Sequence
     return {"coverage_by_group": {"column": column, "level": LEVEL, "parts": parts}}
 
 
-def coverage_by_size(scores: Mapping[str, Tensor]) -> Json:
-    """The coverage of each third of the predicted means, as `coverage_by_size` of the metrics."""
+def coverage_by_thirds(scores: Mapping[str, Tensor]) -> Json:
+    """The coverage of each third of the predicted means and of the predicted deviations.
+
+    They are `coverage_by_size` and `coverage_by_deviation` of the metrics.
+    """
     if PREDICTED not in scores:
         return {}
     rows, weights = split_weights(scores)
-    predicted = rows[PREDICTED]
-    if len(predicted) < len(SIZES):
-        return {}
-    thirds = predicted.argsort(stable=True).tensor_split(len(SIZES))
-    places = torch.arange(len(predicted))
+    values = {"size": rows[PREDICTED], "deviation": rows["uncertainty"]}
+    return {
+        f"coverage_by_{by}": {"level": LEVEL, "parts": _thirds(rows, weights, of_rows)}
+        for by, of_rows in values.items()
+        if len(of_rows) >= len(SIZES)
+    }
+
+
+def _thirds(
+    rows: Mapping[str, Tensor], weights: Weights, values: Float[Tensor, "rows"]
+) -> list[Json]:
+    """The parts with low, middle and high values."""
+    thirds = values.argsort(stable=True).tensor_split(len(SIZES))
+    places = torch.arange(len(values))
     masks = {name: torch.isin(places, t) for name, t in zip(SIZES, thirds, strict=True)}
-    parts = [
-        part | {"from": float(predicted[third].min()), "to": float(predicted[third].max())}
+    return [
+        part | {"from": float(values[third].min()), "to": float(values[third].max())}
         for part, third in zip(_parts(rows, weights, masks), thirds, strict=True)
     ]
-    return {"coverage_by_size": {"level": LEVEL, "parts": parts}}
 
 
 def uncovered(metrics: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each part that is not covered."""
-    by_group, by_size = (metrics.get(f"coverage_by_{kind}") or {} for kind in ("group", "size"))
-    for coverage, what in ((by_group, by_group.get("column")), (by_size, "predictions")):
+    for by, of_thirds in UNCOVERED.items():
+        coverage = metrics.get(f"coverage_by_{by}") or {}
+        what = coverage.get("column", of_thirds)
         for part in coverage.get("parts", ()):
             if part["covered"] is False:
                 kind = KINDS[-1] if KINDS[-1] in part else KINDS[0]

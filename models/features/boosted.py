@@ -27,6 +27,7 @@ MOST_TREES = 120  # of a row, in all forests: 1,000 rows take 3 to 5 ms
 _MOST_DEPTH = 8  # of stored trees
 FARTHEST = 5.0  # deviations of a target: outliers would have trees of their own
 _DEPTH, _RATE, _LEAST_LEAF = 5, 0.1, 20
+LEAST_ROWS = 10 * _LEAST_LEAF  # fewer fill too few leaves for steps and interactions
 _AT_ONCE = 40  # trees between two looks at the out-of-fold loss
 _FITTED_ROWS = 50_000  # of a forest: a few seconds
 _PREFIX = "boosted"  # of the tensors in a file

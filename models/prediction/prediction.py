@@ -301,10 +301,16 @@ def summarise(
         values["mutual_information"] = mixture.mutual_information()
     else:
         means, shortest = values["mean"], mixture.target.shortest
-        intervals, tails = median_and_intervals(
-            mixture.quantiles_at, means, options, calibration, groups, shortest=shortest
-        )
         variances = values["aleatoric_variance"] + values["epistemic_variance"]
+        intervals, tails = median_and_intervals(
+            mixture.quantiles_at,
+            means,
+            variances,
+            options,
+            calibration,
+            groups=groups,
+            shortest=shortest,
+        )
         intervals |= intervals_about(means, variances, options, calibration, groups)
     if score is not None:
         values["ood_score"] = ood_score(mixture, score)
@@ -369,10 +375,11 @@ def wants_errors(options: BatchOptions) -> bool:
 def median_and_intervals(
     quantiles: Callable[[Ends], Ends],
     means: Float[Tensor, "rows"],
+    variances: Float[Tensor, "rows"],
     options: BatchOptions,
     calibration: Calibration | None,
-    groups: Int[Tensor, "rows"] | None,
     *,
+    groups: Int[Tensor, "rows"] | None,
     shortest: bool,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The outputs that are quantiles, and the probabilities below them.
@@ -380,11 +387,12 @@ def median_and_intervals(
     Args:
         quantiles: of the calibrated distributions, at levels × rows.
         means: of the calibrated distributions.
+        variances: their total variances.
     """
     levels = options.intervals if "credible" in options.interval_kinds else ()
     credible = interval_tails(means.new_tensor(levels).unsqueeze(1), shortest=shortest)
     tails: dict[IntervalKind, Ends] = {"credible": credible.expand(-1, len(means))}
-    tails |= _calibrated_tails(options, calibration, means, groups, shortest=shortest)
+    tails |= _calibrated_tails(options, calibration, means, variances, groups, shortest=shortest)
     middle = torch.full_like(means, 0.5)
     ends = quantiles(torch.cat([middle.unsqueeze(0), *tails.values()]))
     values, below = {"median": ends[0]}, {"median": middle}
@@ -401,6 +409,7 @@ def _calibrated_tails(
     options: BatchOptions,
     calibration: Calibration | None,
     means: Float[Tensor, "rows"],
+    variances: Float[Tensor, "rows"],
     groups: Int[Tensor, "rows"] | None,
     *,
     shortest: bool,
@@ -409,7 +418,7 @@ def _calibrated_tails(
     levels = options.intervals
     if not levels or not isinstance(calibration, ShapeCalibration):
         return
-    allowed = calibration.bounds(means, levels, groups)
+    allowed = calibration.bounds(means, variances, levels, groups)
     conformal = calibration.tails(allowed, means, shortest=shortest)
     for kind in CALIBRATED:
         adapted = adapted_to(options) if kind == "adaptive" else ()
@@ -437,7 +446,8 @@ def intervals_about(
     if not (levels and kinds and isinstance(calibration, NumberCalibration)):
         return {}
     deviations = variances.sqrt()
-    conformal = about(means, deviations, calibration.bounds(means, levels, groups))
+    allowed = calibration.bounds(means, variances, levels, groups)
+    conformal = about(means, deviations, allowed)
     of_kind = {"conformal": conformal, "adaptive": conformal}
     if adapted := adapted_to(options):
         scores = allowed_scores(levels, adapted, calibration.score)

@@ -78,8 +78,8 @@ class Budget:
 
     @property
     def fits(self) -> int:
-        """The most fits that a race may take, for its progress."""
-        return self.attempts + self.shapes + 2
+        """The most fits that a race may take, for its progress: a process and trees have more."""
+        return self.attempts + self.shapes + 4
 
 
 def plan_budget(effort: Effort, num_rows: int) -> Budget:

@@ -18,7 +18,7 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
-from models.features.boosted import FARTHEST, MOST_CLASSES, BoostedTrees, Labelled
+from models.features.boosted import FARTHEST, LEAST_ROWS, MOST_CLASSES, BoostedTrees, Labelled
 from models.features.gaussian_process import MOST_INPUTS, GaussianProcess
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
@@ -118,7 +118,8 @@ class FoldProblem(RowProblem):
     def takes_trees(self) -> bool:
         """Whether boosted trees may be inputs: of rows in memory of this process, few classes."""
         is_small = self.model.classes is None or len(self.model.classes) <= MOST_CLASSES
-        return is_small and self.stream is None and self.ranks.size == 1
+        in_memory = self.stream is None and self.ranks.size == 1
+        return in_memory and is_small and len(self.rows) >= LEAST_ROWS
 
     @property
     def has_trees(self) -> bool:

@@ -94,8 +94,9 @@ def notes_on(model: TabularModel, metrics: Json) -> Iterator[str]:
 def _notes_on_cells(model: TabularModel, cells: Cells) -> Iterator[str]:
     if model.groups is None:
         low, high = cells.edges
+        values = "means" if cells.by == "size" else "standard deviations"
         yield (
-            "conformal intervals of predicted means below "
+            f"conformal intervals of predicted {values} below "
             f"{low:.4g}, from there to {high:.4g}, and above have quantiles of their own: one "
             "quantile does not cover them alike"
         )

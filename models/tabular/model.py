@@ -15,7 +15,7 @@ from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
 from models.evaluation.detector import DEFAULT_SCORES, SURPRISE, Detector
-from models.evaluation.group_coverage import coverage_by_group, coverage_by_size
+from models.evaluation.group_coverage import coverage_by_group, coverage_by_thirds
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.path_calibration import PathCalibration
@@ -630,7 +630,7 @@ def summarise(
     scores: PerRowScores, classes: Sequence[ClassName] | None, groups: Groups | None
 ) -> Json:
     """The metrics of scored rows, with those by class if they have what these need."""
-    metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_size(scores)
+    metrics = summarise_scores(scores) | selective_metrics(scores) | coverage_by_thirds(scores)
     if groups is not None:
         metrics |= coverage_by_group(scores, groups.column, groups.names)
     by_class, errors = class_metrics(scores, classes or ())

@@ -15,7 +15,7 @@ from torch import Tensor
 from models.config import Json, MLPConfig
 from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
-from models.features.boosted import MOST_CLASSES
+from models.features.boosted import LEAST_ROWS, MOST_CLASSES
 from models.features.target_shapes import describe_shape
 from models.inference.method import Fit
 from models.model import TrainedModel
@@ -93,23 +93,27 @@ class Race:
         """
         raced = self.problem.thinned(self.budget.race_rows)
         first, shape_notes = self._first(raced)
+        wish = raced.model.config.inputs.boosted
+        if wish:
+            raced = self._with_trees(raced, first)
+            first = first.with_part(boosted=raced.has_trees)
         raced, process_notes = self._begin(raced, first)
-        raced = self._with_trees(raced, first)
         self._search(raced)
         self._check_any(self.attempts)
         kept = keep(self.attempts, self.budget.most_kept)
+        if wish is None:
+            raced, kept, tree_notes = self._choose_trees(raced, kept)
+        else:
+            tree_notes = self._notes_on_wish(raced)
         whole = self._whole(raced, [attempt.candidate for attempt in kept])
         problem = joined(whole, [attempt.candidate for attempt in kept])
         fit, fitting = self._joined_fit(kept, raced, whole), Fitting(problem, self.stages)
         self.stages.reporter.expect(fitting.epochs_left)
         model = fitting.finish(fitting.polish(fit))
-        selection = describe(self.attempts, kept, self.dropped)
-        notes = (*notes_on(self.attempts, kept), *notes_on_dropped(self.dropped))
-        if raced.model.config.inputs.boosted and not raced.has_trees:
-            notes += (self._note_on_no_trees,)
-        return replace(
-            model, selection=selection, notes=(*model.notes, *shape_notes, *process_notes, *notes)
-        ), problem
+        more = (*tree_notes, *notes_on_dropped(self.dropped))
+        selection = describe(self.attempts, kept, more)
+        notes = (*shape_notes, *process_notes, *notes_on(self.attempts, kept), *more)
+        return replace(model, selection=selection, notes=(*model.notes, *notes)), problem
 
     @property
     def budget(self) -> Budget:
@@ -159,17 +163,45 @@ class Race:
         return above if moved else raced, notes
 
     def _with_trees(self, raced: FoldProblem, first: Candidate) -> FoldProblem:
-        """The problem with boosted trees, if they are wanted and all rows may have them, too."""
-        is_wanted = raced.model.config.inputs.boosted and self.problem.takes_trees
-        return joined(raced, [first]).with_trees() if is_wanted else raced
+        """The problem with boosted trees, if all rows may have them and they predict something."""
+        return joined(raced, [first]).with_trees() if self.problem.takes_trees else raced
+
+    def _choose_trees(
+        self, raced: FoldProblem, kept: list[Attempt]
+    ) -> tuple[FoldProblem, list[Attempt], tuple[str, ...]]:
+        """Keep networks that read boosted trees where the mixture is certainly better with some.
+
+        They come after all others, and cost these nothing. First a linear model reads the trees;
+        the best candidate reads them, too, only where the mixture is clearly better with that.
+        """
+        first, best = self.tried[0], best_of(self.attempts).candidate
+        problem = self._with_trees(raced, first)
+        if not problem.has_trees:
+            return raced, kept, (self._note_on_no_trees,)
+        linear = self._attempt(problem, first.with_part(inputs="plain", hidden=(), boosted=True))
+        if linear is None:  # it diverged, as is noted
+            return raced, kept, ()
+        if mixture_ahead([*kept, linear], kept).is_clear:
+            self._attempt(problem, best.with_part(boosted=True))
+        found = keep(self.attempts, self.budget.most_kept)
+        gain = mixture_ahead(found, kept)
+        note = note_on_trees(self.attempts, found, gain)
+        return (problem, found, (note,)) if gain.is_certain else (raced, kept, (note,))
+
+    def _notes_on_wish(self, raced: FoldProblem) -> tuple[str, ...]:
+        if not raced.model.config.inputs.boosted:
+            return ()
+        if not raced.has_trees:
+            return (self._note_on_no_trees,)
+        return ("boosted trees are inputs, as wished: what they gain was not measured",)
 
     @property
     def _note_on_no_trees(self) -> str:
         if self.problem.takes_trees:
             return "boosted trees are no inputs: out of fold they are not clearly better than none"
         return (
-            "boosted trees are no inputs: only rows in the memory of one process may have them, "
-            f"and at most {MOST_CLASSES} classes"
+            f"boosted trees are no inputs: only {LEAST_ROWS} learning rows or more in the memory "
+            f"of one process may have them, and at most {MOST_CLASSES} classes"
         )
 
     def _whole(self, raced: FoldProblem, kept: Sequence[Candidate]) -> FoldProblem:
@@ -182,12 +214,10 @@ class Race:
         return whole.above_process() if raced.model.process else whole
 
     def _search(self, raced: FoldProblem) -> None:
-        """Trees, encodings, a linear model, no KL, other weights of it, widths: if allowed."""
+        """Encodings, a linear model, no KL, other weights of it, widths: if allowed."""
         first = self.tried[0]
-        if raced.has_trees:
-            self._vary(raced, boosted=True)
         self._try(raced, first.with_part(inputs="plain"))
-        self._try(raced, first.with_part(inputs="plain", hidden=(), boosted=raced.has_trees))
+        self._try(raced, first.with_part(inputs="plain", hidden=()))
         self._vary(raced, kl_weight=0.0)
         for factor in (1 / KL_FACTOR, KL_FACTOR):
             self._climb(raced, factor)
@@ -218,7 +248,10 @@ class Race:
             self._try(raced, best_of(self.attempts).candidate.with_part(**changes))
 
     def _try(self, raced: FoldProblem, candidate: Candidate) -> Attempt | None:
-        if not self._has_budget or candidate in self.tried:
+        return self._attempt(raced, candidate) if self._has_budget else None
+
+    def _attempt(self, raced: FoldProblem, candidate: Candidate) -> Attempt | None:
+        if candidate in self.tried:
             return None
         stage = f"candidate-{len(self.tried)}-"
         self.tried.append(candidate)
@@ -332,8 +365,13 @@ def mixture_score(attempts: Sequence[Attempt]) -> float:
     return mean(mixture_scores(attempts), attempts[0].weights)
 
 
+def mixture_ahead(attempts: Sequence[Attempt], others: Sequence[Attempt]) -> Paired:
+    """The difference of two mixtures' scores, row by row."""
+    return paired(mixture_scores(attempts), mixture_scores(others), attempts[0].weights)
+
+
 def describe(
-    attempts: Sequence[Attempt], kept: Sequence[Attempt], dropped: Sequence[Dropped] = ()
+    attempts: Sequence[Attempt], kept: Sequence[Attempt], notes: Sequence[str] = ()
 ) -> Json:
     """The selection as `models.artifact.schema.SelectionDocument`, the best candidate first."""
     best = best_of(attempts)
@@ -344,12 +382,11 @@ def describe(
         if len(kept) == 1
         else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
     )
-    trees = notes_on_trees(attempts, kept)
     return {
         "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
         "metric": "log_likelihood",
         "rows": len(best.scores),
-        "note": ". ".join([note, *trees, *notes_on_dropped(dropped)]),
+        "note": ". ".join([note, *notes]),
     }
 
 
@@ -380,7 +417,7 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
     if weights:
         listed = ", ".join(f"{weight:.3g}" for weight in weights)
         notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
-    return (*notes, *notes_on_trees(attempts, kept))
+    return tuple(notes)
 
 
 def note_on_process(ahead: Paired | None, *, is_kept: bool) -> str:
@@ -400,20 +437,24 @@ def note_on_process(ahead: Paired | None, *, is_kept: bool) -> str:
     )
 
 
-def notes_on_trees(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
-    """Whether boosted trees are inputs, and what they gain; nothing where none were tried."""
+def note_on_trees(attempts: Sequence[Attempt], found: Sequence[Attempt], gain: Paired) -> str:
+    """Whether boosted trees are inputs, and what they gain.
+
+    Args:
+        attempts: some with trees, some without.
+        found: the best mixture of them.
+        gain: of it over the best without trees.
+    """
     with_trees = [attempt for attempt in attempts if attempt.candidate.part.boosted]
     without = [attempt for attempt in attempts if not attempt.candidate.part.boosted]
-    if not with_trees or not without:
-        return ()
-    taken = any(attempt.candidate.part.boosted for attempt in kept)
-    ahead = best_of(with_trees).ahead_of(best_of(without))
-    note = (
-        f"boosted trees {'are' if taken else 'were tried, and are no'} inputs: the best candidate "
-        f"with them is {'better' if ahead.difference >= 0 else 'worse'} than the best without by "
+    is_mixed = any(attempt in with_trees for attempt in found)
+    ahead = gain if is_mixed else best_of(with_trees).ahead_of(best_of(without))
+    return (
+        f"boosted trees {'are' if gain.is_certain else 'were tried, and are no'} inputs: "
+        f"{'what is kept' if is_mixed else 'the best candidate'} is with them "
+        f"{'better' if ahead.difference >= 0 else 'worse'} than without by "
         f"{abs(ahead.difference):.2g} nats per row (standard error {ahead.standard_error:.2g})"
     )
-    return (note,)
 
 
 def notes_on_dropped(dropped: Sequence[Dropped]) -> tuple[str, ...]:

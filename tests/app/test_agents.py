@@ -1,8 +1,6 @@
 """`/mcp` in front of a real service: whose key it is, and what the key may do."""
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from app.access.key_ring import RateLimit
 from core.access.keys import Keys, Limits, Scope
-from credence.serving.agents import MAX_CALLS, PATH
+from credence.serving.agents import PATH
 from tests.app.running import Service, serving
 from tests.app.test_keys import ADMIN_KEY, bearer, key_file, reading_keys_often, wait_until_known
 from tests.credence.agents.sessions import Refused, Session, over_http
@@ -122,27 +120,3 @@ def test_requests_of_tools_count_for_the_keys_limit(locked: Service) -> None:
     answer = post(locked, "list_models", bearer(key))
     assert "this key may make 1 requests a minute" in text_of(answer)
     assert post(locked, "list_models", bearer(key)).status_code == 429
-
-
-def test_a_caller_has_so_many_calls_at_a_time(service: Service) -> None:
-    """They wait for a job, as no worker is here: one call more is refused, later ones answered."""
-    columns = {"x": [*range(20)], "y": [*range(20)]}
-    job = service.post(
-        "/train", {"model": "waiting", "data": {"columns": columns}, "target": "y"}
-    ).json()["id"]
-    refused, statuses = threading.Event(), []
-
-    def wait() -> None:
-        statuses.append(post(service, "job", {}, job=job, wait_seconds=50).status_code)
-        if statuses[-1] == 503:
-            refused.set()
-
-    with ThreadPoolExecutor(MAX_CALLS + 1) as pool:
-        calls = [pool.submit(wait) for _ in range(MAX_CALLS + 1)]
-        assert refused.wait(45)
-        assert statuses == [503]
-        service.post(f"/jobs/{job}/cancel")
-        for call in calls:
-            call.result()
-    assert sorted(statuses) == [200] * MAX_CALLS + [503]
-    assert post(service, "list_models", {}).status_code == 200

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from safetensors.torch import load, save
 
@@ -317,21 +316,6 @@ def test_wrong_names_and_types_are_refused_before_the_body(service: Service) -> 
     assert send(service, b"", params={"alias": "7"}).status_code == 422
     assert send(service, b"", headers={"Content-Type": "text/csv"}).status_code == 415
     assert service.http.get("/models/price/versions/9/archive").status_code == 404
-
-
-def test_an_export_that_nobody_reads_holds_one_file_and_leaves_none(tmp_path: Path) -> None:
-    """A version of 16 targets with 16 variants has 300, and a process may have 1,024 open."""
-    directory, scratch = tmp_path / "artifact", tmp_path / "scratch"
-    directory.mkdir()
-    scratch.mkdir()
-    for number in range(100):
-        (directory / f"{number}.json").write_bytes(b"{}")
-    pieces = archives.pack(directory, scratch=scratch)
-    next(pieces)
-    opened = [file.path for file in psutil.Process().open_files()]
-    assert not [path for path in opened if path.startswith(str(directory))]
-    pieces.close()  # type: ignore[attr-defined]
-    assert not list(scratch.iterdir())
 
 
 def test_an_archive_is_whole_though_the_version_is_deleted_meanwhile(tmp_path: Path) -> None:

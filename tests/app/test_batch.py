@@ -94,20 +94,6 @@ def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
     }
 
 
-def test_progress_counts_rows_of_one_job(own: Service) -> None:
-    """Its chunks are nobody else's: neither the list nor the metrics show them."""
-    job = submit(own, chunk_rows=50).json()
-    assert own.http.get("/jobs?status=queued").json()["data"] == [job]
-    assert own.metric("credence_jobs", status="queued") == 1
-    assert run(own, job)["status"] == "succeeded"
-    events = own.http.get(f"/jobs/{job['id']}/events").json()["data"]
-    progress = [event for event in events if event["type"] == "progress"]
-    assert [(event["row"], event["rows"]) for event in progress] == [
-        (50, 120), (100, 120), (120, 120),
-    ]  # fmt: skip
-    assert progress[0]["fraction"] == 50 / 120
-
-
 def test_a_dry_run_says_what_a_job_would_take(own: Service) -> None:
     answer = submit(own, samples=10, chunk_rows=50, dry_run=True)
     assert answer.status_code == 200, answer.text
@@ -128,11 +114,6 @@ def test_there_is_no_result_before_the_job_has_succeeded(own: Service) -> None:
         assert own.http.get(f"/jobs/{other}/result").status_code == 404
 
 
-def test_what_is_not_there_is_404(service: Service) -> None:
-    for change in ({"model": "none"}, {"dataset": "ds_none"}, {"version": 9}, {"version": "none"}):
-        assert submit(service, **change).status_code == 404, change
-
-
 def test_a_wrong_field_is_named(service: Service) -> None:
     for change, path in (
         ({"prune": 0.3}, "/prune"),
@@ -144,16 +125,3 @@ def test_a_wrong_field_is_named(service: Service) -> None:
         answer = submit(service, **change)
         assert answer.status_code == 422, answer.text
         assert [error["path"] for error in answer.json()["errors"]] == [path]
-
-
-def test_a_data_set_that_the_model_cannot_read_is_refused(own: Service) -> None:
-    day = {"day": ["2026-01-01T00:00:00Z"]}
-    for columns, named in (
-        ({"wood": ["oak"]} | day, "size, wet"),
-        ({"size": ["big"], "wood": ["oak"], "wet": [True]} | day, "'size'"),
-    ):
-        dataset, _ = own.context.datasets.add_columns("other", columns)
-        answer = submit(own, dataset=dataset.id)
-        assert answer.status_code == 422
-        assert named in answer.json()["errors"][0]["message"]
-    assert own.http.get("/jobs?status=queued").json()["data"] == []

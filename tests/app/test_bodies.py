@@ -95,22 +95,6 @@ def test_a_problem_tells_each_field_once_and_never_a_value(http: httpx.Client) -
     assert "secret-value" not in str(document)
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_known_one(http: httpx.Client) -> None:
-    body = {"model": "m", "dataset": "d", "target": "t", "method": {"kind": "swag", "rnk": 20}}
-    (error,) = problem(http.post("/train", json=body), 422)["errors"]
-    assert error["path"] == "/method/rnk"
-    assert error["message"].endswith("did you mean 'rank'?")
-
-
-def test_a_hundred_faults_are_enough(http: httpx.Client) -> None:
-    """Neither the answer nor the time to make it grows with the number of wrong items."""
-    body = {"model": "m", "dataset": "d", "target": "t", "features": [3] * 50_000}
-    document = problem(http.post("/train", json=body), 422)
-    assert len(document["errors"]) <= 100
-    nans = b'{"metadata": [' + b"NaN," * 50_000 + b"NaN]}"
-    assert len(problem(http.post("/train", content=nans, headers=JSON), 422)["errors"]) <= 100
-
-
 def test_unknown_and_repeated_query_parameters_are_named(http: httpx.Client) -> None:
     for path, name in (
         ("/jobs?limmit=3", "limmit"),

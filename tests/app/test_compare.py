@@ -5,8 +5,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.schemas.compare import USUAL
-from core.jobs.jobs import JobStatus
 from tests.app.running import Service
 from tests.app.test_batch import dataset_of, run
 
@@ -22,22 +20,6 @@ def compare(service: Service, **body: Any) -> httpx.Response:
 def errors(answer: httpx.Response) -> dict[str, str]:
     assert answer.status_code == 422, answer.text
     return {error["path"]: error["message"] for error in answer.json()["errors"]}
-
-
-def test_a_small_request_is_filled_in_with_the_recipe(own: Service) -> None:
-    answer = compare(own)
-    assert answer.status_code == 202, answer.text
-    job = answer.json()
-    assert answer.headers["location"] == f"/jobs/{job['id']}"
-    assert (job["kind"], job["status"], job["model"]) == ("compare", "queued", "m")
-    assert (job["version"], job["queue_position"], job["progress"]) == (None, 1, None)
-    request = job["request"]
-    assert [method["kind"] for method in request["methods"]] == list(USUAL)
-    assert (request["pruning"], request["out_of_distribution"]) == ([], None)
-    assert not {"method", "alias"} & set(request)
-    again = own.post("/compare", request)
-    assert again.status_code == 202, again.text
-    assert again.json()["request"] == request
 
 
 def test_a_method_is_a_kind_or_an_object(own: Service) -> None:
@@ -95,17 +77,3 @@ def test_the_result_is_a_table_and_a_page(own: Service) -> None:
     page = own.http.get(path, headers=HTML)
     assert page.headers["content-type"].startswith("text/html")
     assert own.http.get(path, headers={"Accept": "text/csv"}).status_code == 406
-
-
-def test_one_job_counts_and_is_listed(own: Service) -> None:
-    job = compare(own, methods=["map", "mle"], **TINY).json()
-    assert own.http.get("/jobs?status=queued").json()["data"] == [job]
-    assert own.metric("credence_jobs", status="queued") == 1
-    trainings = own.http.get(f"/jobs?parent={job['id']}").json()["data"]
-    refused = own.http.post(f"/jobs/{trainings[0]['id']}/cancel")
-    assert refused.status_code == 409
-    assert own.http.post(f"/jobs/{job['id']}/cancel").json()["status"] == "cancelled"
-    rows = own.http.get(f"/jobs/{job['id']}/result").json()["data"]
-    assert [row["status"] for row in rows] == ["cancelled", "cancelled"]
-    assert own.http.post(f"/jobs/{job['id']}/resume").json()["status"] == "queued"
-    assert run(own, job)["status"] == JobStatus.SUCCEEDED

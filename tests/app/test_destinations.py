@@ -15,7 +15,7 @@ from pyarrow import parquet
 from core.jobs.jobs import Jobs
 from tests.app.conftest import MakeService
 from tests.app.running import Service, regression_columns
-from tests.app.test_batch import dataset_of, run
+from tests.app.test_batch import run
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -145,17 +145,6 @@ def test_a_wrong_field_is_named(own: Service, lake: Path) -> None:
         answer = post(own, lake, **change)
         assert answer.status_code == 422, answer.text
         assert [error["path"] for error in answer.json()["errors"]] == [path]
-
-
-def test_columns_are_kept_in_a_downloaded_result_too(own: Service) -> None:
-    job = own.post(
-        "/predict/batch", {"model": "price", "dataset": dataset_of(own, "price"), "keep": ["wood"]}
-    ).json()
-    assert run(own, job)["status"] == "succeeded"
-    content = own.http.get(f"/jobs/{job['id']}/result").content
-    table = parquet.read_table(pa.BufferReader(content))
-    assert table.column_names[0] == "wood"
-    assert table["wood"].to_pylist() == list(regression_columns(ROWS)["wood"])
 
 
 def test_a_folder_that_was_closed_meanwhile_gets_nothing(own: Service, lake: Path) -> None:

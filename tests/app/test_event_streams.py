@@ -144,15 +144,6 @@ def test_a_silent_stream_shows_that_it_lives(
     assert [told.id for told in streamed(service, job)] == ["1", "2"]
 
 
-def test_who_went_away_holds_nothing(service: Service, job: str) -> None:
-    streams = service.services.event_streams
-    with service.http.stream("GET", f"/jobs/{job}/events", headers=STREAM) as answer:
-        lines = answer.iter_lines()  # dropped, it would close the stream
-        assert next(lines) == "event: state"
-        assert streams._open.held == 1
-    wait_until(lambda: streams._open.held == 0 and not streams._polls)
-
-
 def test_who_does_not_read_holds_one_page_and_nobody_up(
     service: Service, jobs: Jobs, job: str
 ) -> None:

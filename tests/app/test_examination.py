@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.examination import CHILD_BYTES, USE, examined
-from core.exceptions import Invalid, TooLarge, Unavailable
+from core.exceptions import Invalid, TooLarge
 from core.process.memory_budget import MemoryBudget
 from core.registry import archives
 from tests.attacks import artifacts
@@ -28,14 +28,6 @@ def unpacked(folder: Path, files: dict[str, bytes]) -> Path:
     return directory
 
 
-def test_the_description_comes_back(directory: Path) -> None:
-    memory = MemoryBudget(4 * GIBIBYTE)
-    about = examined(directory, "line", memory, "anna")
-    assert (about["task"], about["features"][0]["name"]) == ("regression", "x")
-    assert about["imported"]["bytes"] == sum(one.stat().st_size for one in directory.iterdir())
-    assert memory.reserved() == {USE: 0}
-
-
 def test_the_child_reads_and_not_this_process(directory: Path) -> None:
     """Every error of the reader is one of the archive."""
     (directory / "prune-0.safetensors").write_bytes(b"x")
@@ -49,12 +41,3 @@ def test_what_takes_more_memory_than_there_is_is_refused(tmp_path: Path) -> None
     with pytest.raises(TooLarge, match="CREDENCE_MEMORY_BYTES"):
         examined(directory, "line", memory, "anna")
     assert memory.reserved() == {USE: 0}
-
-
-def test_who_finds_no_memory_is_told_to_come_again(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.examination.WAIT_SECONDS", 0.01)
-    full = MemoryBudget(GIBIBYTE)
-    with full.reserve("uploads", GIBIBYTE - 1), pytest.raises(Unavailable):
-        examined(directory, "line", full, "anna")

@@ -1,6 +1,5 @@
 """Labels over HTTP: stored predictions, what their truth says, and what /metrics tells of it."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from core.datasets.columns.packing import unpack
 from models.artifact.files import read_model
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from tests.app.conftest import MakeService
 from tests.app.running import Service
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -86,14 +84,6 @@ def test_the_scores_are_those_of_the_prediction(own: Service) -> None:
     assert rows["prediction"] is None
 
 
-def test_classes_are_told_by_their_names(own: Service) -> None:
-    told = tell(own, model="tree", inputs=TREES, truth=["alder", None])
-    assert told["rows"] == 1
-    probability = own.post("/predict", {"model": "tree", "inputs": TREES}).json()["mean"][0][0]
-    assert told["metrics"]["log_likelihood"] == pytest.approx(np.log(probability), rel=1e-4)
-    assert told["metrics"]["accuracy"] in (0, 1)
-
-
 def test_labels_go_to_the_version_that_predicted(own: Service) -> None:
     answer = stored(own, version="champion")
     assert tell(own, prediction=answer["id"], truth=[0.0] * 3)["version"] == 1
@@ -136,37 +126,3 @@ def test_what_is_wrong_is_refused_by_its_place(service: Service) -> None:
         assert tell(service, 422, **body)["errors"][0]["path"] == path
     tell(service, 404, prediction="pred_none", truth=[1])
     tell(service, 404, model="none", inputs=PRICE, truth=[1] * 3)
-
-
-def test_the_limits_are_those_of_predictions(make_service: MakeService) -> None:
-    service = make_service(max_work=1000, max_queued_work=1000, max_stored_bytes=2048)
-    body = {"model": "price", "inputs": [PRICE[0]] * 1001}  # a row is at least one sample's work
-    too_much = service.post("/feedback", body | {"truth": [1.0] * 1001})
-    assert too_much.status_code == 413
-    assert "CREDENCE_MAX_WORK" in too_much.json()["detail"]
-    random = np.random.default_rng(0)
-    rows = [{**PRICE[0], "size": size} for size in random.normal(size=500).tolist()]
-    body = {"model": "price", "inputs": rows, "samples": 1}
-    assert service.post("/predict", body).status_code == 200
-    too_large = service.post("/predict", body | {"store": True})
-    assert too_large.status_code == 413
-    assert "CREDENCE_MAX_STORED_BYTES" in too_large.json()["detail"]
-
-
-def test_without_a_database_only_what_is_to_be_stored_fails(make_service: MakeService) -> None:
-    service = make_service()
-    assert stored(service)
-    path = Path(service.context.database.engine.url.database or "")
-    service.context.database.dispose()
-    path.rename(path.with_suffix(".away"))
-    path.mkdir()
-    body = {"model": "price", "inputs": PRICE}
-    assert service.post("/predict", body).status_code == 200
-    refused = service.post("/predict", body | {"store": True})
-    assert refused.status_code == 503
-    assert refused.headers["Retry-After"]
-    assert service.post("/feedback", body | {"truth": [1, 2, 3]}).status_code == 503
-    text = service.http.get("/metrics").text
-    assert "credence_database_up 0.0" in text
-    assert "credence_predict_queued_work 0.0" in text
-    assert "credence_feedback_coverage{" not in text

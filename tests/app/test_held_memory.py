@@ -10,10 +10,9 @@ import pytest
 from fastapi import FastAPI, Request
 from starlette.types import Message
 
-from app.http.bodies import MAX_BYTES, read_inflated
+from app.http.bodies import read_inflated
 from app.http.held_memory import OF_BODY, OF_RESPONSE, HeldMemory
 from app.http.large_work import LargeWork
-from core.exceptions import TooLarge, Unavailable
 from core.process.memory_budget import MemoryBudget
 from tests.app.conftest import MakeService
 from tests.app.running import Service
@@ -112,14 +111,3 @@ def test_blanks_are_inflated_in_a_thread_and_held() -> None:
     assert budget.reserved()["bodies"] >= OF_BODY * (INFLATED - 2**16)
     held.release()
     assert budget.reserved()["bodies"] == 0
-
-
-def test_without_memory_it_is_refused_before_it_is_inflated() -> None:
-    budget = MemoryBudget(2 * OF_BODY * INFLATED)
-    with budget.reserve("uploads", budget.total - 2**20), pytest.raises(Unavailable):
-        inflated(gzip.compress(b" " * INFLATED), HeldMemory(budget))
-
-
-def test_more_than_the_limit_is_refused() -> None:
-    with pytest.raises(TooLarge, match=f"inflate to, {MAX_BYTES} bytes"):
-        inflated(gzip.compress(b" " * (MAX_BYTES + 1)), HeldMemory(MemoryBudget(2**40)))

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 
 from core.context import open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
-from tests.app.conftest import MakeService
 from tests.app.running import Service
 
 
@@ -186,23 +184,3 @@ def test_a_job_waits_when_no_worker_can_be_woken(own: Service, dataset: str) -> 
     ready = own.http.get("/health/ready")
     assert ready.status_code == 200
     assert ready.json()["broker"] != "ok"
-
-
-def test_a_table_beyond_the_memory_is_streamed_where_that_is_possible(
-    make_service: MakeService,
-) -> None:
-    own = make_service(training_memory_bytes=1024)
-    x, noise = np.random.default_rng(0).normal(size=(2, 200))
-    columns = {"x": x.tolist(), "y": (x + noise).tolist(), "z": noise.tolist()}
-    body = {"model": "m", "target": "y", "data": {"columns": columns}}
-    assert own.post("/train", body).status_code == 202
-    for route, given, path in (
-        ("/train", {"method": {"kind": "swag"}}, "/method/kind"),
-        ("/train", {"target": ["x", "y"]}, "/target"),
-        ("/compare", {"methods": ["bbb", "map"]}, "/methods"),
-    ):
-        answer = own.post(route, body | given)
-        assert answer.status_code == 422, answer.text
-        (error,) = answer.json()["errors"]
-        assert error["path"] == path
-        assert "CREDENCE_TRAINING_MEMORY_BYTES=1024" in error["message"]

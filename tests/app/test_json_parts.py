@@ -67,9 +67,3 @@ def test_what_a_careless_division_would_take_is_refused() -> None:
         b"[[1, 2}, 3]", b"[" * 300 + b"]" * 300, b'[1, 2]  "', b"",
     ):  # fmt: skip
         assert both(wrong) == (None, None), wrong
-
-
-def test_a_text_that_looks_like_a_mark_stays_a_text() -> None:
-    """The mark of a container is a list of one text, as this is."""
-    body = json.dumps({"a": [["0 0"], ["1"], [["x 0"]]], "b": [[0, 1]] * 30}).encode()
-    assert parse_in_parts(body) == json.loads(body)

@@ -1,6 +1,5 @@
 """What /metrics tells of the state of the service, beside what is true of it."""
 
-import asyncio
 import threading
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy import stats
 
 from app.metrics import bounded_query
 from app.metrics.collectors import BacklogCollector
-from app.metrics.scrapes import Scrapes
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from tests.app.conftest import MakeService
@@ -82,40 +80,3 @@ def test_a_database_that_hangs_holds_up_no_scrape_and_takes_one_thread(
         assert "credence_database_up 0.0" in generate_latest(registry).decode()
     assert len(asked) == 1
     answers.set()
-
-
-def test_all_who_wait_share_the_next_computation() -> None:
-    begun, go_on, number = threading.Semaphore(0), threading.Semaphore(0), iter(range(10))
-
-    def compute() -> bytes:
-        begun.release()
-        assert go_on.acquire(timeout=120)
-        return b"%d" % next(number)
-
-    async def run() -> list[bytes]:
-        scrapes = Scrapes(compute)
-        first = asyncio.create_task(scrapes.text())
-        assert await asyncio.to_thread(begun.acquire, timeout=120)
-        others = [asyncio.create_task(scrapes.text()) for _ in range(50)]
-        go_on.release()
-        go_on.release()
-        return [await first, *await asyncio.gather(*others)]
-
-    answers = asyncio.run(run())
-    assert answers == [b"0"] + [b"1"] * 50  # what had begun before they asked is not for them
-
-
-def test_a_failure_is_told_and_the_next_one_is_tried() -> None:
-    outcomes = iter([RuntimeError("no"), None])
-
-    def compute() -> bytes:
-        if error := next(outcomes):
-            raise error
-        return b"text"
-
-    async def run() -> list[object]:
-        scrapes = Scrapes(compute)
-        return [await asyncio.gather(scrapes.text(), return_exceptions=True) for _ in range(2)]
-
-    [[error], [text]] = asyncio.run(run())
-    assert (str(error), text) == ("no", b"text")

@@ -21,7 +21,6 @@ from core.settings import load_settings
 from credence.client import Client
 from tests.app.running import Service, serving
 from tests.app.test_keys import ADMIN_KEY, key_file
-from tests.credence.agents.sessions import over_http
 
 PREFIX = "/tools/credence"
 FORWARDED = {"X-Forwarded-Prefix": PREFIX}
@@ -208,11 +207,3 @@ def test_created_things_are_below_the_prefix_each_time(prefixed: Service) -> Non
     for given, wanted in (({}, PREFIX), ({"X-Forwarded-Prefix": "/other/"}, "/other")):
         answer = prefixed.http.post("/datasets?name=t", content=table, headers=headers | given)
         assert answer.headers["location"].startswith(f"{wanted}/datasets/ds_"), answer.text
-
-
-def test_agents_get_links_with_the_prefix(prefixed: Service) -> None:
-    async def main() -> str:
-        async with over_http(prefixed.url + PREFIX, ADMIN_KEY) as session:
-            return str((await session("model_card", model="price"))["page"])
-
-    assert f"{prefixed.url}{PREFIX}/ui/models/price" == anyio.run(main).partition("/versions/")[0]

@@ -103,11 +103,3 @@ def refused(service: Service, sent: dict[str, Any], path: str) -> None:
     answer = service.post("/schedules", sent)
     assert answer.status_code == 422, answer.text
     assert [error["path"] for error in answer.json()["errors"]] == [path]
-
-
-def test_a_name_is_taken_once(alone: Service, uploaded: str) -> None:
-    key = {"Idempotency-Key": "k"}
-    first = alone.post("/schedules", body(uploaded), headers=key)
-    again = alone.post("/schedules", body(uploaded), headers=key)
-    assert (again.status_code, again.content) == (201, first.content)
-    assert alone.post("/schedules", body(uploaded)).status_code == 409

@@ -87,14 +87,6 @@ def test_a_refresh_keeps_how_columns_are_read(http: httpx.Client, lake: Path) ->
     assert (refreshed["rows"], refreshed["columns"][0]["type"]) == (4, "category")
 
 
-def test_an_upload_has_no_source(http: httpx.Client) -> None:
-    headers = {"Content-Type": "text/csv"}
-    made = http.post("/datasets", params={"name": "u"}, content=b"x\n1\n2\n", headers=headers)
-    assert made.json()["source"] is None
-    answer = http.post(f"/datasets/{made.json()['id']}/refresh")
-    assert answer.status_code == 409
-
-
 def test_a_database_answers_a_query(http: httpx.Client) -> None:
     dataset = read(http, {"database": "shop", "query": "SELECT x, y FROM sales"}).json()
     assert (dataset["rows"], dataset["source"]["snapshot"]["format"]) == (2, "sqlite")

@@ -22,10 +22,6 @@ def notes(own: Service, columns: dict[str, list[object]], **body: object) -> lis
     return found
 
 
-def test_an_ordinary_table_has_no_notes(own: Service) -> None:
-    assert notes(own, {"x": X.tolist(), "z": Z.tolist(), "y": Y.tolist()}) == []
-
-
 def test_a_setting_that_turns_off_the_search_is_named(own: Service) -> None:
     columns: dict[str, list[object]] = {"x": X.tolist(), "y": Y.tolist()}
     (note,) = notes(own, columns, training={"epochs": 5})

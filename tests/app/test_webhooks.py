@@ -65,15 +65,6 @@ def test_a_deleted_webhook_is_gone(http: httpx.Client, hook: dict[str, Any]) -> 
     assert http.get(path).status_code == http.get(f"{path}/deliveries").status_code == 404
 
 
-def test_a_repeated_request_makes_one_webhook(http: httpx.Client) -> None:
-    """With its secret: the first response may have been lost."""
-    key = {"Idempotency-Key": "k1"}
-    first, second = (http.post("/webhooks", json=HOOK, headers=key) for _ in range(2))
-    assert (first.status_code, second.status_code) == (201, 201)
-    assert first.json() == second.json()
-    assert len(http.get("/webhooks").json()["data"]) == 1
-
-
 def test_wrong_webhooks_are_refused_by_name(http: httpx.Client, make_service: MakeService) -> None:
     for body, path in (
         (HOOK | {"url": "https://169.254.169.254/"}, "/url"),

@@ -28,6 +28,7 @@ READS = {
     ),
     "commas where a date might be": "guess([',' * LONG, ' ,' * LONG], day_first=True)",
     "a cookie": "presented_key(scope('cookie', '=' * LONG + chr(34)))",
+    "a path that might be a prediction's": "is_prediction('/a' + '/v2/models/' * LONG)",
     "cookies as routes read them": "cookies('a=', 'credence_sign_in=', 'credence_key=')",
     "stars of a source": "pattern(parse('file:///' + '*0' * 40 + 'x')).fullmatch('0-' * 2000)",
     "folders of a source": (
@@ -47,6 +48,7 @@ from core.datasets.understanding.dates.guess import guess
 from core.exceptions import CredenceError
 from core.sources.patterns import pattern
 from core.sources.uris import parse
+from credence.serving.connections import is_prediction
 
 LONG = {long}
 file = Path(sys.argv[1])

@@ -136,17 +136,6 @@ def test_what_is_restored_is_what_was(context: Context, tmp_path: Path) -> None:
             assert again.store.exists(key)
 
 
-def test_results_that_went_with_their_data_set_are_not_missed(
-    context: Context, tmp_path: Path
-) -> None:
-    whole = publish_a_part(context, tmp_path)
-    for job in context.jobs.list().data:
-        context.jobs.cancel(job.id)
-    context.datasets.delete(whole.dataset)
-    back_up(context.settings, tmp_path / "all.tar")
-    restore(tmp_path / "all.tar", tmp_path / "again")
-
-
 def test_a_lost_artifact_is_named(context: Context, tmp_path: Path) -> None:
     publish(context, "one", b"weights")
     key = context.registry.get("one").artifact_key

@@ -67,12 +67,6 @@ def rows(annas: Datasets) -> str:
     return annas.add_columns("rows", ROWS)[0].id
 
 
-def test_everybodys_rows_are_not_taken_in_again(datasets: Datasets, annas: Datasets) -> None:
-    everybodys, _ = datasets.add_columns("rows", ROWS)
-    found, is_new = annas.add_columns("rows", ROWS)
-    assert (found.id, is_new) == (everybodys.id, False)
-
-
 def test_a_name_goes_to_the_first_of_two_who_ask_at_once(
     database: Database, bens: Datasets, rows: str
 ) -> None:

@@ -212,12 +212,3 @@ def test_workers_that_are_gone_and_jobs_that_nobody_hears_of(context: Context) -
     found = findings(context.settings)
     assert found["queue"].state is State.GOOD
     assert found["leases"].found.startswith("1 of 1 ")
-
-
-def test_settings_that_do_not_fit_this_machine(context: Context, tmp_path: Path) -> None:
-    folder = context.settings.data_dir
-    assert findings(load_settings(data_dir=folder, auth="off"))["keys"].state is State.WARNING
-    (tmp_path / "key").write_text("short")
-    assert "keys" in broken(load_settings(data_dir=folder, admin_key_file=tmp_path / "key"))
-    assert findings(load_settings(data_dir=folder, threads=1024))["threads"].state is State.WARNING
-    assert "device" in broken(load_settings(data_dir=folder, device="cuda:99"))

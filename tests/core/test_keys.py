@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from core.access.keys import Keys, Scope, digest, read_key_file
 from core.database.database import Database
 from core.database.schema import KeyRow
-from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
+from core.exceptions import Conflict, InvalidSetting, NotFound
 
 
 @pytest.fixture
@@ -38,19 +38,6 @@ def test_a_revoked_key_stays_in_the_list_alone(keys: Keys) -> None:
         keys.revoke(first.id)
     with pytest.raises(NotFound):
         keys.revoke("key_none")
-
-
-def test_use_is_noted(keys: Keys) -> None:
-    used, unused = (keys.create(name, Scope.ADMIN)[0] for name in ("used", "unused"))
-    keys.touch({used.id})
-    last = {key.id: key.last_used_at for key in keys.list()}
-    assert (last[used.id] is None, last[unused.id] is None) == (False, True)
-
-
-def test_a_name_is_checked(keys: Keys) -> None:
-    for name in ("  ", "a\nb", "x" * 257):
-        with pytest.raises(Invalid):
-            keys.create(name, Scope.PREDICT)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from core.database.database import Database
 from core.database.schema import AuditRow
 from core.database.stored_bytes import stored_bytes
 from core.exceptions import Invalid, TooLarge
-from core.jobs.jobs import LISTED_SPEC_BYTES, MAX_SPEC_BYTES, Jobs
+from core.jobs.jobs import MAX_SPEC_BYTES, Jobs
 from core.jobs.specs import TrainSpec
-from core.names import check_alias, check_model_name, check_name
+from core.names import check_model_name, check_name
 from core.paging import (
     MAX_LIMIT,
     MAX_PAGE_BYTES,
@@ -46,16 +46,6 @@ def test_a_page_has_what_fits_and_at_least_one() -> None:
     assert num_fitting([MAX_PAGE_BYTES + 1, 1]) == 1
 
 
-def test_a_list_of_large_rows_has_short_pages(database: Database) -> None:
-    text = "x" * (MAX_PAGE_BYTES // 3)
-    with database.begin() as session:
-        for number in range(7):
-            record(session, Caller(), "test.size", str(number), text=text)
-    found = list(pages(Audit(database), 1000))
-    assert [len(page) for page in found] == [2, 2, 2, 1]
-    assert [row.object for page in found for row in page] == list("6543210")
-
-
 def test_the_database_counts_bytes_and_small_rows_make_whole_pages(database: Database) -> None:
     with database.begin() as session:
         for number in range(5):
@@ -64,20 +54,6 @@ def test_the_database_counts_bytes_and_small_rows_make_whole_pages(database: Dat
         sizes = session.scalars(select(stored_bytes([AuditRow.details]))).all()
     assert sizes == [len('{"name":"Fläche"}'.encode())] * 5
     assert [len(page) for page in pages(Audit(database), 2)] == [2, 2, 1]
-
-
-def test_lists_of_jobs_leave_out_long_requests_and_hold_memory(
-    jobs: Jobs, dataset_id: str, database: Database
-) -> None:
-    held: list[int] = []
-    narrow = jobs.create(wide_training(dataset_id, "narrow", 1))
-    wide = jobs.create(wide_training(dataset_id, "wide", 400))
-    first, second = Jobs(database, Caller(hold=held.append)).list(limit=10).data
-    assert (first.id, first.request, first.notes) == (wide.id, {}, ())
-    assert (second.id, second.request) == (narrow.id, narrow.request)
-    assert len(jobs.get(wide.id).request["features"]) == 400
-    [num_bytes] = held
-    assert 0 < num_bytes < LISTED_SPEC_BYTES
 
 
 def test_a_request_has_a_bound(jobs: Jobs, dataset_id: str) -> None:
@@ -93,27 +69,11 @@ def wide_training(dataset: str, model: str, width: int) -> TrainSpec:
     return TrainSpec(model=model, dataset=dataset, config=config, notes=("a note",))
 
 
-def test_model_names_of_the_contract() -> None:
-    for name in ("a", "concrete", "0.9-rc_1", "x" * 63):
-        assert check_model_name(name) == name
-
-
 @pytest.mark.parametrize("name", ["", "A", "-a", ".a", "a/b", "x" * 64, "a\n", "ä", "a\x00"])
 def test_other_model_names_are_refused(name: str) -> None:
     with pytest.raises(Invalid) as refused:
         check_model_name(name)
     assert refused.value.errors[0][0] == "/model"
-
-
-def test_an_alias_is_not_a_number() -> None:
-    assert check_alias("v3") == "v3"
-    with pytest.raises(Invalid):
-        check_alias("3")
-
-
-def test_free_names_are_free() -> None:
-    for name in ("Concrete, UCI", "ünïcode", "a/b", "x" * 256, "🙂"):
-        assert check_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["  ", "x" * 257, "a\nb", "a\x00", "\x9f", "\u2028b", "\ud800b"])

@@ -1,8 +1,5 @@
 """What a program writes comes back as it was: types and values."""
 
-import json
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -86,39 +83,6 @@ def test_what_was_written_comes_back(
 @some
 def test_a_spreadsheet_in_german(datasets: Datasets, tmp_path: Path, frame: Frame) -> None:
     check(datasets, tmp_path, frame, german_spreadsheet, CSV)
-
-
-@pytest.mark.stack
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="there is no Rscript on the PATH")
-@pytest.mark.parametrize("function", ["write.csv", "write.csv2"])
-@given(frame=frames())
-@settings(some, max_examples=3)
-def test_r(datasets: Datasets, tmp_path: Path, function: str, frame: Frame) -> None:
-    def write(frame: Frame, path: Path) -> None:
-        source = tmp_path / "source.R"
-        source.write_text(_r_expression(frame), encoding="utf-8")
-        code = f'd <- source("{source}", encoding="UTF-8")$value; {function}(d, "{path}")'
-        environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
-        subprocess.run(["Rscript", "-e", code], check=True, env=environment)
-
-    check(datasets, tmp_path, frame, write, CSV)
-
-
-def _r_expression(frame: Frame) -> str:
-    """A data frame as an expression of R, whose texts are written as those of JSON."""
-
-    def cell(value: Any) -> str:
-        match value:
-            case None:
-                return "NA"
-            case bool():
-                return str(value).upper()
-            case int() | float() | str():
-                return json.dumps(value, ensure_ascii=False)
-        return f'as.Date("{value:%Y-%m-%d}")'
-
-    columns = (f"{n} = c({', '.join(map(cell, values))})" for n, values in frame.columns().items())
-    return f"data.frame({', '.join(columns)}, stringsAsFactors = FALSE)\n"
 
 
 @pytest.fixture(scope="module")

@@ -98,26 +98,6 @@ def test_all_checks_of_scikit_learn_hold() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_contributions_add_up_to_the_prediction(
-    fitted: BayesianRegressor, line: BayesianRegressor
-) -> None:
-    """And to y = 3 a − b they are 3 (a − mean) and −(b − mean), up to the error of the fit."""
-    found = fitted.explain(frame(5))
-    assert found.features == tuple(frame().columns)
-    assert_same(found.base["mean"] + found.mean.sum(1), fitted.predict(frame(5)))
-    table = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
-    shift = line.explain(table).mean - np.stack([3 * table["a"], -table["b"]], 1)
-    assert np.abs(shift - shift.mean(0)).max() < 0.1  # the background's rows have their own means
-
-
-def test_rows_unlike_training_are_told_with_the_reason(line: BayesianRegressor) -> None:
-    found = line.detect_unlike(pd.DataFrame({"a": [0.1, 40.0], "b": [0.2, 0.3]}))
-    assert found.flags.tolist() == [False, True]
-    reasons = [[(one.column, one.code) for one in row] for row in found.reasons]
-    assert reasons == [[], [("a", "out_of_range")]]
-    assert found.score[1] > found.score[0]
-
-
 def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     """Without hidden layers the model is Bayesian linear regression, as BayesianRidge is.
 
@@ -287,30 +267,3 @@ def test_several_targets_are_predicted_together(two: BayesianRegressor) -> None:
         assert_same(alone.predict(X), mean[:, i])
     with pytest.raises(ValueError, match="estimators_"):
         two.explain(X)
-
-
-def test_estimators_expect_scores_without_labels(
-    fitted: BayesianRegressor, classifier: BayesianClassifier
-) -> None:
-    rmse = fitted.expected_scores(frame())["rmse"]
-    assert rmse.promised == pytest.approx(fitted.model_.variant(0.0).metrics["rmse"], rel=1e-6)
-    assert rmse.lower < rmse.expected < rmse.upper
-    assert fitted.expected_scores(frame(), level=0.99)["rmse"].upper > rmse.upper
-    of_classes = classifier.expected_scores(frame()[["size", "code"]])
-    assert {*of_classes} == {"accuracy", "log_likelihood", "brier"}
-
-
-def test_estimators_decide_by_costs(
-    fitted: BayesianRegressor, classifier: BayesianClassifier
-) -> None:
-    found = fitted.decide(frame(), {"over": 1.0, "under": 4.0, "abstain": 0.3})
-    assert_same(found.action, fitted.predict_interval(frame(), 0.6)[1])
-    assert found.ask is not None
-    np.testing.assert_array_equal(found.ask, found.expected_cost > 0.3)
-    for costs in ({"matrix": [[0, 1], [1, 0]]}, {"over": 1.0}):
-        with pytest.raises(ValueError, match="over and under"):
-            fitted.decide(frame(), costs)
-    X, matrix = frame()[["size", "code"]], np.array([[0, 10], [1, 0]])
-    chosen = classifier.decide(X, {"matrix": matrix.tolist()})
-    expected = (classifier.predict_proba(X) @ matrix.T).argmin(1)
-    assert chosen.action == classifier.classes_[expected].tolist()

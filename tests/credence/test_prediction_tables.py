@@ -2,7 +2,6 @@
 
 import csv
 import io
-import shlex
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,6 @@ from core.predictions.window_check import leaves as leaves_by_service
 from credence.client.arrow import Column, Table, from_stream, to_stream
 from credence.commands.files.predictions import write_csv
 from credence.commands.prediction_table import print_prediction
-from credence.commands.reading_report import fix_command
 from credence.feedback_verdict import leaves, sentence
 from credence.types import RollingFeedback
 from models.evaluation.metrics import PerRowScores
@@ -68,35 +66,6 @@ def test_sets_of_classes_are_json_in_csv_and_names_in_a_table(
     row, shown = row_and_shown(from_stream(sink.getvalue().to_pybytes()), capsys)
     assert (row["set_0.9"], row["conformal_set_0.9"]) == ('["ash", "elm"]', '["ash"]')
     assert "ash, elm" in shown
-
-
-@pytest.mark.parametrize(
-    ("fix", "options"),
-    [
-        (
-            {"columns": [{"name": "the price", "type": "number", "format": "1.234,56 €",
-                          "missing": ["-", "n/a"], "use": True}]},
-            ["--column", "the price", "--type", "number", "--format", "1.234,56 €",
-             "--missing", "-", "--missing", "n/a", "--use"],
-        ),
-        (
-            {"options": {"delimiter": ";", "header": False, "skip": 2, "index": None}},
-            ["--delimiter", ";", "--no-header", "--skip", "2"],
-        ),
-        (
-            {"columns": [{"name": "city", "levels": {"Muenich": "Munich", "Berln": "Berlin"}}]},
-            ["--column", "city", "--merge", "Muenich=Munich", "--merge", "Berln=Berlin"],
-        ),
-        ({"options": {"unique_rows": True}}, ["--unique-rows"]),
-        # What no options can say is chosen by its number.
-        ({"columns": [{"name": "a", "use": False}, {"name": "b"}]}, ["--finding", "3"]),
-        ({"columns": [{"name": "city", "levels": {"a=b": "c"}}]}, ["--finding", "3"]),
-        ({"columns": [{"name": "a", "missing": []}]}, ["--finding", "3"]),
-    ],
-)  # fmt: skip
-def test_the_command_says_exactly_the_fix(fix: dict[str, Any], options: list[str]) -> None:
-    whole = ["credence", "datasets", "fix", "ds_1", *options]
-    assert shlex.split(fix_command("ds_1", 3, fix)) == whole
 
 
 def rolling(

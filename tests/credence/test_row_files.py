@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from credence.client.files.line_pieces import Pieces, header_of, is_splittable, rows_of
+from credence.client.files.line_pieces import Pieces, header_of, rows_of
 from credence.client.files.media_types import headers_for
-from credence.commands.files.headers import column_names, names_without
+from credence.commands.files.headers import column_names
 from credence.commands.files.rows import BadRows, Rows, open_rows, read_lines
 from credence.types import Feature, Json
 
@@ -107,16 +107,6 @@ def test_the_names_are_those_of_the_header_or_left_to_the_service(
     assert column_names(written(tmp_path, name, content), {}) == names
 
 
-def test_only_a_target_that_surely_is_no_column_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.csv", ",price,price\n0,1,2\n1,3,4\n")
-    assert names_without("prize", path, {}) == ["", "price", "price"]
-    for possible in ("price", "price_2", "column_1"):  # a repeated and a missing name are replaced
-        assert names_without(possible, path, {}) is None
-    latin = written(tmp_path, "b.csv", "größe;price\n1;2\n3;4\n".encode("latin-1"))
-    assert names_without("prize", latin, {}) == ["größe", "price"]
-    assert names_without("grösse", latin, {}) is None, "other encodings have other letters"
-
-
 CSV = b'# made by hand\n\nid,text\n1,"two\nlines"\n2,"a ""b"" c"\n3,plain\n'
 
 
@@ -132,13 +122,6 @@ CSV = b'# made by hand\n\nid,text\n1,"two\nlines"\n2,"a ""b"" c"\n3,plain\n'
 )
 def test_a_file_is_sent_as_what_its_suffix_says(name: str, headers: dict[str, str]) -> None:
     assert headers_for(Path(name)) == headers
-
-
-def test_a_row_keeps_the_line_breaks_in_its_quotes() -> None:
-    rows = list(rows_of(io.BytesIO(CSV)))
-    assert rows[3] == b'1,"two\nlines"\n'
-    assert b"".join(rows) == CSV
-    assert len(rows) == 6
 
 
 def test_pieces_have_all_rows_once_and_in_order() -> None:
@@ -166,10 +149,3 @@ def test_the_header_is_the_first_row_that_is_no_comment(
     reading: dict[str, object], header: bytes
 ) -> None:
     assert header_of(list(rows_of(io.BytesIO(CSV))), reading) == header
-
-
-def test_files_of_wide_characters_are_not_cut() -> None:
-    assert is_splittable("a;ä\n".encode("cp1252"))
-    for encoding in ("utf-16", "utf-16-le", "utf-32"):
-        assert not is_splittable("a;b\n".encode(encoding))
-    assert not is_splittable(b"\x1f\x8b\x08")

@@ -7,8 +7,7 @@ import typer
 
 from core.names import model_name_of
 from credence.commands.options import column_list
-from credence.commands.train import build_request, named_target, parse_setting, zoned_time
-from credence.fixes import describe, joined
+from credence.commands.train import build_request, parse_setting, zoned_time
 from tests.credence.invoking import NOBODY, command, words
 
 
@@ -65,23 +64,6 @@ def test_settings_join_the_short_options() -> None:
 def test_a_model_is_named_after_its_data(data: str, name: str) -> None:
     assert model_name_of(data) == name
     assert len(model_name_of("x" * 99)) == 63
-
-
-def test_without_a_target_the_columns_are_named(file: str) -> None:
-    with pytest.raises(typer.BadParameter, match="x0, x1, kind, y"):
-        named_target(None, file, {})
-
-
-def test_fixes_of_one_column_are_merged_and_said_in_words() -> None:
-    first = {"columns": [{"name": "a", "missing": ["-"]}, {"name": "b", "use": False}]}
-    second = {"columns": [{"name": "a", "type": "number", "missing": ["-999"]}]}
-    assert joined([first, second])[0] == [
-        {"name": "a", "type": "number", "missing": ["-", "-999"]},
-        {"name": "b", "use": False},
-    ]
-    columns = [{"name": "a", "type": "number", "missing": ["-", "n/a ?"], "use": False}]
-    said = "a: type number, missing - 'n/a ?', leave out of the features"
-    assert describe({"columns": columns}) == said
 
 
 def test_a_time_zone_is_part_of_the_time() -> None:

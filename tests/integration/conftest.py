@@ -46,7 +46,7 @@ def keep_logs(stack: Stack) -> None:
 @pytest.fixture(autouse=True)
 def whole(stack: Stack) -> None:
     """Each test begins with a stack that is whole, however the one before has ended."""
-    stack.mend()
+    stack.make_whole()
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ class Stack:
         self.compose("up", "--detach", "--wait", "--wait-timeout", "300")
         return time.monotonic() - started
 
-    def mend(self) -> None:
+    def make_whole(self) -> None:
         """Start what a test has left stopped, paused or ill."""
         paused = self.compose("ps", "--quiet", "--status", "paused").split()
         if paused:

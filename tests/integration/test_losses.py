@@ -30,7 +30,7 @@ def test_killing_a_container_loses_nothing(
         assert [(v["version"], v["job"]) for v in versions] == [(1, jobs[i])]
     assert {model["name"] for model in pages(http, "/models")} >= before
     assert predict(http, "steady", seed=1)["mean"] == pytest.approx(reference, rel=1e-6)
-    print(  # noqa: T201 - the table of docs/operations.md, with -rP
+    print(  # noqa: T201 - the table of docs/reliability.md, with -rP
         f"{service} killed: {asked}; jobs done after {time.monotonic() - started:.0f} s"
     )
     if service == "api":  # one client: what was being answered at that very moment, and no more

@@ -28,7 +28,7 @@ def test_a_new_release_fails_no_request(
         clients = [opened.enter_context(stack.http()) for _ in range(CLIENTS)]
         with asking(*clients) as asked:
             stack.release("--no-build")
-    print(f"release: {asked}")  # noqa: T201 - the figures of docs/operations.md, with -rP
+    print(f"release: {asked}")  # noqa: T201 - the figures of docs/reliability.md, with -rP
     assert set(asked.statuses) == {200}
     assert asked.statuses[200] > 100
     for service, replicas in REPLICAS.items():

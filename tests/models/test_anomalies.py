@@ -9,7 +9,6 @@ import pytest
 import torch
 from scipy import stats
 
-from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, Newest
@@ -126,10 +125,3 @@ def test_an_outlier_is_flagged_and_changes_nothing_before_it(forecaster: Forecas
     np.testing.assert_allclose(found["p_value"][0, :2], usual["p_value"][0, :2])
     assert found["joint_flagged"][0]
     assert found["time"][0, 2] == odd["month"][80]
-
-
-def test_more_values_need_a_longer_history(forecaster: Forecaster) -> None:
-    options = PredictOptions(samples=2, anomalies=7)
-    with pytest.raises(InvalidInput, match="30 steps") as caught:
-        forecaster.predict(sales(30), options)
-    assert caught.value.path == "/anomalies"

@@ -22,7 +22,6 @@ from models.config import (
 )
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns
-from models.forecasting import series_recipe
 from models.forecasting.backtest import has_diverged
 from models.forecasting.model import Forecaster
 from models.prediction.options import PredictOptions
@@ -75,36 +74,6 @@ def test_what_cannot_work_is_refused_by_its_path(options: dict[str, Any], path: 
     with pytest.raises(InvalidData) as caught:
         configure(columns, **options)
     assert caught.value.path == path
-
-
-def test_more_series_than_a_model_learns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series_recipe, "MAX_SERIES", 10)
-    shops, days = np.arange(11).repeat(3).astype(str).astype(object), np.tile(np.arange(3.0), 11)
-    with pytest.raises(InvalidData) as caught:
-        configure(
-            {"day": days, "sales": days, "shop": shops},
-            forecast=ForecastConfig(time="day", key="shop"),
-        )
-    assert caught.value.path == "/forecast/key"
-
-
-def test_two_rows_of_a_time_and_two_columns_of_times_are_refused() -> None:
-    columns = sales()
-    columns["month"][5] = columns["month"][4]
-    with pytest.raises(InvalidData, match="2015-05"):
-        configure(columns)
-    with pytest.raises(InvalidData, match="month, price"):
-        configure({**sales(), "price": months(84)})
-
-
-def test_the_recipe_does_not_look_at_the_held_out_end() -> None:
-    """A flat end hides the season of what is before, and a jump of it spans four decades."""
-    training = replace(QUICK, validation_fraction=0.5)
-    config = configure(sales(), training=training)
-    for end in (np.arange(42) % 2 * 1e3 + 1, np.full(42, 1e7)):
-        changed = sales()
-        changed["sales"][-42:] = end
-        assert configure(changed, training=training).forecast == config.forecast
 
 
 def test_a_forecast_is_better_than_the_seasons_before(forecaster: Forecaster) -> None:
@@ -196,21 +165,6 @@ def test_a_history_that_cannot_be_gone_on_from_is_refused(forecaster: Forecaster
     _refuse(forecaster, wrong, "logarithms")
     wrong["sales"][10:23] = np.nan
     _refuse(forecaster, wrong, "13 of the last 24 steps")
-
-
-def test_options_that_forecasts_have_not_are_refused(forecaster: Forecaster) -> None:
-    for options, path in (
-        (PredictOptions(sampler="moments"), "/sampler"),
-        (PredictOptions(interval_kinds=("conformal",)), "/interval_kinds"),
-        (PredictOptions(explain=True), "/explain"),
-    ):
-        with pytest.raises(InvalidInput) as caught:
-            forecaster.resolve(options)
-        assert caught.value.path == path
-    assert forecaster.resolve(PredictOptions()).horizon == 12
-    far = {"month": months(30) + np.timedelta64(2_900_000, "D"), "sales": sales(30)["sales"]}
-    with pytest.raises(InvalidInput, match="9999"):
-        forecaster.predict(far, PredictOptions(samples=2, horizon=1000))
 
 
 def test_evaluation_scores_every_origin_of_a_newer_series(forecaster: Forecaster) -> None:

@@ -109,27 +109,6 @@ def test_rows_after_the_last_target_tell_the_covariates_ahead(priced: Forecaster
     assert caught.value.path == "/inputs"
 
 
-def test_a_price_that_is_known_ahead_halves_the_sales(priced: Forecaster) -> None:
-    assert [column.name for column in priced.future_inputs] == ["price"]
-    south = _one(_shops(), "south")
-    first, twice = (
-        priced.predict(south, OPTIONS, {"price": np.array([price, 1.0, 1.0])}).mean[0]
-        for price in (1.0, 2.0)
-    )
-    assert 0.3 < twice / first < 0.8
-
-
-def test_a_future_is_of_one_series_and_of_all_steps(priced: Forecaster) -> None:
-    for columns, future in (
-        (_shops(), {"price": np.ones(3)}),
-        (_shops(), None),
-        (_one(_shops(), "south"), {"price": np.ones(2)}),
-    ):
-        with pytest.raises(InvalidInput) as caught:
-            priced.predict(columns, OPTIONS, future)
-        assert caught.value.path.startswith("/future")
-
-
 def _set(name: str, row: int, value: Any) -> Columns:
     columns = _shops()
     columns[name][row] = value

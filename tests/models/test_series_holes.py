@@ -8,7 +8,7 @@ import torch
 
 from models.forecasting.problem import prepare_series
 from models.forecasting.steps import Spacing
-from models.forecasting.windows import fill, readable, windows
+from models.forecasting.windows import fill, windows
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import QUICK, configure, fit, months, sales, types_of
 
@@ -33,11 +33,6 @@ def test_a_hole_has_the_shape_of_the_season_before_at_the_level_around_it() -> N
         np.testing.assert_allclose(fill(gappy, 4), values, atol=1e-9)
     first = np.array([np.nan, 2.0, np.nan, np.nan, 5.0, np.nan])  # no season before: a line
     np.testing.assert_allclose(fill(first, 4), [np.nan, 2.0, 3.0, 4.0, 5.0, 5.0])
-
-
-def test_windows_end_in_a_known_value_and_are_mostly_known() -> None:
-    values = np.array([np.nan, 1, 2, np.nan, np.nan, 5, 6, 7, np.nan])
-    assert readable(values, 4).tolist() == [False, False, True, True, True, False]
 
 
 def test_what_is_filled_never_reads_what_is_predicted() -> None:

@@ -1,6 +1,5 @@
 """The sets of series: disjoint, in the order of time, without influence on what comes before."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +99,6 @@ def test_a_forecast_has_conformal_intervals_and_raw_scores(forecaster: Forecaste
     # the deviation is that of a Gaussian's quantiles, which the total variance is close to
     half = _calibration(forecaster).half_widths(0.9, HORIZON).numpy()
     np.testing.assert_allclose(ratio, 2 * half, rtol=0.1)
-
-
-def test_draws_are_calibrated_as_the_variances_are(forecaster: Forecaster) -> None:
-    raw = replace(forecaster.variant(0.0), calibration=None)
-    plain = forecaster.with_variants({0.0: raw})
-    options = PredictOptions(samples=50, return_draws=True)
-    one, other = (model.predict(walk(), options) for model in (forecaster, plain))
-    c = _calibration(forecaster).factors(HORIZON).numpy()
-    np.testing.assert_allclose(one.mean, other.mean)
-    np.testing.assert_allclose(one.variance["total"], c * other.variance["total"])
-    centred = other.mean + np.sqrt(c) * (other.draws - other.mean)
-    # the dependence of the steps is calibrated as well: which draw of a step goes with which
-    np.testing.assert_allclose(np.sort(one.draws, 0), np.sort(centred, 0))
 
 
 def test_a_forecaster_is_stored_with_its_calibration(

@@ -65,16 +65,6 @@ def test_many_equal_values_are_atoms() -> None:
     assert two.atoms == ()  # nothing would be left for a density
 
 
-def test_a_given_support_and_scale_are_kept() -> None:
-    random = np.random.default_rng(0)
-    given = described(random.gamma(2.0, 2.0, 200) + 5, lower=2.0, upper=90.0)[0]
-    assert (given.lower, given.upper) == (2.0, 90.0)
-    only = describe_target(
-        random.gamma(2.0, 2.0, 200), None, LikelihoodConfig(kind="gaussian", scale="log")
-    )
-    assert [one.scale.kind for one in only] == ["log"]
-
-
 @pytest.mark.parametrize(
     ("values", "support"),
     [

@@ -1,7 +1,6 @@
 """A job trained by two processes of a real worker: killed, resumed, finished."""
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -10,8 +9,7 @@ import pytest
 from core.context import Context
 from core.jobs.jobs import JobStatus, TrainSpec
 from models.artifact.files import read_model
-from models.exceptions import Diverged, InvalidData, ModelError, Stopped
-from models.training.progress import Progress
+from models.exceptions import Stopped
 from tests.waiting import wait_until
 from tests.worker.conftest import ENDLESS, error_of, logged, train_job, wait_for, worker
 from worker.rank import run_rank
@@ -68,20 +66,6 @@ def folder(tmp_path: Path) -> SharedFolder:
     return SharedFolder(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "error", [Diverged("too far", "/training"), InvalidData("odd", "/y"), Stopped()]
-)
-def test_an_ending_is_raised_as_it_was_told(
-    folder: SharedFolder, error: ModelError | Stopped
-) -> None:
-    folder.write_outcome(None)
-    folder.raise_outcome()
-    folder.write_outcome(error)
-    with pytest.raises(type(error)) as caught:
-        folder.raise_outcome()
-    assert vars(caught.value) == vars(error)
-
-
 def test_a_rank_that_is_asked_to_stop_leaves_a_checkpoint_and_says_so(
     context: Context, dataset: str, folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,17 +82,3 @@ def test_a_rank_that_is_asked_to_stop_leaves_a_checkpoint_and_says_so(
     with pytest.raises(Stopped):
         folder.raise_outcome()
     assert (folder.checkpoints / "fit.safetensors").exists()
-
-
-def test_a_report_that_is_half_written_waits_for_its_end(folder: SharedFolder) -> None:
-    assert folder.read_progress(0) == ([], 0)
-    progress = Progress(stage="fit", epoch=1, epochs=2, fraction=0.5, eta_seconds=1.0)
-    folder.write_progress(progress)
-    folder.write_progress(replace(progress, epoch=2))
-    path = folder.path / "progress.jsonl"
-    data = path.read_bytes()
-    path.write_bytes(data[:-5])
-    first, offset = folder.read_progress(0)
-    assert first == [progress]
-    path.write_bytes(data)
-    assert folder.read_progress(offset) == ([replace(progress, epoch=2)], len(data))

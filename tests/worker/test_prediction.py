@@ -10,9 +10,7 @@ from pyarrow import parquet
 from core.context import Context
 from core.jobs.jobs import Job, JobStatus, PredictSpec
 from core.jobs.results import join
-from core.predictions.blocks import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows
 from models.artifact.files import read_model
-from models.prediction.options import PredictOptions
 from tests.worker.conftest import QUICK, error_of, stopping_after, train_job
 from worker.runner import JobRunner
 
@@ -85,11 +83,3 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
     assert code == "invalid_data"
     assert "'x'" in message
     assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 0, 0]
-
-
-def test_rows_in_memory_are_bounded_by_what_they_take(context: Context, trained: str) -> None:
-    version = context.registry.get("line", 1)
-    model = read_model(context.registry.path(version))
-    assert block_rows(model, PredictOptions()) == MAX_BLOCK_ROWS
-    wide = replace(model, encoder=replace(model.encoder, encoders=model.encoder.encoders * 10**4))
-    assert block_rows(wide, PredictOptions()) * 2 * wide.encoder.width * 8 <= BLOCK_BYTES

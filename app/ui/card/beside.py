@@ -16,6 +16,11 @@ from models.features.columns import level_text
 FIRST = ("accuracy", "rmse", "mae", "crps", "log_likelihood", "auroc", "coverage_0.9")
 _REPEATED = ("ece_adaptive_debiased", "expected_log_likelihood")  # say what others say
 _NAMES = KINDS | {"constant": "a constant", "linear": "a linear model"}
+_PARTS = {
+    "group": "a group",
+    "size": "predictions that are",
+    "deviation": "predictions whose deviation is",
+}
 _PROPER = {"regression": "CRPS", "forecasting": "CRPS", "classification": "log likelihood"}
 
 
@@ -96,13 +101,13 @@ def _share(baseline: Json, score: str) -> float | None:
 def weak_spots(card: Json) -> list[str]:
     """Sentences about rows for which the model is worse: groups, sizes and classes."""
     metrics = card["variants"][0]["metrics"]
-    by_part = (_parts(metrics, kind) for kind in ("coverage_by_group", "coverage_by_size"))
+    by_part = (_parts(metrics, by) for by in _PARTS)
     return [*(text for texts in by_part for text in texts), *_weak_classes(metrics)]
 
 
-def _parts(metrics: Json, kind: str) -> Sequence[str]:
-    found = metrics.get(kind) or {}
-    what, level = found.get("column") or "predictions that are", 100 * found.get("level", 0.9)
+def _parts(metrics: Json, by: str) -> Sequence[str]:
+    found = metrics.get(f"coverage_by_{by}") or {}
+    what, level = found.get("column") or _PARTS[by], 100 * found.get("level", 0.9)
     return [
         f"{what} {part['name']}: {format_value(100 * part['coverage'])} % of {part['rows']} "
         f"held-out rows are inside their {level:g} % intervals, which chance does not explain"

@@ -132,7 +132,7 @@ def coverage(card: Json) -> Content:
     variants, metrics = card["variants"], card["variants"][0]["metrics"]
     shown = [one for one in _SHOWN if metrics.get(one.coverage)]
     tables = [table for one in shown for table in _coverage_tables(variants, one)]
-    by_part = (_by_part(metrics, kind) for kind in ("coverage_by_group", "coverage_by_size"))
+    by_part = (_by_part(metrics, by) for by in ("group", "size", "deviation"))
     return [*tables, *(table for table in by_part if table)], []
 
 
@@ -179,14 +179,14 @@ def _coverage_tables(variants: Sequence[Json], names: _Kinds) -> list[Table]:
     ]
 
 
-def _by_part(metrics: Json, name: str) -> Table | None:
-    """Coverage of groups, or of low, middle and high predictions (`evaluation.group_coverage`)."""
-    found = metrics.get(name)
+def _by_part(metrics: Json, by: str) -> Table | None:
+    """Coverage of groups, or of thirds of the predictions (`evaluation.group_coverage`)."""
+    found = metrics.get(f"coverage_by_{by}")
     if not found:
         return None
-    column, level = found.get("column"), 100 * found["level"]
-    caption = f"Coverage of {level:g} % intervals by {column or 'size of the prediction'}"
-    headers = (column or "predicted mean", "rows", "credible", "conformal", "mean width", "covered")
+    what = found.get("column") or {"size": "predicted mean", "deviation": "predicted deviation"}[by]
+    caption = f"Coverage of {100 * found['level']:g} % intervals by {what}"
+    headers = (what, "rows", "credible", "conformal", "mean width", "covered")
     return Table(caption, headers, [_part_row(part) for part in found["parts"]])
 
 

@@ -1,13 +1,14 @@
 """Many files of one format, made one file: Parquet by DuckDB, texts one after the other."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from core.datasets.files.opening import LABELS, Opened, opened
 from core.datasets.formats.limits import check_size
-from core.exceptions import Invalid
+from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedFormat
 from core.process.confined import Json
 from core.sources import engine
 from core.sources.budget import Budget
@@ -37,13 +38,15 @@ def join(
     """
     kinds: dict[str, Path] = {}
     for path in files:
-        with opened(path, media_type, budget.max_bytes, folder) as file:
+        name = path.relative_to(folder)
+        with _named(name), opened(path, media_type, budget.max_bytes, folder) as file:
             kinds.setdefault(file.format.name, path)
             _check_kinds(kinds, folder)
             if file.format.name in JOINED:
                 is_first = path == files[0]
-                size = _append(file, to, is_first=is_first, header=header, name=path.name)
-                check_size(size, budget.max_bytes, "the source")
+                _append(file, to, is_first=is_first, header=header, name=name)
+        if to.exists():
+            check_size(to.stat().st_size, budget.max_bytes, "the source")
         _ = budget.left_seconds
     kind = next(iter(kinds))
     if kind == "parquet":
@@ -62,6 +65,15 @@ def join_parquet(file: BinaryIO, names: list[str], folder: str, to: str, max_byt
     return {}
 
 
+@contextmanager
+def _named(name: Path) -> Iterator[None]:
+    """Say which of the files cannot be read."""
+    try:
+        yield
+    except (NotParseable, TooLarge, UnsupportedFormat) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
 def _check_kinds(kinds: dict[str, Path], folder: Path) -> None:
     first = next(iter(kinds))
     if first not in (*JOINED, "parquet"):
@@ -72,8 +84,8 @@ def _check_kinds(kinds: dict[str, Path], folder: Path) -> None:
         raise Invalid([(URI, f"the files have several formats: {', '.join(shown)}")])
 
 
-def _append(file: Opened, to: Path, *, is_first: bool, header: bool, name: str) -> int:
-    """Write a text after those before; of the headers only the first. Returns the size."""
+def _append(file: Opened, to: Path, *, is_first: bool, header: bool, name: Path) -> None:
+    """Write a text after those before; of the headers only the first."""
     with file.path.open("rb") as source, to.open("wb" if is_first else "r+b") as out:
         if header and file.format.name in WITH_HEADER:
             line = source.readline(MAX_HEADER).removeprefix(MARK).rstrip(b"\r\n") + b"\n"
@@ -84,10 +96,9 @@ def _append(file: Opened, to: Path, *, is_first: bool, header: bool, name: str) 
         out.seek(0, 2)
         if _copied(source, out) not in (b"", b"\n"):
             out.write(b"\n")
-        return out.tell()
 
 
-def _check_header(first: bytes, line: bytes, name: str) -> None:
+def _check_header(first: bytes, line: bytes, name: Path) -> None:
     if line != first:
         reason = (
             f"{name} begins with the line {_shown(line)}, the first file with {_shown(first)}: "

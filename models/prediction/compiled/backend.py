@@ -123,8 +123,8 @@ class Backend:
             return None
         if not is_known or asks_more or score not in _SCORES:
             return None
-        plain = _Plain(self, options, score, calibration, Outputs.of(kernels, sampled), groups)
-        return plain.summary(sampled.point)
+        found = _Plain(self, options, score, calibration, Outputs.of(kernels, sampled), groups)
+        return found.summary(sampled.point)
 
 
 @dataclass(frozen=True)
@@ -142,23 +142,23 @@ class _Plain:
         """None if something is not finite, or the noise leaves its bounds."""
         shape = self.backend.shape
         if isinstance(self.backend.likelihood, Bernoulli | Categorical):
-            arrays = self._classes()
+            found = self._classes()
         elif shape is not None:
-            arrays = self._shaped(shape)
+            found = self._shaped(shape)
         else:
-            arrays = self._numbers(point)
-        if arrays is None:
+            found = self._numbers(point)
+        if found is None:
             return None
         if self.score is not None:
-            arrays["ood_score"] = (
-                arrays["expected_entropy"] + arrays["mutual_information"]
-                if "expected_entropy" in arrays
-                else arrays["epistemic_variance"]
+            found["ood_score"] = (
+                found["expected_entropy"] + found["mutual_information"]
+                if "expected_entropy" in found
+                else found["epistemic_variance"]
             )
-        error = arrays.pop("mc_error")  # a single sample has none
+        error = found.pop("mc_error")  # a single sample has none
         of_mean = {} if self.options.samples == 1 else {"mean": error}
         closed = {"closed": True} if shape is not None and shape.ends[2] else {}
-        return Summary(values=arrays, errors=of_mean, constants=closed)
+        return Summary(values=found, errors=of_mean, constants=closed)
 
     @property
     def _even(self) -> bool:
@@ -179,7 +179,7 @@ class _Plain:
         temperature = calibration.temperature if isinstance(calibration, ClassCalibration) else 1.0
         binary = isinstance(self.backend.likelihood, Bernoulli)
         _, number, rows, _ = outputs.moments.shape
-        values = np.empty((4, rows, 2 if binary else number))
+        found = np.empty((4, rows, 2 if binary else number))
         entropies = np.empty((2, rows))
         is_fine = outputs.kernels.classes(
             outputs.moments,
@@ -188,13 +188,13 @@ class _Plain:
             binary,
             temperature,
             errors(outputs.counts, even=self._even),
-            values,
+            found,
             entropies,
         )
         if not is_fine:
             return None
         of_entropies = dict(zip(("expected_entropy", "mutual_information"), entropies, strict=True))
-        return dict(zip(_MOMENTS, values, strict=True)) | of_entropies
+        return dict(zip(_MOMENTS, found, strict=True)) | of_entropies
 
     def _numbers(self, point: dict[str, Tensor]) -> Arrays | None:
         outputs, target = self.outputs, self.backend.target
@@ -205,7 +205,7 @@ class _Plain:
             log_noise = value.expand(samples).contiguous().numpy()
         tails = [0.5 * (1 - level) for level in self._levels]
         levels = (0.5, *tails, *(1 - tail for tail in tails))
-        values = np.empty((4 + len(levels), outputs.moments.shape[2]))
+        found = np.empty((4 + len(levels), outputs.moments.shape[2]))
         is_fine = outputs.kernels.numbers(
             outputs.moments,
             outputs.noise,
@@ -217,13 +217,13 @@ class _Plain:
             self._variance_scale,
             *_normals(levels),
             errors(outputs.counts, even=self._even),
-            values,
+            found,
         )
         if not is_fine:
             return None
-        summary = dict(zip(_MOMENTS, values, strict=False)) | {"median": values[4]}
-        summary |= _ends("credible", values[5:])
-        means, variances = torch.from_numpy(values[0]), torch.from_numpy(values[1] + values[2])
+        summary = dict(zip(_MOMENTS, found, strict=False)) | {"median": found[4]}
+        summary |= _ends("credible", found[5:])
+        means, variances = torch.from_numpy(found[0]), torch.from_numpy(found[1] + found[2])
         return summary | to_host(
             intervals_about(means, variances, self.options, self.calibration, self.groups)
         )
@@ -232,16 +232,24 @@ class _Plain:
         components = Components.of(self.outputs, shape, self._variance_scale, even=self._even)
         if components is None:
             return None
-        means, target = torch.from_numpy(components.moments[0]), self.backend.target
+        mean, aleatoric, epistemic, *_ = components.moments
+        means, variances = torch.from_numpy(mean), torch.from_numpy(aleatoric + epistemic)
+        target = self.backend.target
         assert isinstance(target, NumberTarget)
 
         def quantiles(levels: Ends) -> Ends:
             return torch.from_numpy(components.quantiles(levels.numpy()))
 
-        ends, _ = median_and_intervals(
-            quantiles, means, self.options, self.calibration, self.groups, shortest=target.shortest
+        found, _ = median_and_intervals(
+            quantiles,
+            means,
+            variances,
+            self.options,
+            self.calibration,
+            groups=self.groups,
+            shortest=target.shortest,
         )
-        return dict(zip(_MOMENTS, components.moments, strict=True)) | to_host(ends)
+        return dict(zip(_MOMENTS, components.moments, strict=True)) | to_host(found)
 
 
 def _ends(kind: IntervalKind, ends: Float64[np.ndarray, "ends rows"]) -> Arrays:
@@ -267,7 +275,7 @@ def _network(
     columns = packed.columns(x.shape[1])
     of_members = columns, packed.shapes, packed.depths, packed.paths
     if members is not None:
-        of_members = tuple(array[members] for array in of_members)
+        of_members = tuple(one[members] for one in of_members)
     return (
         x.contiguous().numpy(),
         *of_members,

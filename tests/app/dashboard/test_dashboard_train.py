@@ -5,11 +5,9 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from app.ui.train_form.series import find_key
 from tests.app.browser import Visit
 from tests.app.cards import TASKS
 from tests.app.running import Service
@@ -89,13 +87,6 @@ def test_what_is_no_form_at_all_is_a_page_that_says_so(service: Service, query: 
     assert answer.headers["Content-Type"].startswith("text/html")
 
 
-def test_inline_data_make_no_data_set_by_looking(service: Service) -> None:
-    before = service.http.get("/datasets").json()["data"]
-    body = {"data": {"columns": {"x": [1, 2]}}, "target": "x"}
-    assert service.http.get("/ui/train", params={"request": json.dumps(body)}).status_code == 200
-    assert service.http.get("/datasets").json()["data"] == before
-
-
 @pytest.mark.pages
 def test_the_form_follows_its_choices_and_sends_what_differs(
     service: Service, visit: Visit
@@ -131,17 +122,3 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     }
     assert job["request"]["method"]["members"] == 3
     visit.complaints.clear()  # of the 422
-
-
-def test_the_column_of_the_series_is_that_with_which_times_are_unique() -> None:
-    days = np.tile(np.arange(6), 4)
-    shop = np.repeat(np.array(["a", "b"], object), 12)
-    product = np.tile(np.repeat(np.array(["x", "y"], object), 6), 2)
-    both, line = shop + product, np.arange(24).astype(str).astype(object)
-    columns = {"shop": shop, "line": line, "product": product, "both": both}
-    assert find_key(days, columns) == "both"
-    assert find_key(days[:12], {"product": product[:12], "both": both[:12]}) == "both"
-    assert find_key(days, {"shop": shop}) is None  # a day still repeats within a shop
-    assert find_key(np.arange(24), columns) is None  # one series
-    both[3] = None
-    assert find_key(days, {"both": both}) is None  # a row without a series

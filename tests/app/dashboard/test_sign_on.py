@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.access.oidc.code_flow import Attempt
 from app.access.session import ATTEMPT_COOKIE, COOKIE
-from app.ui.pages import HOME
 from tests.app.browser import Visit
 from tests.app.running import Service, serving
 from tests.oidc.running import RunningProvider, new_key, running_provider
@@ -135,18 +134,6 @@ def test_answers_that_belong_to_no_sign_in_are_refused(
     assert response.status_code == 422
     assert reason in response.text
     assert COOKIE not in response.headers.get("set-cookie", "")
-
-
-@pytest.mark.parametrize("cookie", ["", "x", "e30="])
-def test_an_answer_without_a_beginning_is_refused(guarded: Service, cookie: str) -> None:
-    headers = {"Cookie": f"{ATTEMPT_COOKIE}={cookie}"}
-    response = guarded.http.get("/ui/sign-in/callback?state=a&code=b", headers=headers)
-    assert response.status_code == 422
-
-
-def test_no_address_of_others_follows(guarded: Service) -> None:
-    response = guarded.http.get("/ui/sign-in/start?next=//other.example/")
-    assert Attempt.of_cookie(response.cookies[ATTEMPT_COOKIE]).next == HOME
 
 
 def test_without_a_client_there_is_no_such_sign_in(

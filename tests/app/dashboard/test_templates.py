@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from app.ui.pages import templates
 from credence.cli import app
 from tests.app.conftest import MakeService
 
@@ -83,7 +82,3 @@ def test_every_command_in_a_template_is_one() -> None:
     assert len(found) > 5
     for _, command in sorted(found):
         parse(command)
-
-
-def test_templates_quote_for_a_shell() -> None:
-    assert templates().from_string("{{ 'a b' | shell_word }}").render() == "&#39;a b&#39;"

@@ -6,7 +6,6 @@ import re
 import pytest
 from playwright.sync_api import Page
 
-from app.ui.card.beside import verdicts
 from models.config import Json
 from tests.app.browser import Visit
 from tests.app.conftest import MakeService
@@ -27,19 +26,6 @@ def drawn(page: Page) -> None:
         """() => [...document.querySelectorAll('[data-figure]')].every(
             e => e.querySelector('.main-svg'))"""
     )
-
-
-def test_an_unknown_tab_is_named(cards: Service) -> None:
-    answer = cards.http.get("/ui/models/price/versions/1?tab=shares")
-    assert answer.status_code == 422
-
-
-def test_what_chance_explains_is_no_verdict() -> None:
-    one = {"kind": "linear", "advantage": 0.01, "advantage_error": 0.02}
-    for advantage, kind in ((0.01, "equal"), (0.03, "equal"), (0.05, "better"), (-0.05, "worse")):
-        made = {"task": "regression", "baselines": [one | {"advantage": advantage}]}
-        (verdict,) = verdicts(made)
-        assert verdict.kind == kind
 
 
 @pytest.mark.pages

@@ -99,26 +99,6 @@ def test_probabilities_are_columns_and_tensors(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outputs", "parameters", "path"),
-    [
-        (["exceeds"], {}, "/parameters/exceeds"),
-        (["mean"], {"exceeds": "1"}, "/parameters/exceeds"),
-        (None, {"density": "64"}, "/parameters/density"),
-        (None, {"exceeds": "high"}, "/parameters/exceeds/0"),
-        (["abstained"], {}, "/parameters/abstain_above"),
-        (["mean"], {"abstain_above": 1}, "/parameters/abstain_above"),
-        (["contributions"], {}, "/parameters/explain"),
-    ],
-)
-def test_the_protocol_refuses_options_without_outputs_and_the_reverse(
-    http: httpx.Client, outputs: list[str] | None, parameters: dict[str, Any], path: str
-) -> None:
-    answer = infer(http, outputs, **parameters)
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["path"].startswith(path)
-
-
-@pytest.mark.parametrize(
     ("option", "value", "path"),
     [
         ("exceeds", [1.0, "many"], "/exceeds/1"),
@@ -193,14 +173,6 @@ def test_numbers_abstain_above_their_standard_deviation(http: httpx.Client) -> N
     assert named["abstained"]["data"] == answer["abstained"]
     assert named["ood_score"]["data"] == close(plain["ood_score"])
     assert "abstained" not in outputs_of(infer(http))
-
-
-def test_classes_abstain_above_their_entropy_and_keep_their_labels(http: httpx.Client) -> None:
-    plain = ask(http, model="tree", inputs=TREES)
-    bound = bound_between(plain["entropy"]["total"])
-    answer = ask(http, model="tree", inputs=TREES, abstain_above=bound)
-    assert answer["abstained"] == [entropy > bound for entropy in plain["entropy"]["total"]]
-    assert answer["labels"] == plain["labels"]
 
 
 # ---- reasons

@@ -167,50 +167,6 @@ def test_a_wrong_column_is_named(http: httpx.Client, change: dict[str, Any], pat
     assert errors[0]["path"] == path
 
 
-@pytest.mark.parametrize(
-    "image",
-    [
-        pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((1, 2, 3), np.float32)),
-        pa.FixedShapeTensorArray.from_numpy_ndarray(np.full((1, 2, 2), np.nan, np.float32)),
-        pa.array([[0.0] * 4], pa.list_(pa.float32(), 4)),
-        pa.array([None], pa.list_(pa.float32(), 4)),
-    ],
-)
-def test_a_wrong_tensor_is_refused(http: httpx.Client, image: Any) -> None:
-    columns = {"x": pa.array([0.1]), "y": pa.array([0.2]), "image": image}
-    errors = problem(send(http, stream(columns), model="tree"), 422)["errors"]
-    assert errors[0]["path"].startswith("/inputs/image")
-
-
-def test_a_column_that_comes_twice_and_no_rows_are_refused(http: httpx.Client) -> None:
-    names = [*COLUMNS, "size"]
-    twice = pa.table([*COLUMNS.values(), COLUMNS["size"]], names=names)
-    problem(send(http, stream(twice)), 422)
-    none = pa.table(COLUMNS).slice(0, 0)
-    problem(send(http, stream(none)), 422)
-
-
-@pytest.mark.parametrize(
-    ("query", "path"),
-    [
-        ({"samples": "0"}, "/samples"),
-        ({"samples": "1.5"}, "/samples"),
-        ({"samples": "10001"}, "/samples"),
-        ({"samples": ["1", "2"]}, "/samples"),
-        ({"prune": "NaN"}, "/prune"),
-        ({"intervals": "0.5,1"}, "/intervals/1"),
-        ({"intervals": ["0.5", "x"]}, "/intervals/1"),
-        ({"return_draws": "yes"}, "/return_draws"),
-        ({"smaples": "1"}, "/smaples"),
-    ],
-)
-def test_a_wrong_option_is_named_as_in_json(
-    http: httpx.Client, query: dict[str, Any], path: str
-) -> None:
-    errors = problem(send(http, stream(COLUMNS), **query), 422)["errors"]
-    assert path in [error["path"] for error in errors]
-
-
 def test_intervals_come_by_commas_or_repeated(http: httpx.Client) -> None:
     for given in ("0.5,0.9", ["0.5", "0.9"]):
         kind = {"interval_kinds": "conformal"}

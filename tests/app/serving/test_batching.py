@@ -174,19 +174,6 @@ def test_a_deadline_is_met_with_fewer_samples(
     assert affordable_samples(urgent, 100.0, throughput) == samples
 
 
-def test_a_reduced_request_shares_the_batch_of_those_that_asked_for_as_many(
-    loop: asyncio.AbstractEventLoop,
-) -> None:
-    urgent = entry(loop, samples=500, deadline=0.05)
-    modest = entry(loop, samples=30)
-    late = entry(loop, samples=500, deadline=0.001)
-    taken = take([urgent, late, modest], 0.0, at(0.0005))
-    assert taken.batch is not None
-    assert taken.batch.entries == [urgent, modest]
-    assert taken.batch.samples == 30
-    assert taken.late == [late]
-
-
 def test_company_never_makes_the_most_urgent_late(loop: asyncio.AbstractEventLoop) -> None:
     """10 samples of a row take 10 ms, and the urgent one has 30."""
     urgent = entry(loop, samples=10, deadline=0.030)
@@ -197,15 +184,3 @@ def test_company_never_makes_the_most_urgent_late(loop: asyncio.AbstractEventLoo
     ahead = take([urgent, *others], 0.0, at(0.001))
     assert ahead.batch is not None
     assert ahead.batch.entries == [urgent, others[0]]
-
-
-def test_the_throughput_is_the_least_of_what_is_known() -> None:
-    throughput = Throughput()
-    assert throughput.seconds("k", 5, 100) == 0.0, "nothing is known"
-    throughput.observe("k", 1, 100, 0.010)
-    throughput.observe("k", 8, 100, 0.020)
-    assert throughput.seconds("k", 1, 100) == pytest.approx(0.010)
-    assert throughput.seconds("k", 4, 100) == pytest.approx(0.020), "no slower than eight rows"
-    assert throughput.seconds("k", 16, 200) == pytest.approx(0.080)
-    assert throughput.seconds("k", 1, 10) == pytest.approx(0.010), "fewer samples: no slower"
-    assert throughput.seconds("other", 1, 100) == 0.0

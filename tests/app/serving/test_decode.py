@@ -77,50 +77,6 @@ def test_what_pandas_writes_is_read_and_errors_point_into_it(orient: Any) -> Non
         assert f"/inputs{ORIENTS[orient][kind]}" in dict(caught.value.errors)
 
 
-def _read(inputs: Any) -> None:
-    rows = read_rows(inputs)
-    num_rows(rows.values)
-    rows.decode(FERRY)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "path", "says"),
-    [
-        ({"deck": "A", "age": 3}, "/inputs/deck", ["the text 'A'", '{"deck": ["A"]}']),
-        ({"age": []}, "/inputs/age", ["an empty list", '[{"age": null}]']),
-        ({"deck": {"r": "A"}}, "/inputs/deck", ["an object of 'r'", "orient='records'"]),
-        ({"age": {"0": 1}, "deck": {"1": "A"}}, "/inputs/deck", ["other rows", "'age'"]),
-        ({"columns": ["age"], "data": [[1, 2]]}, "/inputs/data/0", ["2 values for 1"]),
-        ({"columns": ["age", "age"], "data": [[1, 2]]}, "/inputs/columns", ["twice"]),
-        ({}, "/inputs", ["an empty object", '[{"age": 31}]', "[[31]]", '{"age": [31]}']),
-        (None, "/inputs", ["null", '[{"age": 31}]']),
-        (["A"], "/inputs/0", ["the text 'A'", '{"deck": null}']),
-    ],
-)
-def test_another_shape_is_shown_beside_the_one_that_is_wanted(
-    inputs: Any, path: str, says: list[str]
-) -> None:
-    with pytest.raises(Invalid) as caught:
-        _read(inputs)
-    [(found, message)] = caught.value.errors
-    assert found == path
-    for part in says:
-        assert part in message
-
-
-def test_numbers_keep_their_values_and_places() -> None:
-    rows = np.random.default_rng(0).normal(size=(3000, 50))
-    listed: list[list[float | None]] = rows.tolist()
-    listed[2999][49] = None
-    columns = decode(listed, features(**{f"x{j}": "number" for j in range(50)}))
-    read = np.stack(list(columns.values()), axis=1)
-    assert np.isnan(read[2999, 49])
-    read[2999, 49] = rows[2999, 49]
-    assert (read == rows).all()
-    listed[2000][7] = True  # type: ignore[call-overload]
-    assert error(listed, features(**{f"x{j}": "number" for j in range(50)})) == "/inputs/2000/7"
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_largest_float32_is_the_last_number_taken(sign: int) -> None:
     largest = sign * float(np.finfo(np.float32).max)

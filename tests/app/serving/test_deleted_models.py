@@ -1,12 +1,10 @@
 """Nothing is kept in memory of a version that was deleted."""
 
-from collections.abc import Iterable
 from functools import partial
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.serving.throughput import SpeedKey
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
 from tests.waiting import wait_until
@@ -17,28 +15,6 @@ ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.serving.deleted_models.SECONDS", 0.1)
-
-
-def test_estimates_and_cards_of_a_deleted_version_are_forgotten(make_service: MakeService) -> None:
-    """They stayed until others took their place: memory grew with each version that was trained."""
-    service = make_service()
-    predictor, cards = service.services.predictor, service.services.cards
-    throughput = predictor.engine._throughput
-    artifacts = []
-    for name, rows in (("price", [ROW]), ("tree", [[0.0, 0.0, [[0, 0], [0, 0]]]])):
-        answer = service.post("/predict", {"model": name, "inputs": rows})
-        version = answer.json()["version"]
-        assert service.http.get(f"/models/{name}/versions/{version}/card").status_code == 200
-        artifacts.append(service.context.registry.get(name, version).artifact_key)
-    gone, kept = artifacts
-    assert {key[0] for key in cards._known} == {gone, kept}
-    assert artifacts_of(throughput._means) == {gone, kept}
-    assert service.http.delete("/models/price").status_code == 204
-    wait_until(lambda: {key[0] for key in cards._known} == {kept})
-    assert artifacts_of(throughput._means) == {kept}
-    assert artifacts_of(throughput._worth_joining) == {kept}
-    assert {artifact for artifact, *_ in throughput._cheapest} == {kept}
-    assert gone not in throughput._answer_shares
 
 
 def test_every_replica_forgets_a_model_that_another_one_deleted(make_service: MakeService) -> None:
@@ -69,7 +45,3 @@ def metrics_of(service: Service, model: str) -> set[str]:
     families = text_string_to_metric_families(service.http.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
     return {sample.name for sample in samples if sample.labels.get("model") == model}
-
-
-def artifacts_of(known: Iterable[object]) -> set[str]:
-    return {key.artifact for key in known if isinstance(key, SpeedKey)}

@@ -9,9 +9,6 @@ import httpx
 import pytest
 
 from app.http.direct_path import Service as Application
-from app.schemas.predictions import PredictParameters
-from core.exceptions import Invalid
-from core.validation import validate_again
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
 from tests.app.serving.wires import close
@@ -103,13 +100,3 @@ def test_the_request_id_is_kept_if_it_is_printable(http: httpx.Client, given: st
     headers = {"X-Request-ID": given.encode("latin-1")}
     made = http.post("/predict", json=PREDICT, headers=headers).headers["x-request-id"]
     assert made == given if given.startswith("order") else len(made) == 32
-
-
-def test_options_are_checked_once_and_never_confused() -> None:
-    document = {"model": "m", "samples": 1}
-    first = validate_again(PredictParameters, document)
-    assert validate_again(PredictParameters, dict(document)) is first
-    assert validate_again(PredictParameters, {"model": "m", "samples": 2}).samples == 2
-    for wrong in (True, 1.5, "1"):  # Python calls True and 1 equal
-        with pytest.raises(Invalid):
-            validate_again(PredictParameters, {"model": "m", "samples": wrong})

@@ -146,32 +146,3 @@ def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any
     wrong = service.post("/feedback", body | {"truth": [1.0] * 3})
     assert wrong.status_code == 422
     assert wrong.json()["errors"][0]["path"] == "/truth"
-
-
-def days(count: int = 60) -> dict[str, list[Any]]:
-    """Days from the first of November 2024, with noise alone."""
-    times = np.datetime64("2024-11-01") + np.arange(count)
-    values = 100 + np.random.default_rng(0).normal(size=count)
-    return {"day": times.astype(str).tolist(), "sales": values.tolist()}
-
-
-def test_holidays_of_a_country_are_read_without_being_given(service: Service) -> None:
-    request = {
-        "model": "holidays",
-        "data": {"columns": days()},
-        "target": "sales",
-        "task": "forecasting",
-        "forecast": {"holidays": "DE-BY", "horizon": 2, "context": 4, "season": 1},
-        "training": {"epochs": 1},
-    }
-    job = service.post("/train", request)
-    done(service, job)
-    version = service.http.get("/models/holidays/versions/1").json()
-    assert version["forecast"]["holidays"] == "DE-BY"
-    answer = service.post("/predict", {"model": "holidays", "inputs": days()})
-    assert answer.status_code == 200, answer.text
-    later = days()
-    later["day"] = [day.replace("202", "206") for day in later["day"]]
-    answer = service.post("/predict", {"model": "holidays", "inputs": later})
-    assert answer.status_code == 422
-    assert "2054-12-31" in answer.text

@@ -252,22 +252,6 @@ def test_each_output_is_binary_or_not_as_it_says(http: httpx.Client) -> None:
     assert numbers.tolist() == close([*expected["mc_error"], *expected["variance"]["total"]])
 
 
-def test_paths_answer_with_and_without_a_slash(http: httpx.Client) -> None:
-    for path in ("", "/health/live", "/health/ready"):
-        plain, slash = http.get(f"/v2{path}"), http.get(f"/v2{path}/")
-        assert (plain.status_code, slash.status_code) == (200, 200), path
-        assert plain.json() == slash.json()
-    for version in ("", "/versions/1", "/versions/champion"):
-        path = f"/v2/models/price{version}"
-        for end in ("", "/", "/ready", "/ready/"):
-            assert http.get(path + end).status_code == 200, path + end
-        assert http.get(path).json() == http.get(f"{path}/").json()
-        for end in ("/infer", "/infer/"):
-            answer = http.post(path + end, json={"inputs": [*price_tensors().values()]})
-            assert answer.status_code == 200, path + end
-            assert answer.json()["model_version"] == ("1" if version else "2")
-
-
 def test_every_refusal_has_a_string_error(http: httpx.Client) -> None:
     paths = ("/nothing/here", "/models/none", "/models/NO", "/models/price/versions/9")
     for path in paths:
@@ -282,18 +266,6 @@ def test_every_refusal_has_a_string_error(http: httpx.Client) -> None:
             refused(http.post(path, content=body), status)
     refused(http.post("/v2/models/none/infer", json={"inputs": [*price_tensors().values()]}), 404)
     assert "error" not in http.get("/models/none").json()
-
-
-def test_one_sample_has_no_error_estimate(http: httpx.Client) -> None:
-    for binary in (True, False):
-        outputs = [{"name": "mc_error", "parameters": {"binary_data": binary}}]
-        answer = infer(http, price_tensors().values(), outputs=outputs, parameters={"samples": 1})
-        assert answer.status_code == 200, answer.text
-        if binary:
-            values = np.frombuffer(answer.content[int(answer.headers[LENGTH]) :], "<f8")
-            assert np.isnan(values).all()
-        else:
-            assert answer.json()["outputs"][0]["data"] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -379,26 +351,6 @@ def test_a_header_length_without_sense_is_a_400(http: httpx.Client, length: str)
     body, _ = binary_body([bytes(16)])
     answer = http.post("/v2/models/tree/infer", content=body, headers={LENGTH: length})
     refused(answer, 400, LENGTH)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\x01\x00\x00",
-        struct.pack("<I", 5) + b"oak",
-        struct.pack("<I", 3) + b"oak" + struct.pack("<I", 3) + b"ash",
-        struct.pack("<I", 2**32 - 1),
-        struct.pack("<I", 1) + b"\xff",
-    ],
-)
-def test_texts_that_do_not_fit_are_refused(http: httpx.Client, data: bytes) -> None:
-    wood = {"name": "wood", "shape": [1], "datatype": "BYTES"}
-    wood["parameters"] = {"binary_data_size": len(data)}
-    inputs = [*(price_tensors(1) | {"wood": wood}).values()]
-    text = json.dumps({"inputs": inputs}).encode()
-    headers = {LENGTH: str(len(text))}
-    answer = http.post("/v2/models/price/infer", content=text + data, headers=headers)
-    refused(answer, 422)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Several targets from `POST /train` to predictions on every wire, jobs, pages and the client."""
 
-import asyncio
 import csv
 import io
 import json
@@ -11,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.serving.batching import Entry
 from core.predictions.prediction_table import to_table
 from credence.client import Client
 from models.artifact.files import read_model
 from models.joint.model import JointModel
 from models.prediction.options import PredictOptions
-from models.prediction.pauses import go_on
 from tests.app.running import Service, serving
 from tests.app.serving.wires import (
     carried_out,
@@ -153,20 +150,6 @@ def test_wrong_targets_are_named(bakery: Service, wanted: Any, path: str) -> Non
     response = bakery.post("/train", {**REQUEST, "dataset": dataset, **wanted})
     assert response.status_code == 422, response.text
     assert response.json()["errors"][0]["path"] == path
-
-
-def test_every_target_has_all_rows_of_an_answer_in_slices(bakery: Service) -> None:
-    model, asked = loaded(bakery), PredictOptions(samples=20, sampler="monte_carlo")
-    x = model.encode(values())
-
-    async def in_slices() -> Any:  # an entry has a future of the running loop
-        entry = Entry("bakery", model, x, model.resolve(asked))
-        entry.keep(entry.compute(2, 20, go_on), 20)
-        return entry.complete(entry.compute(None, 20, go_on))
-
-    found, expected = asyncio.run(in_slices()), model.predict_rows(x, asked)
-    for name, own in expected.targets.items():
-        np.testing.assert_allclose(found.targets[name].mean, own.mean, rtol=1e-5)
 
 
 def test_arrow_and_csv_have_columns_of_each_target(bakery: Service) -> None:

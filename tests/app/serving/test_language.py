@@ -100,24 +100,6 @@ def test_what_cannot_be_asked_is_named(lines: Service, asked: dict[str, Any], pa
     assert _paths(answer) == [path]
 
 
-def test_the_longest_text_counts_for_all(lines: Service) -> None:
-    answer = _predict(lines, inputs=["to " * 20_000, "be"], samples=1000)
-    assert answer.status_code == 413
-
-
-def test_work_is_counted_in_steps(lines: Service) -> None:
-    before = lines.metric("credence_predict_batch_work_sum")
-    asked = {"inputs": ["to be or", ""], "samples": 5}  # 2 × 4 steps, with the end
-    assert _predict(lines, **asked).status_code == 200
-    assert lines.metric("credence_predict_batch_work_sum") == before + 40
-    admission, most = lines.services.predictor.admission, lines.context.settings.max_queued_work
-    with admission.entered("another", 1, 1, most - 39):
-        assert _predict(lines, **asked).status_code == 503
-    with admission.entered("another", 1, 1, most - 40):
-        assert _predict(lines, **asked).status_code == 200
-    assert admission.queued_work == 0
-
-
 def test_formats_for_rows_refuse_texts(lines: Service) -> None:
     as_arrow = send_arrow(lines.http, {"text": ["to be"]}, model="lines")
     for_arrow = lines.http.post(

@@ -82,16 +82,6 @@ def test_every_form_of_a_history_gives_one_answer(service: Service, model: str, 
     assert found["mean"] == close(_ask(service, "local", "local")["mean"])
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_an_evaluation_reads_either_form(service: Service, model: str) -> None:
-    found = []
-    for form in ("local", "offset"):
-        dataset = _upload(service, f"later-{form}.csv", _csv(_hours("2024-10-22T22:00", 240), form))
-        job = done(service, service.post(f"/models/{model}/evaluate", {"dataset": dataset}))
-        found.append(job["metrics"]["crps"])
-    assert found[0] == close(found[1])
-
-
 def test_two_rows_of_one_time_are_refused_with_their_lines(service: Service) -> None:
     refused = _train(service, "refused", _csv(LEARNED, "local"), "time")
     (error,) = refused.json()["errors"]

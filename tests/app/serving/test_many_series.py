@@ -1,13 +1,9 @@
 """Forecasts of several series over HTTP: JSON, Arrow, CSV, v2, and a data set as a job."""
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from tests.app.running import Service, serving
@@ -223,53 +219,6 @@ def test_groups_are_sums_of_their_series(service: Service) -> None:
     by_key = ask(service, totals={"groups": ["shop"]})["totals"]["groups"]
     assert [one["group"] for one in by_key] == ["shop=north", "shop=south"]
     assert by_key[1]["sums"]["median"] == close(own["median"])
-
-
-def check_groups(table: pa.Table, totals: dict[str, Any]) -> None:
-    """Rows of groups come after those of series and have the numbers of the JSON answer."""
-    assert table.column_names[:4] == ["series", "group", "step", "time"]
-    below = table.slice(2 * HORIZON)
-    assert below["series"].null_count == below.num_rows == 2 * HORIZON
-    assert table["group"].to_pylist()[: 2 * HORIZON] == [None] * 2 * HORIZON
-    assert below["group"].to_pylist() == [n for n in GROUPS for _ in range(HORIZON)]
-    assert below["step"].to_pylist() == [1, 2, 3, 4] * 2
-    assert below["time"].to_pylist() == table["time"].to_pylist()[: 2 * HORIZON]
-    assert below["epistemic_variance"].null_count == below.num_rows
-    rows = below.to_pydict()
-    for i, group in enumerate(totals["groups"]):
-        at = slice(i * HORIZON, (i + 1) * HORIZON)
-        each, sums = group["steps"], group["sums"]
-        expected = {
-            "mean": each["mean"],
-            "lower_0.9": each["intervals"][0]["lower"],
-            "total_variance": np.square(each["deviation"]),
-            "total_mean": sums["mean"],
-            "total_deviation": sums["deviation"],
-            "total_exceeds_900.0": sums["exceeds"][0]["probability"],
-        }
-        for name, values in expected.items():
-            np.testing.assert_allclose(rows[name][at], values, rtol=1e-4, err_msg=name)
-
-
-def test_groups_on_every_wire(service: Service) -> None:
-    totals = {"groups": GROUPS, "exceeds": [900.0]}
-    whole = ask(service, totals=totals)["totals"]
-    options = {"model": "shops", "totals": json.dumps(totals)}
-    check_groups(table_of(send_arrow(service.http, BOTH, **options)), whole)
-    answer = send_arrow(service.http, BOTH, "text/csv", **options)
-    lines = list(csv.DictReader(io.StringIO(answer.text)))
-    assert [line["group"] for line in lines[-HORIZON:]] == ["south only"] * HORIZON
-    assert float(lines[-1]["total_mean"]) == close(whole["groups"][1]["sums"]["mean"][-1])
-    request = {"inputs": tensors(BOTH), "parameters": {"totals": json.dumps(totals)}}
-    outputs = outputs_of(service.post("/v2/models/shops/infer", request))
-    assert outputs["group"]["data"] == list(GROUPS)
-    assert outputs["group_total_mean"]["shape"] == [2, HORIZON]
-    for prefix, name in (("group_", "steps"), ("group_total_", "sums")):
-        expected = [value for group in whole["groups"] for value in group[name]["median"]]
-        assert outputs[f"{prefix}median"]["data"] == close(expected)
-    assert outputs["total_mean"]["data"] == close(whole["mean"])
-    for name, part in (("series_median", "steps"), ("series_total_median", "sums")):
-        assert outputs[name]["data"] == close(whole["series"][part]["median"])
 
 
 def test_a_sum_over_series_needs_every_series(service: Service) -> None:

@@ -14,7 +14,6 @@ from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
-from models.prediction.device import ran_out_of_memory
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import RowPrediction
 from tests.app.serving.test_batching import truth
@@ -78,24 +77,8 @@ def test_what_half_of_the_memory_cannot_hold_is_a_503_that_says_so(engine: Engin
     assert isinstance(ask(engine, model, 1)[0], Computed), "the engine goes on"
 
 
-def test_rows_that_belong_together_are_not_cut(engine: Engine) -> None:
-    model = Small(5)
-    (answer,) = ask(engine, model, 8, return_draws=True)
-    assert isinstance(answer, Unavailable)
-    assert model.asked == [8]
-
-
 def test_a_batch_falls_apart_first(engine: Engine) -> None:
     """Small requests beside each other are too much together, and not alone."""
     model = Small(5)
     answers = ask(engine, model, 3, 3, 3)
     assert all(isinstance(answer, Computed) for answer in answers)
-
-
-def test_which_errors_say_so() -> None:
-    assert ran_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
-    assert ran_out_of_memory(MemoryError())
-    with pytest.raises(RuntimeError) as refused:
-        torch.empty(2**60)  # torch's words for the processor's memory
-    assert ran_out_of_memory(refused.value)
-    assert not ran_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))

@@ -51,12 +51,6 @@ class Small(Model):
         return super().predict_rows(x, options)
 
 
-class Wrong(Small):
-    def predict_rows(self, x: Tensor, options: PredictOptions) -> RowPrediction:
-        super().predict_rows(x, options)
-        raise ValueError("wrong")
-
-
 def asked(model: Any, rows: int, caller: str) -> Entry:
     """A request whose rows are computed together if there are many."""
     unit = None if rows == LARGE else 1
@@ -115,11 +109,3 @@ def test_a_large_one_waits_for_the_end(engine: Engine) -> None:
     asyncio.run(both())
     assert order.index("small") < order.index("second")
     assert order.index("first") < order.index("second")
-
-
-def test_one_that_fails_in_a_pause_fails_alone(engine: Engine) -> None:
-    small = Wrong()
-    large = Series(lambda: len(small.asked) > 0)
-    one, other = ask(engine, lambda: asked(large, LARGE, "anna"), lambda: asked(small, 1, "ben"))
-    assert one.prediction.num_rows == LARGE
-    assert isinstance(other, ValueError)

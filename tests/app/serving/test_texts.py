@@ -1,13 +1,10 @@
 """Texts in requests are read as the files of the training data were."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from app.serving import arrow_format
 from core.exceptions import Invalid
 from core.inputs.records import decode
 from core.inputs.sentinels import with_sentinels, without_sentinels
@@ -73,18 +70,6 @@ def test_columns_that_the_training_left_out_may_be_there() -> None:
     check(decode(rows, COLUMNS, UNREAD))
     with pytest.raises(Invalid, match="not a feature"):
         decode({**rows, "nope": [1, 2, 3, 4]}, COLUMNS, UNREAD)
-
-
-def test_numbers_that_stand_for_missing_values_are_missing() -> None:
-    reading = ColumnReading(name="x", type="number", missing=("-999", "-"))
-    column = replace(InputColumn(name="x", type="number"), reading=reading)
-    expected = [np.nan, 1, np.nan]
-    for columns in (
-        decode({"x": [-999, 1.0, "-"]}, [column]),
-        decode([[-999.0], [1], [None]], [column]),
-        arrow_format.to_columns(pa.table({"x": [-999, 1, None]}), [column]),
-    ):
-        np.testing.assert_array_equal(columns["x"], expected)
 
 
 def test_days_that_stand_for_none_and_numbers_that_count_time() -> None:

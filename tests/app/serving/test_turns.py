@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.serving.admission import Admission
 from app.serving.throughput import SLICE_SECONDS, SpeedKey, Throughput
-from app.serving.turns import RECENT_SECONDS, Arrival, Turns
+from app.serving.turns import Arrival, Turns
 from core.exceptions import Unavailable
 
 LONGEST = 1.0  # seconds of a slice
@@ -93,17 +93,6 @@ def test_small_requests_of_a_caller_go_between_its_large_ones() -> None:
     assert kinds.count(False) == 10, "as many seconds as the large one: ten small ones for two"
 
 
-def test_slices_are_short_while_others_come() -> None:
-    turns = Turns()
-    piece = Piece("a", [], turns.arrive("a", 0.0, is_large=True), is_large=True)
-    assert not turns.is_shared(piece, 0.0)
-    turns.arrive("a", 1.0, is_large=False)
-    assert turns.is_shared(piece, 1.0 + 0.9 * RECENT_SECONDS), "a small one of the same caller"
-    assert not turns.is_shared(piece, 1.0 + 1.1 * RECENT_SECONDS)
-    turns.arrive("b", 5.0, is_large=True)
-    assert turns.is_shared(piece, 5.5)
-
-
 PLAIN = SpeedKey("a", 0.0, is_closed=False, draws=False, explain=False, work=1)
 
 
@@ -142,18 +131,6 @@ def test_a_caller_over_its_share_of_large_requests_is_refused_and_another_let_in
     assert entered(admission, "polite", rows=2400) == 1
     assert entered(admission, "third", rows=300, count=1) == 1
     assert entered(admission, "fourth", rows=2400) == 0, "they would wait for 5.1 s"
-
-
-def test_what_is_left_of_a_large_request_is_what_others_wait_for() -> None:
-    throughput = Throughput()
-    throughput.observe(PLAIN, 1, 100, 0.001)
-    admission = Admission(10**9, throughput, max_seconds=1.0)
-    with admission.entered(PLAIN, 4000, 100, 400_000, caller="greedy") as ticket:
-        assert entered(admission, "greedy", rows=4000) == 0
-        ticket.progress(0.5)
-        assert entered(admission, "greedy", rows=4000) == 0
-        ticket.progress(0.6)
-        assert entered(admission, "greedy", rows=4000, count=1) == 1
 
 
 def test_queued_work_leaves_room_for_a_caller_who_has_none() -> None:

@@ -12,16 +12,13 @@ from pyarrow import parquet
 
 from core.datasets import apart
 from core.datasets.apart import Workplace, ingested
-from core.datasets.datasets import LISTED_COLUMNS, Datasets
 from core.datasets.files.ingest import Given, Ingested
-from core.datasets.files.ingest import understood as read_and_understood
 from core.datasets.files.opening import opened
 from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
-from core.exceptions import TooLarge, Unavailable
+from core.exceptions import TooLarge
 from core.process.memory_budget import MemoryBudget
 
-CORPUS = Path(__file__).parents[2] / "corpus" / "files"
 GIBIBYTE = 2**30
 GIVEN = Given(DatasetOptions(decimal=","), (ColumnFix(name="b", type="category"),))
 
@@ -74,22 +71,6 @@ def test_a_small_file_that_unpacks_to_much_goes_to_a_child(
         assert found.table.equals(pa.table({"a": zeros}))
 
 
-@pytest.mark.parametrize("name", ["dates.xlsx", "lines_nested.jsonl", "structs.orc"])
-def test_formats_that_only_a_child_reads_give_what_their_readers_give(
-    tmp_path: Path, memory: MemoryBudget, name: str
-) -> None:
-    path = tmp_path / name
-    path.write_bytes((CORPUS / name).read_bytes())
-    with (
-        opened(path, "application/octet-stream", GIBIBYTE, tmp_path) as file,
-        understood(path, memory, Given(), "application/octet-stream") as there,
-    ):
-        here = read_and_understood(file, file.read(GIBIBYTE, Given().options), Given())
-        assert there.file is not None
-        assert there.table.equals(here.table)
-        assert (there.readings, there.findings) == (here.readings, here.findings)
-
-
 @pytest.mark.stack
 def test_what_takes_more_than_its_share_is_refused_and_frees_it(tmp_path: Path) -> None:
     path, small = tmp_path / "zeros.csv.gz", MemoryBudget(2**29)
@@ -98,30 +79,6 @@ def test_what_takes_more_than_its_share_is_refused_and_frees_it(tmp_path: Path) 
         pass
     assert small.reserved() == {"uploads": 0}
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
-
-
-def test_who_finds_no_memory_is_told_to_come_again(
-    mixed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(apart, "WAIT_SECONDS", 0.01)
-    full = MemoryBudget(GIBIBYTE)
-    refused = pytest.raises(Unavailable, match="try again")
-    with full.reserve("uploads", GIBIBYTE - 1), refused, understood(mixed, full):
-        pass
-
-
-def test_lists_leave_out_the_columns_of_wide_data_sets(datasets: Datasets, tmp_path: Path) -> None:
-    widths = {"narrow": LISTED_COLUMNS, "wide": LISTED_COLUMNS + 1}
-    for name, width in widths.items():
-        path = tmp_path / name
-        rows = [",".join(f"{word}{i}" for i in range(width)) for word in ("c", "", "1", "2")]
-        path.write_text("\n".join(rows) + "\n")
-        datasets.add(name, "text/csv", path)
-    wide, narrow = datasets.list().data
-    assert (narrow.num_columns, len(narrow.columns)) == (LISTED_COLUMNS, LISTED_COLUMNS)
-    assert (wide.num_columns, wide.columns, wide.findings) == (LISTED_COLUMNS + 1, (), ())
-    assert narrow == datasets.get(narrow.id)
-    assert len(datasets.get(wide.id).columns) == LISTED_COLUMNS + 1
 
 
 def test_parquet_with_shared_prefixes_goes_to_a_child(tmp_path: Path, memory: MemoryBudget) -> None:

@@ -98,15 +98,6 @@ def test_tensors_and_lists_of_one_length(read: Read, write: Callable[[pa.Table],
     assert result.schema.field("list").type == pa.fixed_shape_tensor(pa.int16(), (2,))
 
 
-def test_permuted_axes_are_put_in_order_and_empty_batches_passed_over(read: Read) -> None:
-    storage = pa.array([[1, 2, 3, 4, 5, 6]], pa.list_(pa.int32(), 6))
-    type_ = pa.fixed_shape_tensor(pa.int32(), (2, 3), permutation=(1, 0))
-    given = pa.ExtensionArray.from_storage(type_, storage)
-    parts = pa.chunked_array([given[:0], given, given[:0]])
-    column = read(stream(pa.table({"x": parts}))).column("x").combine_chunks()
-    assert np.array_equal(column.to_numpy_ndarray(), given.to_numpy_ndarray())
-
-
 @pytest.mark.parametrize(
     ("table", "path", "message"),
     [

@@ -14,7 +14,6 @@ from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.datasets.files.options import DatasetOptions
 from core.datasets.understanding.fixes import ColumnFix
-from core.exceptions import Invalid
 from core.storage import ArtifactStore
 
 CSV = "x,city\n1.5,Oslo\n2.5,Rome\n"
@@ -79,15 +78,6 @@ def test_the_upload_stays_until_its_last_data_set_goes(
     assert not store.children("datasets")
 
 
-def test_inline_rows_are_changed_from_their_columns(datasets: Datasets) -> None:
-    inline, _ = datasets.add_columns("inline", {"x": [1, 2], "city": ["Oslo", "Rome"]})
-    changed, _ = datasets.change_columns(inline.id, [LEFT_OUT])
-    assert [column.use for column in changed.columns] == [True, False]
-    assert datasets.rows(changed.id) == datasets.rows(inline.id)
-    with pytest.raises(Invalid, match="/options"):
-        datasets.change_columns(inline.id, [], options=DatasetOptions(header=False))
-
-
 UNIQUE = DatasetOptions(unique_rows=True)
 ALL = DatasetOptions(unique_rows=False)
 
@@ -123,13 +113,6 @@ def test_repeated_rows_are_those_of_a_search_one_by_one() -> None:
     assert repeated_rows(columns(table)).tolist() == expected
 
 
-def test_whole_numbers_that_no_double_tells_apart_are_different_rows() -> None:
-    table = pa.table({"id": [2**53, 2**53 + 1, 2**53 + 1]})
-    assert float(2**53) == float(2**53 + 1)
-    assert repeated_rows(columns(table)).tolist() == [2]
-    assert repeated_rows(columns(pa.table({"id": [None, -(2**62)]}))).tolist() == []
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """Lines 5 and 6 equal line 2 once “ A ” is A; line 4 differs in what is no feature."""
@@ -151,13 +134,3 @@ def test_copies_are_left_out_and_the_first_stays(datasets: Datasets, file: Path)
     assert datasets.change_columns(changed.id, [], options=ALL) == (added, False)
     assert datasets.get(changed.id) == changed
     assert datasets.get(added.id).rows == 6, "the old one is kept"
-
-
-def test_rows_without_a_file_are_left_out_of_the_table(datasets: Datasets) -> None:
-    inline, _ = datasets.add_columns("inline", {"x": [1, 2, 1, 1]})
-    changed, _ = datasets.change_columns(inline.id, [], options=UNIQUE)
-    assert (changed.rows, changed.reading.repeated_rows) == (2, 2)
-    assert datasets.change_columns(changed.id, [], options=ALL) == (inline, False)
-    datasets.delete(inline.id)
-    with pytest.raises(Invalid, match="left out"):
-        datasets.change_columns(changed.id, [], options=ALL)

@@ -57,18 +57,6 @@ def test_strings_that_are_all_times_are_times(
     assert [row["t"] for row in to_json(inline_table(t=strings))] == expected
 
 
-@pytest.mark.parametrize(
-    "strings",
-    [
-        ["1949-01", "1949-13"],  # no month
-        ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00"],  # in one zone, or in none?
-        ["20200101", "20200102"],
-    ],
-)
-def test_strings_that_are_not_all_times_stay(strings: list[str]) -> None:
-    assert inline_table(t=strings).column("t").to_pylist() == strings
-
-
 def test_arrays_follow_the_convention_of_models() -> None:
     table = inline_table(n=[1, None], s=["a", None], b=[True, None], t=["2020-01-02", None])
     number = to_numpy(table.column("n"), "number")
@@ -99,32 +87,6 @@ def test_moments_are_those_of_numpy(values: np.ndarray) -> None:
     assert (found.min, found.max) == (exact.min(), exact.max())
     assert found.mean == pytest.approx(exact.mean(), rel=1e-12)
     assert found.std == pytest.approx(exact.std(), rel=1e-6)
-
-
-def test_missing_values_are_left_out() -> None:
-    found = profile("x", inline_table(x=[1, None, 3]).column("x"))
-    assert (found.type, found.missing, found.mean, found.std) == ("number", 1, 2.0, 1.0)
-    nothing = profile("x", inline_table(x=[None, None]).column("x"))
-    assert (nothing.type, nothing.missing, nothing.min, nothing.mean) == ("number", 2, None, None)
-    boolean = profile("b", inline_table(b=[True, False, None, True]).column("b"))
-    assert (boolean.type, boolean.missing, boolean.mean) == ("boolean", 1, pytest.approx(2 / 3))
-
-
-def test_tensors_have_moments_over_all_values() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (100, 300, 300), dtype=np.uint8)
-    column = pa.chunked_array([pa.FixedShapeTensorArray.from_numpy_ndarray(images)])
-    found = profile("x", column)  # 9 MB: more than one block
-    assert (found.type, found.shape, found.missing) == ("tensor", (300, 300), 0)
-    assert (found.min, found.max) == (0, 255)
-    assert found.mean == pytest.approx(images.mean(), rel=1e-12)
-    assert found.std == pytest.approx(images.std(dtype=np.float64), rel=1e-12)
-
-
-def test_levels_come_most_frequent_first() -> None:
-    found = profile("x", inline_table(x=["b", "c", "a", None, "c", "", "a"]).column("x"))
-    assert found.type == "category"
-    assert found.levels == ("a", "c", "", "b")
-    assert (found.num_levels, found.missing) == (4, 1)
 
 
 def test_prose_is_text() -> None:

@@ -1,15 +1,12 @@
 """Data sets from upload to arrays: kept once, published whole, deleted when nobody needs them."""
 
-import hashlib
 import threading
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from core.database.database import Database, migrate
+from core.database.database import Database
 from core.datasets.dataset import Dataset
 from core.datasets.datasets import Datasets
 from core.exceptions import (
@@ -20,7 +17,7 @@ from core.exceptions import (
     Unavailable,
     UnsupportedFormat,
 )
-from core.storage import ArtifactStore, DirectoryStore
+from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
 
 CSV = "x,city,when,ok\n1.5,Oslo,2020-01-02,true\n,Rome,2020-01-03,false\n2.5,,,\n"
@@ -44,34 +41,6 @@ def files(store: ArtifactStore) -> list[str]:
     return list(store.children("datasets"))
 
 
-def test_an_upload_becomes_a_data_set(
-    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
-) -> None:
-    assert datasets.get(added.id) == added
-    assert (added.name, added.format, added.rows, added.bytes) == ("people", "csv", 3, len(CSV))
-    assert [(column.name, column.type, column.missing) for column in added.columns] == [
-        ("x", "number", 1),
-        ("city", "category", 1),
-        ("when", "datetime", 1),
-        ("ok", "boolean", 1),
-    ]
-    assert added.columns[0].mean == 2.0
-    assert added.columns[1].levels == ("Oslo", "Rome")
-    assert added.created_at.utcoffset() == timedelta(0)
-    stored = [name.partition("-")[2] for name in files(store)]
-    assert stored == [f"{added.id}.arrow", f"{added.id}.source"]
-    assert upload.exists(), "the upload is the caller's"
-
-
-def test_columns_are_arrays(datasets: Datasets, added: Dataset) -> None:
-    columns = datasets.columns(added.id, ["ok", "x"])
-    assert list(columns) == ["ok", "x"]
-    columns["x"][0] = 7.0  # the file is not behind it
-    np.testing.assert_array_equal(datasets.columns(added.id)["x"], [1.5, np.nan, 2.5])
-    with pytest.raises(Invalid, match="'y'"):
-        datasets.columns(added.id, ["y"])
-
-
 def test_rows_of_a_series_are_found_by_its_name(datasets: Datasets) -> None:
     columns = {"shop": [7, 12, 7, None, 7, 12], "x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]}
     dataset, _ = datasets.add_columns("shops", columns)
@@ -86,16 +55,6 @@ def test_rows_of_a_series_are_found_by_its_name(datasets: Datasets) -> None:
     assert found("7", limit=2) == [2, 4]
     assert found(None) == [1, 5]
     assert found("8") == []
-
-
-def test_the_same_bytes_are_kept_once(
-    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
-) -> None:
-    assert datasets.add("another name", "text/csv", upload) == (added, False)
-    assert len(files(store)) == 2, "the table and the upload"
-    as_text, created = datasets.add("lines", "text/plain", upload)
-    assert created, "read in another way, they are another data set"
-    assert [column.type for column in as_text.columns] == ["text"]
 
 
 def test_the_same_bytes_at_once_are_kept_once(
@@ -201,44 +160,3 @@ def test_text_with_every_character_survives(datasets: Datasets) -> None:
     dataset, _ = datasets.add_columns("odd", {"s": words})
     assert datasets.columns(dataset.id)["s"].tolist() == words
     assert set(datasets.get(dataset.id).columns[0].levels or ()) == set(words)
-
-
-@pytest.mark.stack  # counts what this process moves
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts bytes as Linux does")
-@pytest.mark.parametrize(
-    ("media_type", "content"),
-    [("text/csv", b"a,city\n" + b"1,Rome\n" * 2**20), ("text/plain", b"some words\n" * 2**19)],
-)
-def test_a_file_is_read_once_and_its_table_written_once(
-    tmp_path: Path, media_type: str, content: bytes
-) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'credence.db'}")
-    migrate(database)
-    datasets = Datasets(database, DirectoryStore(tmp_path / "store"), scratch=tmp_path)
-    half = content[: content.index(b"\n", len(content) // 2) + 1]
-    of_half, _ = _moved_by_adding(datasets, tmp_path / "half", media_type, half)
-    of_all, written = _moved_by_adding(datasets, tmp_path / "all", media_type, content)
-    database.dispose()
-    # A child reads the file, and the modules that it imports: these are nearly the same for both.
-    # A file that is read twice would make the difference twice as large.
-    assert of_all - of_half < 1.5 * (len(content) - len(half))
-    assert written < 1.1 * sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
-
-
-def _moved_by_adding(
-    datasets: Datasets, path: Path, media_type: str, content: bytes
-) -> tuple[int, int]:
-    """Bytes read and written while a data set is added, those of finished children included."""
-    path.write_bytes(content)
-    sha256 = hashlib.sha256(content).hexdigest()
-    before = _bytes_moved()
-    dataset, _ = datasets.add(path.name, media_type, path, sha256)
-    assert dataset.sha256 == sha256
-    read, written = (now - then for now, then in zip(_bytes_moved(), before, strict=True))
-    return read, written
-
-
-def _bytes_moved() -> tuple[int, int]:
-    """Read and written since this process began, by it and by children that it waited for."""
-    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(counts["rchar"]), int(counts["wchar"])

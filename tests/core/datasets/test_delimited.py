@@ -4,14 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from core.datasets.files.names import distinct
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats import csv, text
-from core.datasets.understanding.columns import understand
 from core.exceptions import Invalid, NotParseable
 
 LIMIT = 2**31
@@ -27,10 +25,6 @@ def read(tmp_path: Path) -> Read:
         return csv.read(path, LIMIT, ReadingOptions(**options))
 
     return do
-
-
-def understood(source: Source) -> pa.Table:
-    return pa.table({one.reading.name: one.column for one in understand(source, {})})
 
 
 AB = {"a": ["1", "3"], "b": ["2", "4"]}
@@ -98,13 +92,6 @@ def test_rows_know_their_lines(read: Read, content: str, lines: list[int]) -> No
     assert list(source.lines([2])) == lines[2:]
 
 
-def test_a_record_of_several_megabytes_is_read(read: Read) -> None:
-    """More than a block of Arrow's, which is then made larger."""
-    long = "x" * 6_000_000
-    source = read(f'a,b\n1,2\n"{long}",4\n5,6\n')
-    assert source.table.column("a").to_pylist() == ["1", long, "5"]
-
-
 def test_a_row_of_totals_is_left_out_and_said(read: Read) -> None:
     source = read("item,price\na,1\nb,2\nTotal:,3\n")
     assert source.table.to_pydict() == {"item": ["a", "b"], "price": ["1", "2"]}
@@ -137,12 +124,6 @@ def test_too_many_columns_are_refused_before_they_are_named(read: Read) -> None:
         read("a" + ",a" * 149_999 + "\n" + "1" + ",1" * 149_999 + "\n")
     quoted = "," * 20_000  # no columns
     assert read(f'a,b\n1,"he said ""{quoted}"""\n').table.num_columns == 2
-
-
-def test_the_type_is_that_of_the_whole_column(read: Read) -> None:
-    """The first block of the file looks like integers; a value far below is not."""
-    table = understood(read("a,b\n" + "1,2\n" * 300_000 + "1.5,2\n"))
-    assert table.schema.types == [pa.float64(), pa.int64()]
 
 
 def test_errors_do_not_repeat_the_data(read: Read) -> None:

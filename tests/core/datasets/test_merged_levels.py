@@ -47,26 +47,6 @@ def test_later_levels_are_added_and_those_before_follow(datasets: Datasets, adde
     assert other.readings[0].levels == expected, "other changes keep them"
 
 
-def test_no_levels_undo_all(datasets: Datasets, added: Dataset) -> None:
-    changed, _ = datasets.change_columns(added.id, [merged(Muenich="Munich", Berln="Berlin")])
-    assert datasets.change_columns(changed.id, [merged()]) == (added, False)
-
-
-@pytest.mark.parametrize(
-    ("levels", "message"),
-    [
-        ({"Minich": "Munich"}, "no level 'Minich': it has Berlin, Berln, Muenich, Munich, Rome"),
-        ({"Muenich": "Monaco"}, "there is no level 'Monaco'"),
-        ({"Muenich": "Munich", "Munich": "Rome"}, "'Munich', which is itself read as 'Rome'"),
-    ],
-)
-def test_wrong_levels_are_refused(
-    datasets: Datasets, added: Dataset, levels: dict[str, str], message: str
-) -> None:
-    with pytest.raises(Invalid, match=f"/columns/0/levels/{next(iter(levels))}: .*{message}"):
-        datasets.change_columns(added.id, [merged(**levels)])
-
-
 def test_only_a_category_has_levels(datasets: Datasets, added: Dataset) -> None:
     with pytest.raises(Invalid, match="/columns/0/levels: column 'x' was read as number"):
         datasets.change_columns(added.id, [ColumnFix(name="x", levels={"1": "2"})])

@@ -23,15 +23,6 @@ def test_long_texts_are_cut_by_characters_and_say_their_bytes(
     assert [row["a"] for row in cut_rows(table)] == told
 
 
-def test_all_rows_are_shown_whatever_is_converted_at_once() -> None:
-    table = pa.table(
-        {"number": range(1000), "text": ["x" * (number % 50) for number in range(1000)]}
-    )
-    for width in (1, 3, 64):
-        rows = list(shown_rows(table.slice(7, 300 + width)))
-        assert [orjson.loads(row)["number"] for row in rows] == list(range(7, 307 + width))
-
-
 def test_tensors_of_very_many_numbers_are_refused() -> None:
     table = pa.table({"image": from_numpy(np.zeros((2, MAX_ROW_NUMBERS), np.uint8))})
     assert len(list(shown_rows(table))) == 2

@@ -101,10 +101,3 @@ def test_a_broken_page_or_too_large_a_table_is_named_as_such(tmp_path: Path) -> 
     parquet.write_table(varied(30_000), path)
     with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES"):
         parquet_in_file(Spill(tmp_path, 0))(path, 2 * MEBIBYTE, OPTIONS)
-
-
-def test_a_full_folder_is_no_damaged_file(tmp_path: Path) -> None:
-    path = tmp_path / "varied.parquet"
-    parquet.write_table(varied(1_000), path)
-    with pytest.raises(TooLarge, match="scratch folder"):
-        parquet_in_file(Spill(tmp_path / "missing", 0))(path, GIBIBYTE, OPTIONS)

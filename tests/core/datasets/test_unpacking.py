@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from core.datasets.files.kinds import kind_of_text
 from core.datasets.files.opening import opened
 from core.datasets.files.unpacking import unpacked
 from core.exceptions import CredenceError, NotParseable, TooLarge, UnsupportedFormat
@@ -120,13 +119,6 @@ def test_a_member_that_understates_its_size_is_refused(tmp_path: Path) -> None:
 
 
 MOST = 2**24
-ANY = "application/octet-stream"
-
-
-@pytest.mark.parametrize("start", [b"ORC", b"PAR1", b"BZh"])
-def test_a_header_that_begins_like_another_kind_is_text(tmp_path: Path, start: bytes) -> None:
-    with opened(put(tmp_path, start + b",b\n1,2\n"), ANY, MOST) as file:
-        assert file.format.name == "csv"
 
 
 def test_text_stays_text_although_it_looks_like_a_table(tmp_path: Path) -> None:
@@ -155,14 +147,3 @@ def test_what_is_never_read_says_how_to_go_on(tmp_path: Path, content: bytes, wh
         opened(path, "text/csv", MOST),
     ):
         pass
-
-
-@pytest.mark.parametrize("content", [b"set x,begin\n1,2\n", b"a,b\n" + b"1,a\n" * 50 + b"2,a\0\n"])
-def test_words_of_sql_and_a_stray_nul_leave_a_table_a_table(tmp_path: Path, content: bytes) -> None:
-    assert kind_of_text(_written(tmp_path, content)) == "csv"
-
-
-def _written(folder: Path, content: bytes) -> Path:
-    path = folder / "file"
-    path.write_bytes(content)
-    return path

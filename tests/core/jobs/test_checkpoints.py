@@ -1,13 +1,11 @@
 """Checkpoints in the store: the newest counts, of whoever has the job."""
 
-import threading
 from pathlib import Path
 
 import pytest
 
-from core.datasets.datasets import Datasets
 from core.exceptions import LostClaim
-from core.jobs.checkpoints import Checkpoints, _snapshot
+from core.jobs.checkpoints import Checkpoints
 from core.jobs.jobs import Claim, Job, Jobs
 from core.storage import ArtifactStore
 from tests.core.jobs.claiming import claimed
@@ -66,20 +64,6 @@ def test_a_worker_that_was_lost_cannot_get_in_front(
     assert fetched(checkpoints, job, folder) == {"fit.safetensors": "present"}
 
 
-def test_what_was_saved_in_between_goes_with_the_data_set(
-    jobs: Jobs, job: Job, store: ArtifactStore, datasets: Datasets, folder: Path
-) -> None:
-    """A job whose data set is gone can never be resumed."""
-    checkpoints = Checkpoints(jobs, store)
-    claim = claimed(jobs, job.id)
-    save(checkpoints, claim, folder, "1")
-    jobs.cancel(job.id)
-    jobs.release(claim)
-    assert checkpoints.exists(job.id), "it could be resumed"
-    datasets.delete(job.dataset)
-    assert not checkpoints.exists(job.id)
-
-
 @pytest.mark.stack
 def test_a_damaged_checkpoint_is_as_good_as_none(
     jobs: Jobs, job: Job, rclone_store: ArtifactStore, folder: Path
@@ -90,26 +74,3 @@ def test_a_damaged_checkpoint_is_as_good_as_none(
     [name] = [name for name, _ in bucket.list("") if name.endswith(".safetensors")]
     bucket.put(name, b"other bytes")
     assert fetched(checkpoints, job, folder) is None
-
-
-def test_files_may_be_replaced_while_they_are_kept(tmp_path: Path, folder: Path) -> None:
-    """As another process does that writes them: a snapshot has each file, old or new, whole."""
-    file = folder / "fit.safetensors"
-    file.write_bytes(b"first")
-    done = threading.Event()
-
-    def replace() -> None:
-        while not done.is_set():
-            (folder / "new").write_bytes(b"other")
-            (folder / "new").replace(file)
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
-        for i in range(500):
-            (tmp_path / str(i)).mkdir()
-            kept = _snapshot(folder, tmp_path / str(i))
-            assert (kept / file.name).read_bytes() in (b"first", b"other")
-    finally:
-        done.set()
-        writer.join()

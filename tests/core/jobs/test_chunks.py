@@ -7,7 +7,7 @@ import pytest
 from core.database.database import Database
 from core.exceptions import Invalid, LostClaim
 from core.jobs.backlog import read_backlog
-from core.jobs.jobs import Claim, Job, Jobs, JobStatus, TrainSpec
+from core.jobs.jobs import Job, Jobs, JobStatus, TrainSpec
 from core.jobs.specs import plan_chunk_rows, split
 from tests.core.conftest import predict_spec
 from tests.core.jobs.claiming import LEASE, claimed, states, statuses
@@ -70,18 +70,6 @@ def test_the_whole_runs_from_the_first_claim_and_ends_with_the_last_chunk(
     assert states(jobs, batch) == ["queued", "running", "succeeded"]
 
 
-def test_of_many_that_finish_at_once_one_ends_the_whole(
-    jobs: Jobs, dataset_id: str, database: Database
-) -> None:
-    """Eight threads with connections of their own commit the last chunks at the same moment."""
-    batch = jobs.create_batch(predict_spec(dataset_id), 80)
-    claims = [claimed(jobs, job_id) for job_id in chunk_ids(jobs, batch)]
-    at_once(lambda i: Jobs(database).finish(claims[i], JobStatus.SUCCEEDED), 8)
-    assert states(jobs, batch) == ["queued", "running", "succeeded"]
-    fractions = [e.data["fraction"] for e in jobs.events(batch.id) if e.type == "progress"]
-    assert fractions == [i / 8 for i in range(1, 9)]
-
-
 def test_of_many_workers_each_chunk_goes_to_one(
     jobs: Jobs, dataset_id: str, database: Database
 ) -> None:
@@ -101,24 +89,6 @@ def test_of_many_workers_each_chunk_goes_to_one(
     assert sorted(won) == sorted(ids)
     assert jobs.get(batch.id).status == "succeeded"
     assert {chunk.attempt for chunk in jobs.parts(batch.id)} == {1}
-
-
-def test_cancelling_while_chunks_end_leaves_one_final_state(
-    jobs: Jobs, dataset_id: str, database: Database
-) -> None:
-    for _ in range(3):
-        batch = jobs.create_batch(predict_spec(dataset_id), 60)
-        claims = [claimed(jobs, job_id) for job_id in chunk_ids(jobs, batch)[:5]]
-
-        def work(index: int, batch: Job = batch, claims: list[Claim] = claims) -> None:
-            if index == 5:
-                Jobs(database).cancel(batch.id)
-            else:
-                Jobs(database).finish(claims[index], JobStatus.SUCCEEDED)
-
-        at_once(work, 6)
-        assert jobs.get(batch.id).status == "cancelled"
-        assert set(statuses(jobs, batch)) <= {"succeeded", "cancelled"}
 
 
 def test_the_chunk_of_a_lost_or_stopping_worker_alone_is_done_again(jobs: Jobs, batch: Job) -> None:
@@ -153,14 +123,3 @@ def test_a_chunk_that_fails_stops_the_others_and_fails_the_whole(jobs: Jobs, bat
     succeed(jobs, jobs.queued_ids())
     ended = jobs.get(batch.id)
     assert (ended.status, ended.attempt) == ("succeeded", 2)
-
-
-def test_cancelling_asks_the_workers_to_stop(jobs: Jobs, batch: Job) -> None:
-    first, second, *_ = chunk_ids(jobs, batch)
-    claims = [claimed(jobs, first), claimed(jobs, second)]
-    assert jobs.cancel(batch.id).status == "cancelling"
-    assert statuses(jobs, batch) == ["cancelling", "cancelling", "cancelled", "cancelled"]
-    assert jobs.finish(claims[0], JobStatus.SUCCEEDED) is JobStatus.CANCELLED
-    assert jobs.get(batch.id).status == "cancelling"
-    jobs.reap(jobs.pulses(), max_attempts=3)  # the other worker was lost meanwhile
-    assert states(jobs, batch) == ["queued", "running", "cancelling", "cancelled"]

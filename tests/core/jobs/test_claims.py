@@ -12,8 +12,7 @@ from core.database.schema import JobRow
 from core.exceptions import LostClaim
 from core.jobs.jobs import Claim, Job, Jobs, JobStatus
 from core.jobs.specs import TrainSpec
-from tests.core.jobs.claiming import LEASE, claimed, states
-from tests.core.together import at_once
+from tests.core.jobs.claiming import LEASE, claimed
 
 WRITES: list[Callable[[Jobs, Claim], object]] = [
     lambda jobs, claim: jobs.heartbeat(claim, LEASE),
@@ -80,14 +79,6 @@ def test_no_clock_on_a_wall_takes_a_job_away(jobs: Jobs, job: Job) -> None:
     assert jobs.reap(seen, max_attempts=3) == []
 
 
-def test_a_claim_of_a_later_attempt_is_not_reaped_for_an_earlier_one(jobs: Jobs, job: Job) -> None:
-    claim = claimed(jobs, job.id)
-    seen = jobs.pulses()
-    jobs.release(claim)
-    claimed(jobs, job.id, "worker-2")
-    assert jobs.reap(seen, max_attempts=3) == []
-
-
 def test_the_queue_keeps_its_order_when_the_clock_is_set_back(
     jobs: Jobs, spec: TrainSpec, database: Database
 ) -> None:
@@ -144,23 +135,3 @@ def test_what_a_dead_worker_had_is_taken_back_at_once(jobs: Jobs, spec: TrainSpe
     assert claim.attempt == 2
     assert jobs.take_back_from("dead", max_attempts=3) == []
     assert jobs.heartbeat(claim, LEASE) is JobStatus.RUNNING, "it is another's now"
-
-
-def test_of_many_that_take_back_at_once_one_does(
-    jobs: Jobs, spec: TrainSpec, database: Database
-) -> None:
-    """A parent that knows, and sweeps that waited: each loss counts once."""
-    made = [jobs.create(spec) for _ in range(8)]
-    for job in made:
-        claimed(jobs, job.id, "dead")
-    seen = jobs.pulses()
-
-    def take(index: int) -> list[str]:
-        mine = Jobs(database)
-        if index == 0:
-            return mine.take_back_from("dead", max_attempts=3)
-        return mine.reap(seen, max_attempts=3)
-
-    taken = [job for jobs in at_once(take, 4) for job in jobs]
-    assert sorted(taken) == sorted(job.id for job in made)
-    assert states(jobs, made[0]) == ["queued", "running", "queued"]

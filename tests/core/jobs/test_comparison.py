@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import sem
 
-from core.database.database import Database
 from core.datasets.datasets import Datasets
 from core.jobs import comparison
 from core.jobs.jobs import Claim, CompareSpec, Job, Jobs, JobStatus, MethodSpec
@@ -18,17 +17,12 @@ from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
 from models.config import (
     BBBConfig,
-    GaussianPriorConfig,
-    KLConfig,
     MAPConfig,
     MethodConfig,
     ModelConfig,
-    ScaleMixturePriorConfig,
-    SGLDConfig,
     SWAGConfig,
 )
-from tests.core.jobs.claiming import claimed, states, statuses
-from tests.core.together import at_once
+from tests.core.jobs.claiming import claimed, statuses
 
 ERROR = {"code": "diverged", "message": "the loss is no number"}
 METHODS: tuple[MethodConfig, ...] = (BBBConfig(), SWAGConfig(kind="swag"), MAPConfig(kind="map"))
@@ -86,34 +80,6 @@ def test_a_training_that_fails_stops_no_other_and_is_named(
     for training in (first, third):
         publish(training)
     assert jobs.get(whole.id).status is JobStatus.SUCCEEDED
-
-
-def test_reports_and_ends_at_once_leave_one_end(jobs: Jobs, whole: Job, database: Database) -> None:
-    """Three workers report and finish at the same moment: nobody waits in a circle."""
-    claims = [claimed(jobs, part.id, f"worker-{i}") for i, part in enumerate(jobs.parts(whole.id))]
-
-    def work(index: int) -> None:
-        mine = Jobs(database)
-        for step in range(10):
-            mine.report(claims[index], progress={"fraction": step / 10})
-            mine.heartbeat(claims[index], 60)
-        mine.finish(claims[index], JobStatus.SUCCEEDED, version=index + 1)
-
-    at_once(work, 3)
-    assert jobs.get(whole.id).status is JobStatus.SUCCEEDED
-    assert states(jobs, whole) == ["queued", "running", "succeeded"]
-
-
-def test_methods_are_named_by_what_sets_them_apart() -> None:
-    chains = [SGLDConfig(kind="sgld", chains=n) for n in (4, 8)]
-    named = comparison.names([MAPConfig(kind="map"), *chains])
-    assert named == ["map", "sgld chains=4", "sgld chains=8"]
-    learned = GaussianPriorConfig(sigma="auto")
-    tempered = BBBConfig(prior=learned, kl=KLConfig(weight=0.1))
-    mixture = BBBConfig(prior=ScaleMixturePriorConfig(kind="scale_mixture"))
-    first, second = comparison.names([tempered, mixture])
-    assert first == "bbb prior.kind=gaussian prior.sigma=auto kl.weight=0.1"
-    assert second.startswith("bbb prior.kind=scale_mixture prior.pi=0.5")
 
 
 def test_methods_are_compared_by_pairs_of_the_same_rows(

@@ -3,7 +3,6 @@
 import pytest
 
 from core.database.database import Database
-from core.datasets.datasets import Datasets
 from core.exceptions import Conflict
 from core.jobs.jobs import Job, Jobs, JobStatus
 from tests.core.jobs.claiming import claimed
@@ -21,16 +20,6 @@ def test_a_failed_job_is_resumed_from_where_it_was(jobs: Jobs, job: Job) -> None
     assert (resumed.status, resumed.error, resumed.finished_at) == ("queued", None, None)
     assert resumed.progress == {"epoch": 7}
     assert claimed(jobs, job.id).attempt == 2
-
-
-def test_a_job_without_its_data_set_is_not_resumed(
-    jobs: Jobs, job: Job, datasets: Datasets
-) -> None:
-    jobs.cancel(job.id)
-    datasets.delete(job.dataset)
-    with pytest.raises(Conflict):
-        jobs.resume(job.id)
-    assert jobs.get(job.id).status == "cancelled"
 
 
 def test_writers_at_once_leave_no_gap_in_the_events(

@@ -1,7 +1,6 @@
 """Wake-ups through real brokers: the folder that is the default, and a Redis server."""
 
 import multiprocessing
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -84,16 +83,6 @@ def test_a_broker_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         queue.check()
     assert "secret" not in str(refused.value)
-
-
-def test_a_folder_that_is_gone_is_unavailable(tmp_path: Path) -> None:
-    queue = Queue(load_settings(data_dir=tmp_path))
-    queue.check()
-    shutil.rmtree(tmp_path / "queue")
-    with pytest.raises(Unavailable):
-        queue.check()
-    with pytest.raises(Unavailable):
-        queue.send("job_1")
 
 
 def _send_many(data_dir: Path, number: int) -> None:

@@ -75,14 +75,6 @@ def test_whoever_has_fewer_running_jobs_is_next(jobs: Jobs, submit: Submit) -> N
     assert jobs.claim_next("worker", LEASE) is None
 
 
-def test_parts_take_turns_and_count_as_their_job(jobs: Jobs, submit: Submit, batch: Job) -> None:
-    parts = [part.id for part in jobs.parts(batch.id)]
-    (one,) = submit("ben")
-    assert (jobs.get(batch.id).queue_position, jobs.get(one).queue_position) == (1, 2)
-    assert claimed(jobs, 3) == [parts[0], one, parts[1]]
-    assert jobs.get(batch.id).queue_position is None
-
-
 def test_workers_that_are_woken_at_once_get_one_job_each(
     database: Database, submit: Submit
 ) -> None:

@@ -8,7 +8,6 @@ import pytest
 from core.destinations.bucket import BucketFolder
 from core.destinations.delta import DeltaTable
 from core.destinations.folder import LocalFolder
-from core.exceptions import Invalid
 from core.offline.destination import Destination
 from core.offline.opening import Target, open_destination
 from core.settings import load_settings
@@ -52,25 +51,3 @@ def test_a_bucket_is_opened_with_the_secret_and_never_at_the_stores_endpoint(ope
     assert place.keys.access_key == "k"
     assert place.keys.endpoint == "https://s3.eu-west-1.amazonaws.com"
     assert "hidden" not in repr(place)
-
-
-@pytest.mark.parametrize(
-    ("uri", "message"),
-    [
-        ("s3://lake/", "may not be written"),
-        ("s3://lake/scored2/a", "may not be written"),
-        ("s3://lake/scored/../a", "has the folder '..'"),
-        ("https://host/a/", "cannot be written"),
-        ("http://host/a/", "is not read"),
-    ],
-)
-def test_all_else_is_refused(opened: Open, uri: str, message: str) -> None:
-    with pytest.raises(Invalid, match=message):
-        opened(uri, secret="lake")
-
-
-def test_the_secret_is_one_of_a_bucket(opened: Open, tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="the secret 'shop' is not for s3://lake/scored/a/"):
-        opened("s3://lake/scored/a", secret="shop")
-    with pytest.raises(Invalid, match="needs no secret: leave it out"):
-        opened(f"file://{tmp_path}/out/a", secret="lake")

@@ -7,9 +7,7 @@ import torch
 
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, ModelRow
-from core.exceptions import NotFound
 from core.predictions.feedback import Feedback, describe
-from core.registry.registry import Registry
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 from tests.core.predictions.conftest import NAMES, version_row
 from tests.core.together import at_once
@@ -109,30 +107,6 @@ def test_labels_that_come_at_once_are_all_counted(feedback: Feedback) -> None:
 
     at_once(tell, 4)
     assert feedback.rolling("square", 1).metrics["rows"] == 4 * 3 * 2 + 3
-
-
-def test_a_score_that_is_not_finite_is_null_and_no_error(feedback: Feedback) -> None:
-    ran_away = scores(5, 0) | {"log_likelihood": torch.full((5,), -torch.inf).double()}
-    feedback.add("square", 1, ran_away)
-    feedback.add("square", 1, scores(5, 1))
-    metrics = feedback.rolling("square", 1).metrics
-    assert metrics["log_likelihood"] is None
-    assert metrics["mae"] > 0
-
-
-def test_what_is_said_of_a_version_goes_with_it(
-    feedback: Feedback, database: Database, registry: Registry
-) -> None:
-    for version in (1, 2, 3):
-        feedback.add("square", version, scores(5, 0), f"pred_{version}")
-    registry.delete_version("square", 2)
-    assert [rolling.version for rolling in feedback.recent()] == [3, 1]
-    assert kept(database) == 2
-    with pytest.raises(NotFound):
-        feedback.add("square", 2, scores(5, 0))
-    registry.delete_model("square")
-    assert feedback.recent() == []
-    assert kept(database) == 0
 
 
 def test_a_window_of_an_older_release_counts_the_rows_that_it_has(

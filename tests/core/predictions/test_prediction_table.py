@@ -87,11 +87,3 @@ def test_reasons_have_one_type_whatever_the_columns() -> None:
     }  # fmt: skip
     assert (whole[0]["column"], whole[0]["seen"]) == (None, None)
     assert missing[0]["seen"]["levels"] == ["false"]
-
-
-def test_the_columns_do_not_depend_on_what_could_be_estimated() -> None:
-    for prediction in (NUMBERS, classes("alder", "oak")):
-        without = to_table(prediction.without("mc_error"))
-        assert without.schema == to_table(prediction).schema
-        name = next(name for name in without.column_names if name.startswith("mc_error"))
-        assert without.column(name).null_count == 2

@@ -11,7 +11,6 @@ from core.database.schema import ModelRow
 from core.datasets.columns.packing import pack, unpack
 from core.exceptions import NotFound
 from core.predictions.stored_predictions import PackedRows, StoredPredictions
-from core.registry.registry import Registry
 from models.features.columns import InputColumn
 from models.prediction.options import ResolvedOptions
 from tests.core.predictions.conftest import version_row
@@ -72,12 +71,3 @@ def test_only_what_is_old_is_swept(stored: StoredPredictions) -> None:
     assert stored.get(new).packed.inputs == b"new"
     with pytest.raises(NotFound):
         stored.get(old)
-
-
-def test_questions_go_with_their_version(stored: StoredPredictions, registry: Registry) -> None:
-    kept = stored.add("square", 1, OPTIONS, PackedRows(1, b""))
-    registry.delete_version("square", 1)
-    with pytest.raises(NotFound):
-        stored.get(kept)
-    with pytest.raises(NotFound):
-        stored.add("square", 1, OPTIONS, PackedRows(1, b""))

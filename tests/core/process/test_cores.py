@@ -41,7 +41,3 @@ def test_the_smaller_memory_counts(tmp_path: Path, name: str) -> None:
     for text, found in (("max", MACHINE), ("1048576", 2**20), (str(2**60), MACHINE)):
         path.write_text(text + "\n")
         assert available_bytes(tmp_path) == found
-
-
-def test_without_a_group_it_is_the_machines(tmp_path: Path) -> None:
-    assert (available_cores(tmp_path), available_bytes(tmp_path)) == (MASK, MACHINE)

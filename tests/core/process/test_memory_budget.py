@@ -59,21 +59,6 @@ def test_a_large_one_that_waits_is_not_passed_by_small_ones() -> None:
     assert order == ["large", "small"]
 
 
-def test_who_gives_up_lets_the_next_one_go_on() -> None:
-    budget = MemoryBudget(100)
-    with budget.reserve("uploads", 60):
-
-        def give_up() -> None:
-            with pytest.raises(Unavailable):
-                budget.reserve("uploads", 90, wait_seconds=0.2)
-
-        gives_up = Thread(target=give_up)
-        gives_up.start()
-        wait_until(lambda: budget._waiting or not gives_up.is_alive())
-        with budget.reserve("uploads", 20, wait_seconds=600):
-            gives_up.join()
-
-
 def test_whatever_the_mix_the_total_is_never_passed() -> None:
     """200 threads: the sum of what all hold at once is counted beside the budget."""
     budget, lock, held, most = MemoryBudget(1000), Lock(), [0], [0]
@@ -107,15 +92,6 @@ def test_what_lasts_leaves_room_for_the_largest_of_a_caller(total: int) -> None:
         budget.reserve("uploads", budget.largest, caller="anna"),
     ):
         assert sum(budget.reserved().values()) in {total, total - 1}
-
-
-def test_a_caller_alone_gets_all_that_does_not_last() -> None:
-    budget = MemoryBudget(1000)
-    with budget.reserve("uploads", budget.largest, caller="anna"):
-        with pytest.raises(Unavailable, match="your requests hold 750"):
-            budget.reserve("uploads", 1, caller="anna")
-        with budget.reserve("uploads", 100, caller="ben"):
-            pass
 
 
 def test_who_holds_least_is_next() -> None:

@@ -1,20 +1,17 @@
 """Versions: published whole or not at all, numbered once, with aliases that move."""
 
-import copy
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy import stats
 
 from core.access.callers import Quota
 from core.database.database import Database
 from core.exceptions import LostClaim, NotFound, QuotaExceeded
 from core.jobs.jobs import Claim, Jobs
 from core.jobs.specs import TrainSpec
-from core.registry.limitations import wilson_interval
 from core.registry.registry import Registry, Version, import_prefix
 from core.storage import ArtifactStore
 from core.storage.orphans import Orphans
@@ -107,44 +104,6 @@ def test_a_cancelled_job_publishes_nothing(
     assert registry.list().data == []
 
 
-class Killed(BaseException):
-    """As if the process ended here."""
-
-
-def dying(store: ArtifactStore) -> ArtifactStore:
-    """Publishes, then the process is gone: nothing after it runs, cleaning up neither."""
-    found = copy.copy(store)
-
-    def put_and_die(key: str, source: Path) -> None:
-        store.put_directory(key, source)
-        found.delete = lambda key: None  # type: ignore[method-assign]
-        raise Killed
-
-    found.put_directory = put_and_die  # type: ignore[method-assign]
-    return found
-
-
-def test_a_crash_between_files_and_row_leaves_no_version(
-    database: Database,
-    jobs: Jobs,
-    claim: Callable[[], Claim],
-    directory: Path,
-    store: ArtifactStore,
-) -> None:
-    registry, first = Registry(database, store), claim()
-    with pytest.raises(Killed):
-        Registry(database, dying(store)).publish(
-            first, "square", directory, DESCRIPTION, "ds_1", "champion"
-        )
-    assert artifacts(store) == [f"models/square/{first.job_id}-1"]
-    assert registry.list().data == []
-    jobs.reap(jobs.pulses(), max_attempts=3)
-    second = claimed(jobs, first.job_id, "worker-2")
-    version = registry.publish(second, "square", directory, DESCRIPTION, "ds_1", "champion")
-    assert version.version == 1
-    assert artifacts(store) == [f"models/square/{first.job_id}-2"]  # the leftover is gone
-
-
 def test_numbers_are_never_used_again(
     registry: Registry, publish: Callable[..., Version], store: ArtifactStore
 ) -> None:
@@ -211,10 +170,3 @@ def test_what_a_crash_leaves_is_found_by_this_database_alone(
     orphans = Orphans(database, store)
     assert orphans.find_rowless() == [mine]
     assert list(orphans.find()) == [], "it may be on its way"
-
-
-def test_a_share_is_as_uncertain_as_scipy_says() -> None:
-    """1.96 and the quantile 1.959964 differ by less than 1e-5 of an interval."""
-    for right, rows in ((15, 15), (0, 15), (14, 15), (1, 1), (940, 1000)):
-        wanted = stats.binomtest(right, rows).proportion_ci(method="wilson")
-        assert wilson_interval(right / rows, rows) == pytest.approx(wanted, abs=1e-5)

@@ -22,7 +22,6 @@ from pydantic import SecretStr
 from core.exceptions import CredenceError, Invalid, TooLarge, Unavailable
 from core.sources.budget import Budget
 from core.sources.databases import duckdb_file, mysql, postgresql, sqlite
-from core.sources.databases.rows import write_rows
 from core.sources.secrets import FileSecret, ServerSecret
 from tests.core.postgresql import running_postgresql
 from tests.ports import free_port, wait_for_port
@@ -243,13 +242,3 @@ def test_a_server_that_does_not_answer_shows_no_credential(tmp_path: Path) -> No
         read("SELECT 1")
     assert "sesame" not in str(refused.value)
     assert refused.value.__cause__ is None
-
-
-def test_types_follow_from_all_batches(tmp_path: Path) -> None:
-    rows = [(i, None) for i in range(10_000)] + [(0.5, "a"), (2**70, True)]
-    to = tmp_path / "rows.arrow"
-    write_rows(["a", "b"], rows, to, Budget(10**8, 60))
-    with pa.ipc.open_file(to) as file:
-        table = file.read_all()
-    assert [str(field.type) for field in table.schema] == ["string", "string"]
-    assert table["b"].to_pylist()[-2:] == ["a", "true"]

@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyroaring import BitMap
 
-from core.exceptions import CredenceError, Invalid, NotParseable
+from core.exceptions import CredenceError, Invalid, NotParseable, TooLarge
 from core.sources.budget import Budget
 from core.sources.files import Fetched, fetch
 from core.sources.rules import read_rules
@@ -70,6 +70,13 @@ def test_files_of_two_tables_or_formats_are_refused_by_name(lake: Path) -> None:
     pq.write_table(TABLE, lake / "b.parquet")
     with pytest.raises(Invalid, match=r"b\.parquet is Parquet"):
         read(lake, "*")
+
+
+def test_a_packed_file_among_others_is_refused_by_name(lake: Path) -> None:
+    (lake / "a.csv").write_text("x,y\n1,2\n")
+    (lake / "b.csv.gz").write_bytes(gzip.compress(b"x,y\n" + b"0,0\n" * 2**18))
+    with pytest.raises(TooLarge, match=r"^b\.csv\.gz: the file unpacks to more than 65536 bytes"):
+        read(lake, "*", max_bytes=2**16)
 
 
 def test_a_delta_table_is_read_at_its_newest_version(lake: Path) -> None:
@@ -174,11 +181,3 @@ def test_an_iceberg_table_that_names_other_files_is_refused(lake: Path) -> None:
     newest.write_text(json.dumps(about))
     with pytest.raises(NotParseable, match="outside its folder"):
         read(lake, f"{table.relative_to(lake)}/")
-
-
-def test_a_log_that_says_a_thing_twice_is_damaged(lake: Path) -> None:
-    deltalake.write_deltalake(str(lake / "table"), TABLE)
-    (log,) = (lake / "table" / "_delta_log").glob("*.json")
-    log.write_text(log.read_text() + '\n{"add": {"path": "a"}, "add": {"path": "b"}}')
-    with pytest.raises(NotParseable, match="damaged"):
-        read(lake, "table/")

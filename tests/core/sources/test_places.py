@@ -29,7 +29,7 @@ from tests.core.sources.certificates import certificate
 
 
 def budget(max_bytes: int = 10**6) -> Budget:
-    return Budget(max_bytes, 20)
+    return Budget(max_bytes, 600)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, HttpsS
         yield f"localhost:{port}", HttpsSecret.model_validate({"kind": "https", **given})
 
 
-def fetch(host: tuple[str, HttpsSecret], path: str, to: Path, seconds: float = 20) -> File:
+def fetch(host: tuple[str, HttpsSecret], path: str, to: Path, seconds: float = 600) -> File:
     return Web(*host).fetch(File(path, None, None), to, Budget(10**6, seconds))
 
 
@@ -210,7 +210,7 @@ def test_what_a_host_may_not_answer(
     host: tuple[str, HttpsSecret], tmp_path: Path, path: str, error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error, match=reason):
-        fetch(host, path, tmp_path / "f", seconds=0.5 if path == "drip" else 20)
+        fetch(host, path, tmp_path / "f", seconds=0.5 if path == "drip" else 600)
 
 
 def test_a_certificate_of_nobody_is_refused(host: tuple[str, HttpsSecret], tmp_path: Path) -> None:

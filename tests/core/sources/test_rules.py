@@ -3,7 +3,7 @@
 import pytest
 
 from core.exceptions import Invalid
-from core.sources.patterns import is_hidden, pattern
+from core.sources.patterns import pattern
 from core.sources.rules import Rules, read_rules
 from core.sources.uris import parse
 
@@ -98,8 +98,3 @@ def test_a_wrong_setting_is_named(entry: str) -> None:
 )
 def test_a_pattern_stays_within_a_name(uri: str, path: str, expected: bool) -> None:
     assert (pattern(parse(uri)).fullmatch(path) is not None) == expected
-
-
-def test_logs_and_marks_are_hidden() -> None:
-    hidden = [is_hidden(path) for path in ("_SUCCESS", "a/.x.crc", "_delta_log/0", "_y=1/a", "a/b")]
-    assert hidden == [True, True, True, False, False]

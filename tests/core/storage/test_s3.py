@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -50,14 +49,6 @@ def test_a_file_of_several_parts_comes_back_whole(store: S3Store, tmp_path: Path
     (tmp_path / "large").write_bytes(os.urandom(2 * PART_BYTES + 17))
     store.put_file("large", tmp_path / "large")
     assert store.local_path("large").read_bytes() == (tmp_path / "large").read_bytes()
-
-
-def test_nothing_else_is_left_in_the_bucket(store: S3Store, bucket: Bucket, source: Path) -> None:
-    store.put_directory("models/a", source)
-    objects = [re.sub(r"/\.[0-9a-f]{24}/", "/.TOKEN/", name) for name in names(bucket)]
-    assert objects == [*(f"models/a/.TOKEN/{name}" for name in "abc"), "models/a/.published"]
-    store.delete("models/a")
-    assert names(bucket) == []
 
 
 def test_an_upload_that_breaks_off_publishes_nothing(
@@ -121,22 +112,6 @@ def test_a_description_cannot_lead_elsewhere(
         bucket.put("a/.published", text.encode())
         with pytest.raises(CorruptArtifact):
             store.local_path("a")
-
-
-def test_threads_that_wait_for_the_same_fetch_it_once(
-    store: S3Store, bucket: Bucket, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.put_directory("models/a", source)
-    fetched: list[str] = []
-    download = bucket.download
-
-    def counted(name: str, path: Path) -> bool:
-        fetched.append(name)
-        return download(name, path)
-
-    monkeypatch.setattr(bucket, "download", counted)
-    paths = at_once(lambda _: store.local_path("models/a"), 8)
-    assert (len(set(paths)), len(fetched)) == (1, 3)
 
 
 @pytest.mark.stack
@@ -209,18 +184,3 @@ def test_the_cache_keeps_what_was_used_last(
         os.utime(cache.get(name, fill), (moment, moment))
     assert filled == ["a", "b", "c", "b"]
     assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["b", "c"]
-
-
-def test_what_was_just_used_stays_even_if_it_is_too_much(tmp_path: Path) -> None:
-    cache = Cache(tmp_path, 50)
-
-    def fill(path: Path) -> None:
-        path.write_bytes(bytes(100))
-
-    with cache.get("a", fill).open("rb") as file:
-        cache.get("b", fill)
-        assert {path.name for path in tmp_path.glob("[!.]*")} == {"a", "b"}
-        os.utime(tmp_path / "a", (1, 1))
-        cache.get("c", fill)
-        assert {path.name for path in tmp_path.glob("[!.]*")} == {"b", "c"}
-        assert len(file.read()) == 100, "who has it open reads on"

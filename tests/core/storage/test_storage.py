@@ -1,14 +1,12 @@
 """Artifact stores: whole or not at all, never outside the root; the same tests for each."""
 
-import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from core.exceptions import NotFound, Unavailable
-from core.settings import Settings
-from core.storage import LEFTOVER_SECONDS, ArtifactStore, DirectoryStore, open_store
+from core.storage import ArtifactStore, DirectoryStore
 
 
 @pytest.fixture
@@ -134,13 +132,3 @@ def test_a_folder_that_is_away_is_no_deleted_artifact(
     store.root.mkdir()
     with pytest.raises(Unavailable, match="it is empty"):
         store.local_path("models/a")
-
-
-def test_leftovers_of_killed_processes_are_removed_in_time(settings: Settings) -> None:
-    incoming = settings.artifact_root / ".incoming"
-    for name, age in (("old", LEFTOVER_SECONDS + 60), ("new", 60)):
-        (incoming / name).mkdir(parents=True)
-        moment = (incoming / name).stat().st_mtime - age
-        os.utime(incoming / name, (moment, moment))
-    open_store(settings).check()
-    assert [path.name for path in incoming.iterdir()] == ["new"]

@@ -14,7 +14,7 @@ from core.webhooks import retries
 from core.webhooks.deliveries import Answer, Attempt, Deliveries, Outcome, count_pending
 from core.webhooks.event_types import EventType
 from core.webhooks.outbox import tell, tell_once
-from core.webhooks.webhooks import KEPT_DAYS, MAX_WEBHOOKS, Delivery, Webhooks
+from core.webhooks.webhooks import KEPT_DAYS, Delivery, Webhooks
 from tests.core.together import at_once
 from tests.core.webhooks.conftest import URL, Of
 
@@ -198,16 +198,6 @@ def test_a_webhook_that_fails_for_days_is_disabled_with_a_reason(
     assert backlog(database) == 2
 
 
-def test_a_receiver_that_is_gone_is_told_nothing_more(
-    database: Database, anna: Webhooks, deliveries: Deliveries
-) -> None:
-    webhook = anna.create(URL, [MOVED])
-    happen(database)
-    gone = Answer(410, "the receiver answered 410", 0.01)
-    assert deliveries.record(claimed(deliveries), gone) is Outcome.FAILED
-    assert "410" in str(anna.get(webhook.id).disabled_reason)
-
-
 def test_deliveries_are_kept_for_thirty_days(database: Database, anna: Webhooks) -> None:
     anna.create(URL, [MOVED])
     happen(database)
@@ -218,21 +208,6 @@ def test_deliveries_are_kept_for_thirty_days(database: Database, anna: Webhooks)
         session.execute(sa.update(DeliveryRow).values(created_at=old))
     anna.sweep(now() - timedelta(days=KEPT_DAYS))
     assert anna.deliveries(anna.list().data[0].id).data == []
-
-
-def test_webhooks_at_once_do_not_share_the_last_place(database: Database, anna: Webhooks) -> None:
-    for _ in range(MAX_WEBHOOKS - 1):
-        anna.create(URL, [MOVED])
-
-    def create(_: int) -> bool:
-        try:
-            anna.create(URL, [MOVED])
-        except Conflict:
-            return False
-        return True
-
-    assert sum(at_once(create, 3)) == 1
-    assert len(anna.list().data) == MAX_WEBHOOKS
 
 
 def test_neither_secret_nor_path_is_in_the_audit_log(database: Database, anna: Webhooks) -> None:

@@ -1,6 +1,5 @@
 """The client's calls against a real service, and what it makes of other answers."""
 
-import gc
 from pathlib import Path
 
 import numpy as np
@@ -33,16 +32,6 @@ def test_a_name_cannot_climb_out_of_its_place(client: Client, version: Version) 
         client.delete_version("small", "..")
     assert caught.value.status in (404, 422)
     assert client.version("small", 1)["version"] == 1
-
-
-def test_who_forgets_to_close_leaves_no_connection_open(
-    client: Client, recwarn: pytest.WarningsRecorder
-) -> None:
-    gc.collect()  # what earlier tests left
-    recwarn.clear()
-    assert Client(client.url).metrics()
-    gc.collect()
-    assert not [one.message for one in recwarn if issubclass(one.category, ResourceWarning)]
 
 
 def test_lists_go_over_all_pages(client: Client, version: Version) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from credence.client.arrow import Table, from_stream, to_stream
-from credence.client.frames import read_frame, select
+from credence.client.frames import read_frame
 
 COLUMNS = {"x": [1.5, None, 3.0], "kind": ["a", "b", None]}
 TOKYO = datetime(2023, 12, 31, 15, tzinfo=UTC)  # midnight there, as it is sent
@@ -67,39 +67,6 @@ def test_a_matrix_has_columns_by_their_place_and_images_are_tensors() -> None:
     array: Any = table.column("image").combine_chunks()
     assert (array.to_numpy_ndarray() == images).all()
     assert table.schema.field("image").type == pa.fixed_shape_tensor(pa.float32(), [4, 5])
-
-
-def test_features_are_picked_and_codes_are_text() -> None:
-    columns = read_frame(pa.table({"y": [1], "code": [7], "x": [2.0]})).columns
-    picked = select(
-        columns, [{"name": "x", "type": "number"}, {"name": "code", "type": "category"}]
-    )
-    assert {name: c.values for name, c in picked.items()} == {"x": [2.0], "code": ["7"]}
-    with pytest.raises(ValueError, match="no column 'z'"):
-        select(columns, [{"name": "z", "type": "number"}])
-
-
-NAMED = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
-
-
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ([0, 1], ["0", "1"]),
-        (NAMED, ["('a', 'x')", "('a', 'y')"]),
-        ([None, pd.Timestamp("2024-01-01")], ["None", "2024-01-01 00:00:00"]),
-        (["x", "x"], ["x", "x_2"]),
-        (["1", 1], ["1", "1_2"]),
-    ],
-    ids=["numbers", "levels", "times", "repeated", "equal-as-text"],
-)
-def test_names_are_texts_that_differ(given: Any, names: list[str]) -> None:
-    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
-    frame.columns = given if isinstance(given, pd.Index) else pd.Index(given, dtype=object)
-    wanted = dict(zip(names, [[1.0, 3.0], [2.0, 4.0]], strict=True))
-    assert columns_of(frame) == wanted
-    features: Any = [{"name": name, "type": "number"} for name in names]
-    assert list(select(read_frame(frame).columns, features)) == names
 
 
 HOURS = pd.to_timedelta(["1h", None])

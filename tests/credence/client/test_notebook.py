@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from credence import AsyncClient, Client, CredenceAPIError
+from credence import AsyncClient, Client
 from credence.types import Json
 from tests.credence.conftest import TINY
 from tests.credence.running import Service
@@ -49,15 +49,6 @@ def test_a_notebook_shows_the_uncertainty(client: Client) -> None:
         assert [float(start), float(dot), float(end)] == pytest.approx(drawn, abs=0.06)
     assert page.count("<td>unlike training</td>") == 1
     ElementTree.fromstring(f"<html>{page}</html>")  # well-formed
-
-
-def test_many_rows_are_more_than_one_request_may_have(client: Client) -> None:
-    """The service takes 1000 rows of 100 samples at once, and the client does not know it."""
-    many = pd.concat([ROWS] * 1000, ignore_index=True)
-    few, all_ = client.predict("small", ROWS), client.predict("small", many)
-    np.testing.assert_allclose(all_.mean, np.tile(few.mean, 1000), rtol=1e-4, atol=1e-4)
-    with pytest.raises(CredenceAPIError, match="CREDENCE_MAX_WORK"):
-        client.predict("small", many, target_mc_error=1e-9)  # which is about all rows at once
 
 
 def test_five_lines(service: Service, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,17 +12,12 @@ import pandas as pd
 import pytest
 
 from credence.client import Client, TrainedModel
-from credence.client.plots import predictions, scores
+from credence.client.plots import scores
 from credence.types import Version
 
 pytestmark = pytest.mark.stack
 mpl.use("agg")
 
-ROWS = [
-    {"x0": 0.5, "x1": 1.0, "kind": "odd"},
-    {"x0": None, "x1": 2.0, "kind": "even"},
-    {"x0": 900.0, "x1": -900.0, "kind": "odd"},
-]
 DAYS, AHEAD = 60, 5
 
 
@@ -57,22 +52,6 @@ def test_calibration_is_the_coverage_of_the_pit(model: TrainedModel, version: Ve
     given = model.evaluate(version["dataset"])
     expected = scores.calibration(model.description, given, "given rows")
     assert list(expected.marks[1].y) in line_values(model.plot_calibration(version["dataset"]))
-
-
-def test_strips_are_the_intervals_and_strange_rows_are_marked(model: TrainedModel) -> None:
-    predicted = model.predict(ROWS, intervals=[0.5], seed=1)
-    (strips,) = predictions.intervals(predicted, 0.5).marks
-    lower, upper = predicted.interval(0.5)
-    assert list(strips.low) == lower.tolist()
-    assert list(strips.high) == upper.tolist()
-    assert strips.marked == [False, False, True]
-    figure = model.plot_intervals(ROWS, level=0.5, seed=1, backend="plotly")
-    usual, unlike = figure.data
-    assert list(unlike.y) == ["2"]
-    np.testing.assert_allclose(np.add(usual.x, usual.error_x.array), upper[:2])
-    ax = model.plot_intervals(ROWS, most=2, level=0.995)
-    assert len(ax.get_yticks()) == 2
-    assert "99.5%" in ax.get_xlabel()
 
 
 def history() -> pd.DataFrame:

@@ -2,17 +2,12 @@
 
 import dataclasses
 from collections.abc import Iterator
-from itertools import product
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import pytest
-
 from app.schemas.training import TargetRequest, TrainRequest
-from core.datasets.findings.advice import contradicts
 from credence import train_settings as ours
 from credence.agents.estimate import Effort
 from credence.agents.training import Method
-from credence.fixes import joined
 from models import config as theirs
 from models.config import Effort as ServiceEffort
 from models.config.methods import MethodConfig
@@ -66,20 +61,6 @@ def test_names_and_words_are_those_of_the_service() -> None:
             theirs_ = {word for one in known if name in one for word in words(one[name])}
             assert set(words(hint)) == theirs_, name
     assert set(get_args(ShapedKind)) <= set(get_args(ours.LikelihoodName))
-
-
-def test_fixes_that_the_service_calls_contradictory_are_not_joined() -> None:
-    changes = [
-        {"use": False}, {"type": "number"}, {"format": "%Y"}, {"missing": ["-"]}, {"use": True},
-        {"levels": {"b": "a"}},
-    ]  # fmt: skip
-    for one, other in product(changes, repeat=2):
-        fixes = [{"columns": [{"name": "x", **change}]} for change in (one, other)]
-        if contradicts(one, other):
-            with pytest.raises(ValueError, match="contradict"):
-                joined(fixes)
-        else:
-            assert joined(fixes)[0] == [{"name": "x", **one, **other}]
 
 
 def test_methods_and_efforts_are_those_of_the_service() -> None:

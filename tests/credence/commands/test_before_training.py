@@ -1,16 +1,12 @@
 """A training is preceded by what was read, and by a question if that is doubtful."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.names import MODEL_NAME
 from credence.client import Client
-from credence.exceptions import CredenceAPIError
-from credence.model_name import problem
 from tests.credence.invoking import command, printed, words
 from tests.credence.running import Screen, Service, at_terminal
 
@@ -44,18 +40,6 @@ def asked(service: Service, file: Path, typed: str, *options: str) -> Screen:
 def trained_on(client: Client, stdout: str) -> list[Any]:
     """The columns of the data set of the job whose id a command printed."""
     return client.dataset(client.job(stdout.strip())["request"]["dataset"])["columns"]
-
-
-@pytest.mark.parametrize("name", ["Preise 2026", "größe", "", "a" * 64, "a\n", "../a", "v1.2_x"])
-def test_a_name_is_right_for_the_client_if_it_is_for_the_service(client: Client, name: str) -> None:
-    said = problem(name)
-    assert (said is None) == (re.fullmatch(MODEL_NAME, name) is not None)
-    if said is not None:
-        near = said.partition("such as '")[2].partition("'")[0]
-        assert problem(near) is None
-        with pytest.raises(CredenceAPIError) as refused:
-            client.submit_train({"model": name, "dataset": "ds_none", "target": "y"})
-        assert [(one.path, one.message) for one in refused.value.errors] == [("/model", said)]
 
 
 @pytest.mark.parametrize("verb", ["train", "compare"])

@@ -7,13 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 from credence.client import Client
 from credence.types import Version
 from tests.credence.invoking import NOBODY, command, printed
-from tests.credence.running import CREDENCE, Service, credence, environment
+from tests.credence.running import Service, credence, environment
 
 HEAVY = ("torch", "pandas", "polars", "sklearn", "fastapi", "pyarrow", "numpy", "sqlalchemy")
 PROBE = f"""
@@ -51,19 +50,6 @@ def asked(line: str) -> dict[str, str]:
     """As a shell asks for the words that may end a line."""
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     return {"_CREDENCE_COMPLETE": "complete_bash", **words}
-
-
-def test_a_shell_completes_what_the_service_has(service: Service, version: Version) -> None:
-    for line, offered in (
-        ("credence predict sm", "small"),
-        ("credence datasets show ds_", "ds_"),
-        ("credence jobs show job", "job_"),
-    ):
-        assert offered in command(url=service.url, **asked(line)).output
-        assert command(url=NOBODY, **asked(line)).output.strip() == ""
-    env = environment(**asked("credence train x.csv --method s"))
-    done = subprocess.run(CREDENCE, env=env, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["swag", "sgld"]
 
 
 @pytest.mark.parametrize("kind", ["jobs", "models", "datasets"])
@@ -119,13 +105,6 @@ def address(service: Service, *what: str) -> str:
     return printed("open", *what, "--print", url=service.url).strip()
 
 
-@pytest.mark.parametrize("what", ["model", "job", "dataset"])
-def test_the_address_is_that_of_a_page(service: Service, version: Version, what: str) -> None:
-    found = address(service, version[what])  # type: ignore[literal-required]
-    assert httpx.get(found, timeout=100).status_code == 200
-    assert found.startswith(f"{service.url}/ui/{what}s/{version[what]}")  # type: ignore[literal-required]
-
-
 def test_without_a_name_it_is_what_the_newest_job_has_made(
     service: Service, client: Client, version: Version
 ) -> None:
@@ -137,14 +116,6 @@ def test_without_a_name_it_is_what_the_newest_job_has_made(
     assert address(service).endswith(f"/ui/models/newest/versions/{job['version']}")
     evaluation = client.submit_evaluate("small", {"version": 1, "dataset": version["dataset"]})
     assert address(service).endswith(f"/ui/jobs/{evaluation['id']}")
-
-
-def test_a_browser_gets_the_address(service: Service, version: Version) -> None:
-    done = credence("open", "small", url=service.url, BROWSER="echo browser %s")
-    assert done.stdout == f"browser {service.url}/ui/models/small/versions/1\n"
-    none = credence("open", "small", url=service.url, BROWSER="nosuchbrowser")
-    assert none.stdout == f"{service.url}/ui/models/small/versions/1\n"
-    assert command("open", "nosuch", "--print", url=service.url).exit_code == 1
 
 
 TINY = ["--hidden", "4", "--epochs", "3"]

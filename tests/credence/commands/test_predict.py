@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from credence.client import Client
-from credence.types import Version
 from tests.credence.invoking import command, printed, words
 from tests.credence.running import CREDENCE, Service, environment
 
@@ -107,15 +105,3 @@ def _read(terminal: int) -> Iterator[bytes]:
     with suppress(OSError):
         while part := os.read(terminal, 10_000):
             yield part
-
-
-def test_a_version_is_carried_over_to_another_name(
-    service: Service, client: Client, version: Version, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "small.tar")
-    printed("models", "export", "small", "-o", path, url=service.url)
-    named = ["--name", "copied", "--alias", "a"]
-    assert printed("models", "import", path, *named, url=service.url) == "copied version 1\n"
-    rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
-    one, other = (client.submit_predict(rows | {"model": name}) for name in ("small", "copied"))
-    assert other["mean"] == one["mean"]

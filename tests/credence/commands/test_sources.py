@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from credence.client import Client
-from credence.exceptions import CredenceAPIError
 from tests.credence.invoking import command, printed
 from tests.credence.running import Service
 
@@ -21,14 +20,6 @@ def test_a_source_is_added_and_refreshed(service: Service, lake: Path) -> None:
     (lake / "pair" / "b.csv").write_text("x;y\n5,5;6\n")
     changed = json.loads(printed("datasets", "refresh", added["id"], "--json", url=service.url))
     assert (changed["rows"], changed["refreshed_from"]) == (3, added["id"])
-
-
-def test_the_client_reads_a_source_with_options(client: Client, lake: Path) -> None:
-    dataset = client.read_source("texts", f"file://{lake}/pair/a.csv", header=False)
-    assert dataset["rows"] == 3
-    assert client.refresh(dataset["id"])["id"] == dataset["id"]
-    with pytest.raises(CredenceAPIError, match="CREDENCE_SOURCES"):
-        client.read_source("closed", "file:///etc/passwd")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """How many predictions are admitted at once, and what of uvicorn this stands on."""
 
 import inspect
+from typing import Any
 
+import pytest
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from credence.serving.concurrency_limit import MAX_REQUESTS, MIN_REQUESTS, ConcurrencyLimit
-from credence.serving.connections import Connection
+from credence.serving.connections import Connection, caller_of, is_prediction
 
 # What the connection overrides or calls of uvicorn, which is no public interface.
 OVERRIDDEN = {
@@ -47,22 +49,40 @@ def test_few_are_always_admitted() -> None:
     assert limit.is_reached("one")
 
 
-def test_there_is_room_for_whoever_has_nothing_in_flight() -> None:
-    """Ten milliseconds each: one caller has two seconds' worth, and the next one some, too."""
-    limit = ConcurrencyLimit(max_seconds=2.0)
-    for _ in range(MAX_REQUESTS):
-        limit.enter(0.0, "greedy")
-    assert limit.is_reached("greedy")
-    assert not limit.is_reached("polite"), "nobody knows the pace yet"
-    for i in range(1, MAX_REQUESTS - 250 + 1):
-        limit.leave(0.01 * i, "greedy")
-    assert limit.is_reached("greedy"), "250 in flight, 2.5 s"
-    assert not limit.is_reached("polite")
-    for _ in range(75):
-        limit.enter(8.0, "polite")
-    assert not limit.is_reached("polite")
-    limit.enter(8.0, "polite")
-    assert limit.is_reached("polite"), "326 in flight, 76 of them twice: 4.02 s"
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/predict", True),
+        ("/predict/", True),
+        ("/credence/predict", True),
+        ("/a/b/v2/models/m/versions/1/infer/", True),
+        ("/v2/models/m/infer", True),
+        ("/ui/predict", False),
+        ("/models/predict", False),
+        ("/v2/health", False),
+        ("/a/infer", False),
+        ("//predict", False),
+        ("/", False),
+    ],
+)
+def test_predictions_are_known_by_their_path(path: str, expected: bool) -> None:
+    assert is_prediction(path) == expected
+
+
+def test_a_key_is_one_caller_however_it_is_written() -> None:
+    """Each spelling was a caller with a share of its own."""
+
+    def scope(*headers: tuple[bytes, bytes]) -> Any:
+        return {"type": "http", "headers": headers, "client": ("192.0.2.1", 5)}
+
+    for name, value in (
+        (b"authorization", b"Bearer a-key"),
+        (b"authorization", b"bEARER    a-key"),
+        (b"cookie", b"other=1; credence_key=a-key"),
+    ):
+        assert caller_of(scope((name, value))) == b"a-key"
+    for headers in ((), ((b"authorization", b"Basic a-key"),)):
+        assert caller_of(scope(*headers)) == "192.0.2.1"
 
 
 def test_uvicorn_is_the_one_that_the_connection_was_written_for() -> None:

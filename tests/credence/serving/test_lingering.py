@@ -1,6 +1,5 @@
 """A client that still sends when it is answered can read the answer."""
 
-import asyncio
 import http.client
 import select
 import signal
@@ -8,10 +7,7 @@ import socket
 from pathlib import Path
 
 import httpx
-import pytest
-import uvloop
 
-from credence.serving.lingering import LingeringTransport
 from tests.credence.running import serving
 from tests.credence.uploading import begin_upload
 
@@ -50,32 +46,3 @@ def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> 
         assert b"the service stops" in answer.read()
         connection.close()
         assert service.process.wait(120) == 0
-
-
-class Lost(asyncio.Protocol):
-    """Tells when its connection is closed."""
-
-    def __init__(self) -> None:
-        self.told = asyncio.Event()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.told.set()
-
-
-def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
-    """Requests were sent ahead on a connection that was then reset: uvloop raises."""
-
-    async def write_late() -> None:
-        loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
-        with theirs:
-            made, protocol = await loop.create_connection(Lost, sock=ours)
-            transport = LingeringTransport(made, lambda: False)
-            transport.abort()
-            await protocol.told.wait()
-            await asyncio.sleep(0)  # the transport closes after it has told
-            with pytest.raises(RuntimeError):
-                made.write(b"late")
-            transport.write(b"late")
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(write_late())

@@ -24,19 +24,6 @@ def test_a_known_order() -> None:
     assert found["aurc"] == pytest.approx(np.mean([max(0, k - 30) / k for k in range(1, 41)]))
 
 
-def test_rows_of_equal_uncertainty_are_answered_together() -> None:
-    """Thresholds are such that `uncertainty <= threshold` answers as many as `coverage` says."""
-    random = np.random.default_rng(0)
-    uncertainty = torch.from_numpy(random.integers(0, 6, 101).astype(float))
-    loss = torch.from_numpy(random.random(101))
-    for point in risk_coverage(uncertainty, loss, np.array, torch.ones(len(loss)).double())[
-        "risk_coverage"
-    ]:
-        answered = uncertainty <= point["threshold"]
-        assert point["coverage"] == pytest.approx(answered.double().mean().item())
-        assert point["risk"] == pytest.approx(loss[answered].mean().item())
-
-
 def test_rows_above_the_bound_are_marked_and_stay() -> None:
     total = np.array([4.0, 9.0, np.inf, np.nan])
     answer = RowPrediction(

@@ -36,17 +36,3 @@ def test_a_row_that_is_there_twice_is_chosen_once() -> None:
     z = acquisition.of_numbers(draws, np.ones(3))
     assert set(acquisition.choose_alone(acquisition.information(z).numpy(), 2).rows) == {0, 1}
     assert acquisition.choose(z, 2).rows == [0, 2]
-
-
-def test_small_doubts_about_classes_tell_their_mutual_information() -> None:
-    """H(p̄) − mean H(p) to second order in the draws' deviations."""
-    rng = np.random.default_rng(0)
-    logits = np.log([0.5, 0.3, 0.2]) + 0.1 * rng.normal(size=(2000, 4, 3))
-    probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-
-    def entropy(p: np.ndarray) -> np.ndarray:
-        return -(p * np.log(p)).sum(-1)
-
-    exact = entropy(probs.mean(0)) - entropy(probs).mean(0)
-    z = acquisition.of_classes(probs)
-    np.testing.assert_allclose(acquisition.information(z).numpy(), exact, rtol=0.02)

@@ -10,7 +10,6 @@ import torch
 
 from models.config import (
     BBBConfig,
-    EnsembleConfig,
     FeatureConfig,
     MLPConfig,
     ModelConfig,
@@ -19,16 +18,15 @@ from models.config import (
     TrainingConfig,
 )
 from models.evaluation.calibration import (
-    PENALTY_SCALE,
     ClassCalibration,
     LabelledMixture,
     NumberCalibration,
     fit_scale,
 )
 from models.evaluation.conformal_rank import order_statistics
-from models.exceptions import InvalidData, InvalidInput
+from models.exceptions import InvalidInput
 from models.features.columns import ColumnProfile, Columns
-from models.features.splits import Division, calibration_rows, divide_rows
+from models.features.splits import Division, divide_rows
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.prediction.predictive import CategoricalMixture
@@ -89,15 +87,6 @@ def test_a_variance_that_is_wrong_by_a_factor_is_put_right(factor: float) -> Non
     assert math.log(found) == pytest.approx(math.log(factor), abs=0.08)
 
 
-def test_few_rows_say_little() -> None:
-    """The maximum of −½ n u − ½ R e^−u − u²/2τ² in u = log c is where its derivative vanishes."""
-    y = torch.tensor([3.0, -2.0, 2.5, 4.0], dtype=torch.float64)
-    rows = float(y.square().sum())
-    u = math.log(fit_scale([LabelledMixture(_gaussian(0.0, 1.0, 4), y, None)]))
-    assert -2 + 0.5 * rows * math.exp(-u) - u / PENALTY_SCALE**2 == pytest.approx(0, abs=5e-3)
-    assert 0 < u < math.log(rows / 4)
-
-
 @pytest.mark.parametrize("factor", [0.4, 3.0])
 def test_logits_that_are_too_large_by_a_factor_get_it_as_temperature(factor: float) -> None:
     logits = 2 * torch.randn(20_000, 3, generator=_seeded(), dtype=torch.float64)
@@ -105,15 +94,6 @@ def test_logits_that_are_too_large_by_a_factor_get_it_as_temperature(factor: flo
     mixture = CategoricalMixture((factor * logits).unsqueeze(0))
     found = fit_scale([LabelledMixture(mixture, labels, None)])
     assert found == pytest.approx(factor, rel=0.05)
-
-
-def test_a_temperature_divides_the_logits_of_one_logit_or_several() -> None:
-    logits = 3 * torch.randn(4, 5, 3, generator=_seeded(), dtype=torch.float64)
-    several = CategoricalMixture(logits).tempered(2.5)
-    torch.testing.assert_close(several.probs, (logits / 2.5).softmax(-1))
-    one = logits[..., :1]
-    two = CategoricalMixture(torch.cat([torch.zeros_like(one), one], -1)).tempered(2.5)
-    torch.testing.assert_close(two.probs[..., 1:], torch.sigmoid(one / 2.5))
 
 
 @pytest.mark.parametrize("rows", [19, 39])
@@ -144,12 +124,6 @@ def test_the_half_width_is_an_order_statistic_or_unbounded() -> None:
     assert NumberCalibration(1.0, (), 0).score(0.5) == math.inf
 
 
-def test_calibration_rows_are_one_less_than_a_multiple_of_twenty() -> None:
-    asked = [(0.1, 94), (0.1, 95), (0.1, 285), (0.1, 295), (0.5, 40), (0.0, 10_000)]
-    found = [calibration_rows(fraction, rows) for fraction, rows in asked]
-    assert found == [0, 19, 19, 39, 19, 0]
-
-
 def _sets(division: Division) -> list[np.ndarray]:
     return [division.training, division.stopping, division.calibration, division.scores]
 
@@ -174,52 +148,12 @@ def test_the_sets_are_disjoint(split: object) -> None:
             assert time[earlier].max() < time[later].min()
 
 
-def test_few_groups_and_small_tables_still_train() -> None:
-    training = TrainingConfig(calibration_fraction=0.1, stopping_fraction=0.1)
-    by_group = replace(training, split=SplitBy(by="g"))
-    for count, empty in ((2, 2), (4, 2), (5, 1), (10, 0)):
-        key = np.arange(400) % count
-        sets = _sets(divide_rows(by_group, 400, key))
-        assert sum(len(one) == 0 for one in sets) == empty
-        assert len(sets[0]), "something to learn from"
-        assert len(sets[3]), "something to score"
-    assert [len(one) for one in _sets(divide_rows(training, 10, None))] == [8, 1, 0, 1]
-    halves = TrainingConfig(
-        validation_fraction=0.5, calibration_fraction=0.2, stopping_fraction=0.4
-    )
-    with pytest.raises(InvalidData):
-        divide_rows(halves, 100, None)
-
-
 def test_a_small_table_is_not_calibrated_and_says_so() -> None:
     model = _train(_line(60), pruning=())
     assert any(note.startswith("not calibrated: 60 rows") for note in model.notes)
     assert model.variant(0.0).calibration is None
     (interval,) = model.predict(X, PredictOptions()).intervals
     assert interval.kind == "credible"
-
-
-@pytest.mark.parametrize("method", [BBBConfig(), EnsembleConfig(kind="ensemble", members=2)])
-def test_a_refit_learns_from_the_stopping_rows_and_no_others(method: object) -> None:
-    """Targets of the calibration and the scored rows are replaced: the weights are the same bits.
-
-    Those of the rows that chose the epoch are not: the second fit takes them in.
-    """
-    columns = _line()
-    training = replace(QUICK, epochs=2, refit=True, calibration_fraction=0.1, stopping_fraction=0.1)
-    division = divide_rows(training, 200, None)
-
-    def weights(poisoned: np.ndarray) -> list[torch.Tensor]:
-        y = columns["y"].copy()
-        y[poisoned] += 100.0
-        model = _train({"x": columns["x"], "y": y}, training=training, method=method)
-        return [t for v in model.variants_by_prune.values() for t in v.state.tensors()]
-
-    clean = weights(np.array([], dtype=int))
-    hidden = weights(np.concatenate([division.calibration, division.scores]))
-    seen = weights(division.stopping)
-    assert all(map(torch.equal, clean, hidden))
-    assert not all(map(torch.equal, clean, seen))
 
 
 def test_the_answer_is_the_calibrated_mixture(line: TabularModel) -> None:
@@ -244,20 +178,6 @@ def test_the_answer_is_the_calibrated_mixture(line: TabularModel) -> None:
     assert len(before.intervals) == 2
     (only,) = doubled.predict(X, replace(options, interval_kinds=("conformal",))).intervals[1:]
     np.testing.assert_array_equal(only.upper, unbounded.upper)
-
-
-def test_held_out_rows_have_their_metrics_before_and_after(line: TabularModel) -> None:
-    held_out = divide_rows(line.config.training, 200, None).scores
-    columns = {name: values[held_out] for name, values in _line().items()}
-    for prune in (0.0, 0.5):
-        variant = line.variant(prune)
-        metrics, told = variant.metrics, variant.metrics["uncalibrated"]
-        plain = replace(line, variants_by_prune={prune: replace(variant, calibration=None)})
-        before, after = (model.evaluate(columns, prune=prune) for model in (plain, line))
-        assert told["log_likelihood"] == pytest.approx(before["log_likelihood"])
-        assert told["coverage"] == {"0.9": before["coverage"]["0.9"]}
-        assert metrics["log_likelihood"] == pytest.approx(after["log_likelihood"])
-        assert metrics["rmse"] == pytest.approx(before["rmse"], rel=1e-4)
 
 
 def test_classes_have_a_temperature_and_sets_for_intervals() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.evaluation.calibration import LabelledMixture, NumberCalibration, fit_calibration
-from models.evaluation.cells import Cells, fit_sizes
+from models.evaluation.cells import By, fit_thirds
 from models.evaluation.group_coverage import coverage_by_group, uncovered
 from models.prediction.number_mixture import NumberMixture
 
@@ -47,21 +47,6 @@ def test_groups_of_unlike_noise_are_covered_alike() -> None:
         assert found == pytest.approx(wanted, abs=0.03)
 
 
-def test_a_small_group_takes_the_larger_of_its_largest_score_and_the_marginal_quantile() -> None:
-    cells = Cells(((0.1, 0.2), (3.0,), ()), (2, 1, 0))
-    assert cells.quantiles(0.9, 1.5) == [1.5, 3.0, 1.5]
-    assert cells.quantiles(0.5, 1.5) == [0.2, 3.0, 1.5]  # 2 rows have a rank for 50 %: ⌈1.5⌉
-
-
-def test_an_unknown_group_takes_the_marginal_quantile() -> None:
-    calibration = NumberCalibration(1.0, (1.0,) * 19, 19, (), Cells(((5.0,) * 19,) * 2, (19, 19)))
-    mixture = _standard(torch.zeros(3, dtype=torch.float64))
-    ((_, upper),) = calibration.intervals(mixture, [0.9], torch.tensor([-1, 0, 1]))
-    assert upper.tolist() == [1.0, 5.0, 5.0]
-    ((_, upper),) = calibration.intervals(mixture, [0.9])
-    assert upper.tolist() == [1.0, 1.0, 1.0]
-
-
 def test_sizes_have_cells_where_one_quantile_does_not_cover_them_alike() -> None:
     """Noise that grows with the prediction; each third is then covered, and all rows are, too."""
     rows, new = _labelled(3_000, 0, sizes=True), _labelled(6_000, 1, sizes=True)
@@ -76,7 +61,30 @@ def test_sizes_have_cells_where_one_quantile_does_not_cover_them_alike() -> None
     assert float(alone[thirds == 2].double().mean()) < 0.8
 
 
-def test_sizes_have_no_cells_by_chance() -> None:
+def test_deviations_have_cells_where_one_quantile_does_not_cover_them_alike() -> None:
+    """Noise of .6 to 1.4 whose logarithm is said to vary three times as much: by its thirds.
+
+    Means tell nothing of it, so that the cells are by deviation, and each third is covered.
+    """
+
+    def labelled(rows: int, seed: int) -> LabelledMixture:
+        random = np.random.default_rng(seed)
+        means, logs = random.standard_normal(rows), random.uniform(-0.5, 0.35, rows)
+        said = torch.from_numpy(np.exp(6 * logs)).unsqueeze(0)  # variances
+        targets = torch.from_numpy(means + np.exp(logs) * random.standard_normal(rows))
+        mixture = NumberMixture.gaussian(torch.from_numpy(means).unsqueeze(0), said)
+        return LabelledMixture(mixture, targets, None)
+
+    rows, new = labelled(3_000, 0), labelled(6_000, 1)
+    calibration = fit_calibration([rows], [rows])
+    assert calibration.describe()["conditional_on"] == "deviation"
+    inside = _inside(calibration, new)
+    thirds = new.mixture.total().argsort().tensor_split(3)  # type: ignore[union-attr]
+    for third in thirds:
+        assert float(inside[third].double().mean()) == pytest.approx(0.9, abs=0.03)
+
+
+def test_thirds_have_no_cells_by_chance() -> None:
     """Where noise does not depend on the prediction, one table in a hundred has cells.
 
     Of 300 tables 3 ± 1.7; 9 are more than three standard errors above.
@@ -85,7 +93,9 @@ def test_sizes_have_no_cells_by_chance() -> None:
     for _ in range(300):
         scores = torch.from_numpy(random.exponential(size=200))
         means = torch.from_numpy(random.standard_normal(200))
-        found += fit_sizes(scores, means, torch.ones_like(scores)) is not None
+        deviations = torch.from_numpy(random.exponential(size=200))
+        values: dict[By, torch.Tensor] = {"size": means, "deviation": deviations}
+        found += fit_thirds(scores, values, torch.ones_like(scores)) is not None
     assert found <= 9
 
 

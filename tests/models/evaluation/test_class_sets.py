@@ -48,19 +48,6 @@ def test_a_credible_set_is_the_smallest_that_reaches_the_level() -> None:
             assert size == 1 or sums[size - 2] < level
 
 
-def test_scores_are_the_probability_before_a_class_and_the_penalty_of_its_rank() -> None:
-    probabilities = torch.tensor([[0.1, 0.6, 0.3], [0.25, 0.25, 0.5]], dtype=torch.float64)
-    ranked = RankedClasses.of(probabilities)
-    assert ranked.order.tolist() == [[1, 2, 0], [2, 0, 1]]  # of equal ones the first
-    assert ranked.ranks(torch.tensor([0, 0])).tolist() == [3, 2]
-    expected = torch.tensor([[0.0, 0.6, 1.0], [0.0, 0.5, 0.85]], dtype=torch.float64)
-    torch.testing.assert_close(Penalty(0.1, 2).scores(ranked), expected)
-    torch.testing.assert_close(
-        Penalty(0.1, 2).true_scores(ranked, torch.tensor([0, 1])),
-        torch.tensor([1.0, 0.85], dtype=torch.float64),
-    )
-
-
 def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     """⌈(n + 1) · level⌉ ÷ (n + 1) on average over calibrations; within three standard errors."""
     pairs, rows, new, level = 100, 99, 200, 0.9
@@ -76,19 +63,6 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     exact = math.ceil((ranked + 1) * level - 1e-9) / (ranked + 1)
     error = float(np.std(covered)) / math.sqrt(pairs)
     assert np.mean(covered) == pytest.approx(exact, abs=3 * error)
-
-
-def test_no_set_is_empty_and_few_rows_leave_all_classes() -> None:
-    probabilities = _probabilities(60, 4, 5, sharpness=6.0)
-    targets, ones = probabilities.argmax(-1), torch.ones(18).double()
-    sets = fit_sets(probabilities[:18], targets[:18], ones)
-    ranked = RankedClasses.of(probabilities)
-    assert set(sets.sizes(ranked, 0.9).tolist()) == {1}  # always right: one class is enough
-    assert set(sets.sizes(ranked, 0.95).tolist()) == {4}  # 19 rows are the fewest
-    wrong = fit_sets(probabilities[:18], 0 * targets[:18], ones)
-    sizes = torch.stack([wrong.sizes(ranked, level) for level in (0.01, 0.3, 0.6, 0.9)])
-    assert int(sizes.min()) == 1
-    assert bool((sizes.diff(dim=0) >= 0).all())  # sets of higher levels contain those of lower
 
 
 def test_metrics_are_shares_and_sizes_of_the_rows_and_of_each_class() -> None:

@@ -1,12 +1,9 @@
 """Scores of strange rows against brute force and closed forms; bounds against their own rate."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, OutOfDistributionConfig, TrainingConfig
 from models.evaluation.detector import SURPRISE, Detector
 from models.features.columns import ColumnProfile
@@ -65,26 +62,3 @@ def test_variants_flag_usual_rows_as_rarely_as_asked(trees: TabularModel) -> Non
         assert low <= flagged <= high
     assert {detector.score for detector in detectors} == {SURPRISE}
     assert {detector.false_alarm_rate for detector in detectors} == {RATE}
-
-
-def test_an_undecided_row_is_not_flagged_and_a_sure_one_far_away_is(trees: TabularModel) -> None:
-    """Between two classes the entropy is near ln 2; far from all of them the network is sure."""
-    rows = {"x": np.array([0.5, 40.0]), "y": np.array([-0.5, 40.0])}
-    answer = trees.predict(rows, PredictOptions())
-    assert answer.entropy["total"][0] > 0.6
-    assert answer.out_of_distribution.tolist() == [False, True]
-
-
-def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Path) -> None:
-    write_model(trees, tmp_path)
-    again = read_model(tmp_path)
-    assert [again.detector(p) for p in again.variants] == [
-        trees.detector(p) for p in trees.variants
-    ]
-    x = trees.encode(plane(50, 9))
-    np.testing.assert_allclose(again.surprise(x), trees.surprise(x), rtol=1e-4)
-
-
-def test_a_score_that_is_no_number_is_flagged() -> None:
-    detector = Detector("total_entropy", threshold=1.0)
-    assert detector.flags(np.array([np.nan, np.inf, 2.0, 1.0, 0.5])).tolist() == [1, 1, 1, 0, 0]

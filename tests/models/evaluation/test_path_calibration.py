@@ -49,13 +49,6 @@ def test_scales_that_grow_with_the_step_are_found() -> None:
     assert found.factors(9)[6:].tolist() == [found.factors(HORIZON)[-1].item()] * 3
 
 
-def test_a_width_is_a_rank_of_as_many_rows_as_the_errors_are_worth() -> None:
-    residuals = tuple(float(i) for i in range(1, 101))
-    one = PathCalibration(1.0, 0.0, 5, residuals, 20, 19.7)
-    found = [float(one.half_widths(level, 1)) for level in (0.5, 0.9, 0.95, 0.96)]
-    assert found == [51.0, 91.0, 96.0, math.inf]  # 51: the 10th of 19 rows, ⌈10 · 101 ÷ 20⌉
-
-
 def _forecast(origins: int, seed: int) -> tuple[Forecast, Tensor]:
     """Forecasts of standard deviation 1 of errors whose deviation rises from 1 to 2 by the step."""
     centre = 3 * randn(1, 1, origins, HORIZON, seed=seed)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from models.evaluation.metrics import classification_scores, regression_scores, summarise
-from models.evaluation.weighting import of_share
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture
 
@@ -45,7 +44,3 @@ def test_stated_errors_are_the_deviations_over_other_rows(
     for name in names:
         stated = np.sqrt(np.mean([one["standard_errors"][name] ** 2 for one in found]))
         assert np.std([one[name] for one in found]) == pytest.approx(stated, rel=0.18), name
-
-
-def test_a_share_of_all_rows_has_an_error() -> None:
-    assert of_share(torch.ones(30).double()) == pytest.approx((32 / 34 * 2 / 34 / 30) ** 0.5)

@@ -1,6 +1,5 @@
 """A row of weight w is as good as w rows, and one of weight 0 as good as none."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -12,10 +11,9 @@ from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import (
     Calibration,
     LabelledMixture,
-    NumberCalibration,
     fit_calibration,
 )
-from models.evaluation.metrics import PerRowScores, row_scores, summarise
+from models.evaluation.metrics import row_scores, summarise
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.predictive import CategoricalMixture, Mixture
 from tests.models.nested import assert_close
@@ -66,26 +64,7 @@ def test_calibration_and_all_metrics_are_those_of_repeated_rows(make: Make) -> N
     assert_close(found, wanted, ignored=("rows", "weight"))
 
 
-def test_metrics_ignore_rows_of_weight_0() -> None:
-    """Also where their scores are not finite: 0 · ∞ would be NaN."""
-    weighted, _ = _both(_numbers)
-    scores: PerRowScores = row_scores(weighted, None)
-    counts = WEIGHTS > 0
-    worse = {name: torch.where(counts, v, math.inf) for name, v in scores.items()}
-    worse["weight"] = scores["weight"]
-    kept = {name: values[counts] for name, values in scores.items()}
-    assert summarise(worse) == summarise(kept)
-    assert selective_metrics(worse) == selective_metrics(kept)
-
-
 def test_conformal_quantiles_are_those_of_repeated_rows() -> None:
     found, wanted = map(_calibrate, _both(_numbers))
     for level in (0.05, 0.5, 0.9, 0.995):
         assert found.score(level) == pytest.approx(wanted.score(level), rel=1e-6)
-
-
-def test_a_conformal_quantile_by_hand() -> None:
-    """Σ w + 1 = 5: the weights up to a residual reach 4 of 5 at the last, 2 of 5 at the second."""
-    calibration = NumberCalibration(1.0, (1.0, 2.0, 3.0), 3, (0.5, 1.5, 2.0))
-    assert [calibration.score(level) for level in (0.1, 0.4, 0.41, 0.8)] == [1, 2, 3, 3]
-    assert calibration.score(0.81) == math.inf

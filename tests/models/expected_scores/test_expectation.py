@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -165,19 +165,6 @@ def test_intervals_contain_the_scores_of_classes(temperature: float) -> None:
     grid = np.linspace(-0.4, 0.4, 2001)
     true = np.mean(1 / (1 + np.exp(-3 * np.abs(grid))))
     assert np.mean([one["accuracy"].expected for one in found]) == pytest.approx(true, abs=0.025)
-
-
-def test_rows_whose_label_is_unknown_count_for_nothing() -> None:
-    line, random = Line(), np.random.default_rng(0)
-    x = line.x(40, -1, random)
-    labels = line.labels(x, random)
-    labels[20:] = torch.nan
-    drawn = simulate(LabelledMixture(line.mixture(x), labels, None), None, torch.Generator())
-    found = expect(drawn.sums(~labels.isnan()), None, LEVEL)
-    assert found["rmse"].actual == pytest.approx(float(labels[:20].square().mean().sqrt()))
-    without = expect(drawn.sums(torch.zeros(40, dtype=torch.bool)), None, LEVEL)
-    assert without["rmse"].actual is None
-    assert without["rmse"] == replace(found["rmse"], actual=None)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ import torch
 
 from models.artifact.files import BACKGROUND, examine_artifact, write_model
 from models.exceptions import InvalidInput
-from models.explanation.explainer import choose_background
-from models.features.rows import Rows
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -72,20 +70,6 @@ def test_errors_contain_that_of_finite_samples(classifier: TabularModel, part: s
     assert found.std() == pytest.approx(np.sqrt(np.square(stated).mean()), rel=0.27)
 
 
-def test_explaining_changes_no_other_answer_and_rows_are_explained_apart(
-    regression: TabularModel,
-) -> None:
-    columns = some()
-    plain = regression.predict(columns, PredictOptions(samples=32))
-    whole = explained(regression, columns)
-    np.testing.assert_allclose(plain.mean, whole.mean, rtol=1e-12)
-    one = explained(regression, {name: values[2:3] for name, values in columns.items()})
-    np.testing.assert_allclose(of_mean(one)[0], of_mean(whole)[2], rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(
-        of_mean(whole.select(2, 3, PredictOptions())), of_mean(whole)[2:3]
-    )
-
-
 def test_background_rows_are_stored_and_read_back(regression: TabularModel, tmp_path: Path) -> None:
     assert regression.background is not None
     assert len(regression.background) == 64
@@ -106,18 +90,3 @@ def test_a_model_without_background_rows_says_what_to_do() -> None:
     with pytest.raises(InvalidInput) as raised:
         explained(old, some())
     assert raised.value.path == "/explain"
-
-
-def test_background_rows_are_drawn_by_weight_and_fit_into_a_quarter_of_a_megabyte() -> None:
-    inputs = torch.arange(1_000.0).unsqueeze(1)
-    weights = (inputs[:, 0] < 10).float() + 1e-9
-    drawn = choose_background(Rows(inputs, inputs[:, 0], weights), 0, 64)
-    assert drawn is not None
-    assert len(drawn) == 64
-    assert (drawn < 10).all()
-    wide = torch.zeros(100, 2_048)
-    found = choose_background(Rows(wide, wide[:, 0]), 0, 64)
-    assert found is not None
-    assert len(found) == 32
-    wider = torch.zeros(100, 10_000)
-    assert choose_background(Rows(wider, wider[:, 0]), 0, 64) is None

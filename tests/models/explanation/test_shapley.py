@@ -100,16 +100,3 @@ def test_columns_of_a_feature_move_together_and_further_columns_are_not_read() -
     own = torch.stack([torch.isin(mixed[:, i], x[:, i]) for i in range(3)], 1)
     assert torch.equal(own[:, 1], own[:, 2])
     assert own[:, 0].any()
-
-
-def test_a_row_is_explained_as_it_is_alone_whatever_the_blocks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    background, x = rows(64), rows(5, seed=1)
-    whole, _ = explainer(background).explain(x, tangled, tangled(x), 3)
-    monkeypatch.setattr("models.explanation.explainer.BLOCK_VALUES", 100)
-    monkeypatch.setattr("models.explanation.explainer.KEPT_VALUES", 500)
-    cut, _ = explainer(background).explain(x, tangled, tangled(x), 3)
-    alone, _ = explainer(background).explain(x[2:3], tangled, tangled(x[2:3]), 3)
-    np.testing.assert_allclose(cut.values.numpy(), whole.values.numpy(), atol=1e-12)
-    np.testing.assert_allclose(alone.values[0].numpy(), whole.values[2].numpy(), atol=1e-12)

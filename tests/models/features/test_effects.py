@@ -8,7 +8,6 @@ from models.features.categories import (
     LevelEffects,
     codes_of,
     places_of,
-    target_scores,
 )
 
 LEVELS = 3_000
@@ -70,19 +69,6 @@ def test_a_rows_own_fold_is_left_out_of_its_effect() -> None:
     own = outputs[rest & (values == values[row]), 0]
     expected = (own - mean).sum() / (len(own) + fitted.noise_ratio[0])
     assert found[row, 0] == pytest.approx(expected)
-
-
-def test_target_scores_have_mean_0_and_variance_1() -> None:
-    random = np.random.default_rng(0)
-    numbers = target_scores(random.standard_t(1, 200), classes=False)
-    assert numbers.shape == (200, 1)
-    assert abs(numbers).max() < 3  # a Cauchy target's largest value is hundreds of deviations out
-    three = target_scores(random.integers(0, 3, 300), classes=True)
-    two = target_scores(np.array([0, 1, 1, 0, 1]), classes=True)
-    assert (three.shape[1], two.shape[1]) == (3, 1)
-    for outputs in (numbers, three, two):
-        np.testing.assert_allclose(outputs.mean(0), 0, atol=1e-12)
-        np.testing.assert_allclose(outputs.std(0), 1)
 
 
 def test_identifiers_have_no_effects() -> None:

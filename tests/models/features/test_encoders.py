@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.config import FeatureConfig
-from models.features import feature_encoder
 from models.features.categories import CategoryEncoder
 from models.features.encoders import BOUND
-from models.features.expansion import Sizes
 from models.features.feature_encoder import FeatureEncoder
 
 ROWS = 400
@@ -72,12 +70,6 @@ def test_rare_levels_share_the_slot_of_unknown_ones() -> None:
     assert (found.sum(1) == 1).all()
 
 
-def test_a_missing_level_has_a_slot_where_training_had_it() -> None:
-    encoder = fit({"k": objects(*["a"] * 5, *["b"] * 5, None)}, k="category")
-    found = inputs(encoder, {"k": objects("b", None, "new")})
-    assert found.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-
-
 @pytest.mark.parametrize(
     ("values", "slots"),
     [
@@ -91,15 +83,6 @@ def test_a_category_is_as_wide_as_it_varies(values: list[str | None], slots: int
     assert CategoryEncoder.fit(objects(*values), coded=True).form.width == slots
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [(1, (32, 256, 256)), (10, (32, 256, 204)), (64, (16, 128, 32)), (300, (3, 27, 8))],
-)
-def test_many_columns_share_the_totals(columns: int, expected: tuple[int, int, int]) -> None:
-    sizes = Sizes.shared_by(numbers=columns, categories=columns)
-    assert (sizes.pieces, sizes.knots, sizes.levels) == expected
-
-
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
 
@@ -111,19 +94,6 @@ def test_no_input_is_beyond_the_bound(seed: int, new: list[float]) -> None:
     found = inputs(encoder, {"a": np.array(new)})
     assert torch.isfinite(found).all()
     assert found.abs().max() <= BOUND
-
-
-def test_rows_in_blocks_are_encoded_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the last bit: a row's inputs do not depend on other rows."""
-    random = np.random.default_rng(0)
-    zeros = np.where(random.random(ROWS) < 0.7, 0.0, random.exponential(size=ROWS))
-    columns = table() | {"constant": np.full(ROWS, 3.0), "zeros": zeros}
-    encoder = fit(columns, **TYPES, constant="number", zeros="number")
-    some = {name: values[:9].copy() for name, values in columns.items()}
-    some["size"][0], some["price"][1], some["zeros"][2] = 1e300, -5.0, np.nan
-    together = encoder.encode(some)
-    monkeypatch.setattr(feature_encoder, "_BLOCK_ROWS", 2)
-    assert torch.equal(together, encoder.encode(some))
 
 
 def test_a_rare_level_is_not_new_and_a_missing_one_is_none() -> None:

@@ -1,20 +1,13 @@
 """Piecewise-linear encoding and normal scores beside formulas and scipy, and as they are stored."""
 
-import json
-from typing import Any
-
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
-from models.artifact.schema import parse_document
-from models.exceptions import CorruptArtifact
 from models.features.encodings import encode
 from models.features.expansion import Distinct, Expansion, Form, NormalScore, Pieces
-from tests.fixtures import ARTIFACTS, RELEASES
 
 
 def expanded(pieces: Pieces, values: np.ndarray) -> np.ndarray:
@@ -39,13 +32,6 @@ def test_pieces_are_those_of_the_formula() -> None:
     np.testing.assert_allclose(expanded(pieces, new), formula(pieces, new), atol=2e-6)
 
 
-def test_pieces_are_centred_on_the_training_rows() -> None:
-    random = np.random.default_rng(2)
-    values = np.where(random.random(4_000) < 0.4, 0.0, random.exponential(size=4_000))
-    means = expanded(Pieces.fit(Distinct.of(values)), values).mean(0, dtype=np.float64)
-    np.testing.assert_allclose(means, 0, atol=1e-6)
-
-
 def test_a_repeated_value_leaves_quantiles_to_the_others() -> None:
     """With 95 % zeros plain quantiles would be 0, except for the last one or two."""
     values = np.concatenate([np.zeros(9_500), np.linspace(1, 2, 500)])
@@ -66,38 +52,6 @@ def test_normal_scores_are_those_of_scipy() -> None:
     np.testing.assert_allclose(
         encode(NormalScore.fit(Distinct.of(values)).line, values), expected, atol=1e-12
     )
-
-
-PIECES = {"edges": [0.0, 1.0, 2.0], "centres": [0.5, 0.2]}
-SCORES = {"knots": [0.0, 1.0], "scores": [-1.0, 1.0]}
-
-
-def document(**fields: Any) -> dict[str, Any]:
-    """The first release's model, whose first encoder is of a number, with new fields of it."""
-    [version] = (RELEASES[0] / ARTIFACTS / "models" / "line").iterdir()
-    found: dict[str, Any] = json.loads((version / "model.json").read_text())
-    found["encoders"][0] |= fields
-    return found
-
-
-def test_quantiles_in_order_are_read() -> None:
-    encoder = parse_document(document(pieces=PIECES, scores=SCORES, bound=8.0))["encoders"][0]
-    assert encoder.form.width == 2 + 2
-
-
-@pytest.mark.parametrize(
-    ("fields", "path"),
-    [
-        ({"pieces": PIECES | {"edges": [0.0, 2.0, 2.0]}}, "pieces/edges"),
-        ({"pieces": PIECES | {"centres": [0.5]}}, "pieces/centres"),
-        ({"scores": SCORES | {"scores": [1.0, -1.0]}}, "scores/scores"),
-        ({"bound": 0.0}, "number/bound"),
-    ],
-)
-def test_others_are_refused_by_their_path(fields: dict[str, Any], path: str) -> None:
-    with pytest.raises(CorruptArtifact) as refused:
-        parse_document(document(**fields))
-    assert str(refused.value.path).endswith(f"encoders/0/{path}")
 
 
 FINITE = st.floats(-1e300, 1e300, allow_nan=False)

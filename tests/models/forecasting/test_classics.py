@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 from models.forecasting.classics.autoregression import Autoregression
@@ -33,17 +32,6 @@ def test_weights_maximise_the_stated_sum() -> None:
     assert found[:3].min() > 0.05
     np.testing.assert_allclose(slopes[:3], 1, atol=1e-6)
     assert slopes[3] < 1
-
-
-def test_a_prior_keeps_every_weight_above_0() -> None:
-    scores = np.random.default_rng(0).normal(0, 1.5, (4, 60)) - [[0], [0], [0], [3]]
-
-    def loss(logits: np.ndarray) -> float:
-        log = np.log(softmax(logits))
-        return -float(logsumexp(scores + log[:, None], axis=0).mean() + log.mean() / 12)
-
-    truth = softmax(minimize(loss, np.zeros(4), tol=1e-12).x)
-    np.testing.assert_allclose(stack(torch.from_numpy(scores), prior=1 / 12), truth, atol=1e-4)
 
 
 def test_the_evidence_of_a_regression_is_that_of_students_t() -> None:
@@ -109,17 +97,6 @@ def test_without_lags_it_repeats_the_past(member: Autoregression, truth) -> None
     np.testing.assert_allclose(middle, truth(series, np.arange(1, 8)), atol=0.6)
 
 
-@pytest.mark.parametrize(("length", "changes"), [(60, False), (63, True)])
-def test_phases_go_on_where_the_history_ends(length: int, changes: bool) -> None:
-    steps = np.arange(length + 4)
-    wave = np.array([5.0, 1.0, -3.0, 0.0])[steps % 4]
-    noise = np.random.default_rng(0).normal(0, 0.05, length)
-    values = torch.from_numpy((wave[:length] + noise)[None])
-    member = Autoregression((1, 2), 4, changes=changes, has_phases=True)
-    found = member.paths(values, PathRequest(4, 100, 5, seed=0)).means.mean((0, 1))[0]
-    np.testing.assert_allclose(found, wave[length:], atol=0.6)
-
-
 def test_each_season_has_a_pattern_of_its_own() -> None:
     """A pattern of four steps, and one of 28 that 12 sines and cosines cannot follow."""
     random, steps, length = np.random.default_rng(0), np.arange(311), 283
@@ -132,17 +109,6 @@ def test_each_season_has_a_pattern_of_its_own() -> None:
         errors.append(np.abs(found.numpy() - wave[length:]).mean())
     assert errors[1] < 0.15  # the mean of ten values with noise of 0.3 is off by 0.08
     assert errors[0] > 0.5
-
-
-def test_rows_with_missing_steps_are_left_out() -> None:
-    series = simulated([0.8], 600, seed=3)
-    holes = series.copy()
-    holes[0, np.random.default_rng(0).choice(590, 60, replace=False)] = np.nan
-    asked, member = PathRequest(3, 100, 10, seed=0), Autoregression((1, 2))
-    whole, some = (
-        member.paths(torch.from_numpy(one), asked).means.mean((0, 1)) for one in (series, holes)
-    )
-    assert (whole - some).abs().max() < 0.2
 
 
 def test_a_shorter_history_leans_on_what_training_found() -> None:

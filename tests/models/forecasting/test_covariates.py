@@ -4,12 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from models.config import FeatureConfig, RecurrentConfig
 from models.config import TrainingConfig as Training
-from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.forecasting.panel import hold_last
 from models.forecasting.problem import prepare_series
@@ -110,18 +108,3 @@ def test_given_features_are_static_known_ahead_or_of_the_past() -> None:
     assert [one.name for one in model.future_inputs] == ["open"]
     inputs = {one.name for one in model.inputs}
     assert inputs == {"time", "y", "shop", "region", "open", "z"}
-
-
-@pytest.mark.parametrize(
-    ("options", "path"),
-    [
-        ({"past": ("nothing",)}, "/forecast/past/0"),
-        ({"past": ("y",)}, "/forecast/past/0"),
-        ({"past": ("z", "note")}, "/forecast/past/1"),
-        ({"static": ("z",)}, "/forecast/static"),
-    ],
-)
-def test_what_cannot_be_such_a_covariate_is_refused(options: dict[str, Any], path: str) -> None:
-    with pytest.raises(InvalidData) as caught:
-        configure(panel(), **options_of(key="shop", **options))
-    assert caught.value.path == path

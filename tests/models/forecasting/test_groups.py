@@ -12,7 +12,7 @@ from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.rollout import Paths
-from models.forecasting.totals.series_groups import MOST_RECONCILED, Groups, read_groups, reconciled
+from models.forecasting.totals.series_groups import Groups, read_groups, reconciled
 from models.forecasting.totals.sums import fit_rho, pair
 from models.prediction.options import ResolvedOptions, Totals
 from models.prediction.prediction import RowPrediction, to_prediction
@@ -71,20 +71,6 @@ def test_what_is_no_group_is_named(asked: Totals, path: str) -> None:
     with pytest.raises(InvalidInput) as error:
         read(asked)
     assert error.value.path == path
-
-
-def test_series_without_a_value_or_a_key_or_at_other_times_are_refused() -> None:
-    missing = {**SERIES[2], "region": np.array(["north"] * 4 + [None], object)}
-    with pytest.raises(InvalidInput, match="'c'"):
-        read(Totals(groups=("region",)), [*SERIES[:2], missing])
-    late = np.concatenate([TIMES[: 2 * STEPS], TIMES[:STEPS] + 1])
-    with pytest.raises(InvalidInput, match="'c'"):
-        read_groups(Totals(series=True), KEYS, SERIES, late)
-    many = [f"{i}" for i in range(MOST_RECONCILED + 1)]
-    with pytest.raises(InvalidInput, match=str(MOST_RECONCILED)):
-        read_groups(
-            Totals(groups={"0": ("1",)}, reconcile=True), many, [], np.zeros((len(many), STEPS))
-        )
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])

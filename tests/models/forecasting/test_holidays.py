@@ -8,7 +8,7 @@ import pytest
 
 from models.artifact.files import read_model, write_model
 from models.config import ForecastConfig, MAPConfig, TrainingConfig
-from models.exceptions import InvalidData, InvalidInput
+from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.steps import Holidays, Spacing
 from models.prediction.options import PredictOptions
@@ -54,13 +54,6 @@ def test_days_of_which_nothing_is_known_are_refused() -> None:
     times = np.array(["2031-03-01"], "datetime64[us]")
     with pytest.raises(InvalidInput, match="2031-03"):
         calendar().read(times, Spacing("microsecond", 86_400e6))
-
-
-def test_numbers_have_no_holidays() -> None:
-    columns = {"day": np.arange(100.0), "sales": np.random.default_rng(0).normal(size=100)}
-    with pytest.raises(InvalidData) as caught:
-        configure(columns, forecast=ForecastConfig(time="day", holidays="DE"))
-    assert caught.value.path == "/forecast/holidays"
 
 
 def test_a_forecast_has_the_whole_effect_of_a_holiday(tmp_path: Path) -> None:

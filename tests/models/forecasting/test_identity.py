@@ -8,19 +8,10 @@ import pytest
 import torch
 
 from models.config import (
-    SWAGConfig,
     TrainingConfig,
 )
-from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.identity import (
-    WIDTH,
-    KeyedNetwork,
-    key_helps,
-    keyed_inputs,
-    usual_identity,
-    with_unseen,
-)
+from models.forecasting.identity import WIDTH, KeyedNetwork, key_helps, keyed_inputs, with_unseen
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import LOGARITHM
 from models.forecasting.series import Series
@@ -30,7 +21,7 @@ from models.layers.tables import KeyTable
 from models.networks import Inputs, TensorSlot, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.options import PredictOptions
-from tests.models.forecasting.series_cases import PLAIN, SMALL, configure, fit, in_panel
+from tests.models.forecasting.series_cases import PLAIN, SMALL, fit, in_panel
 
 KEYS, STEPS = 8, 40
 FRAME = Frame(context=2, season=1, observation=LOGARITHM)
@@ -142,21 +133,3 @@ def test_a_key_helps_where_series_differ_in_what_windows_do_not_show() -> None:
         assert key_helps(walks(40, 1.0, seed), FRAME)
         assert not key_helps(walks(40, 0.0, seed), FRAME)
         assert not key_helps(walks(9, 1.0, seed), FRAME)
-
-
-def test_what_is_known_of_a_series_follows_from_the_series_and_the_method() -> None:
-    columns = trends()
-    swag = SWAGConfig(kind="swag")
-    config = configure(columns, **options_of(None))
-    assert config.forecast.identity == "one_hot"
-    assert usual_identity(config.method, walks(40, 1.0), FRAME) == "embedding"
-    assert usual_identity(config.method, walks(40, 0.0), FRAME) == "none"
-    assert usual_identity(swag, walks(40, 1.0), FRAME) == "one_hot"
-    one = {name: values[:STEPS] for name, values in columns.items()}
-    for options in (
-        options_of("embedding", method=swag),
-        {"forecast": replace(PLAIN, identity="embedding")},
-    ):
-        with pytest.raises(InvalidData) as caught:
-            configure(one, **options)
-        assert caught.value.path == "/forecast/identity"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.config import ForecastConfig, ZonedTime
-from models.exceptions import InvalidData, InvalidInput
+from models.exceptions import InvalidData
 from models.features.clock import Clock
 from models.features.columns import Columns
 from models.features.encoders import DatetimeEncoder
@@ -54,15 +54,6 @@ def test_the_hour_of_spring_is_no_gap() -> None:
     assert (len(found), found.absent) == (72, 0)
 
 
-def test_a_double_hour_of_several_series_is_two_steps_of_each() -> None:
-    one = _loads("2024-10-25T22:00", 72)
-    table = {name: np.repeat(values, 2) for name, values in one.items()}
-    table["shop"] = np.array(["a", "b"] * 72, dtype=object)
-    found = split_series(table, "y", ForecastConfig(time=BERLIN, key="shop"))
-    assert [len(series) for series in found] == [72, 72]
-    assert all((np.diff(series.times) == HOUR).all() for series in found)
-
-
 def test_without_a_zone_the_double_hour_is_explained() -> None:
     with pytest.raises(InvalidData) as error:
         split_series(_loads("2024-10-25T22:00", 72), "y", ForecastConfig(time="time"))
@@ -73,16 +64,6 @@ def test_without_a_zone_the_double_hour_is_explained() -> None:
         'the two hours apart: forecast.time {"column": "time", "zone": "Europe/Berlin"} '
         "(rows 26 and 27, counting from 0)"
     )
-
-
-def test_a_history_over_the_double_hour_is_explained_without_a_zone(model: Forecaster) -> None:
-    plain = replace(
-        model, config=replace(model.config, forecast=replace(model.forecast, time="time"))
-    )
-    with pytest.raises(
-        InvalidInput, match=r"rows 26 and 27 are both of 2024-10-27 02:00.*train with its"
-    ):
-        plain.predict(_loads("2024-10-25T22:00", 72), OPTIONS)
 
 
 def test_a_time_that_the_clock_skipped_is_refused() -> None:
@@ -154,8 +135,3 @@ def test_days_of_23_and_25_hours_are_steps() -> None:
     assert (len(found), found.absent, spacing.is_regular) == (300, 0, True)
     clock = Clock.of("Europe/Berlin")
     assert (clock.local(spacing.after(found.times[:1], 299)) == days[1:]).all()
-
-
-def test_a_description_tells_the_zone(model: Forecaster) -> None:
-    told = model.description["forecast"]
-    assert (told["time"], told["zone"], told["utc"]) == ("time", "Europe/Berlin", False)

@@ -28,20 +28,6 @@ def mixed() -> Forecaster:
     return trained(sales(108), pruning=(0.5,), training=replace(QUICK, epochs=10))
 
 
-def test_what_a_forecast_is_made_of_is_said(mixed: Forecaster) -> None:
-    members = mixed.description["forecast_members"]
-    assert sum(one["weight"] for one in members) == pytest.approx(1)
-    assert {"network"} < {one["name"] for one in members}
-    assert members == sorted(members, key=lambda one: -one["weight"])
-
-
-def test_a_network_without_a_part_is_said() -> None:
-    """Of 60 months none are left to calibrate."""
-    model = trained(sales(60), training=replace(QUICK, epochs=1))
-    assert model.classics.share == 1
-    assert any("classical members alone" in one for one in model.notes)
-
-
 def test_a_plain_season_is_forecast_as_well_as_it_can_be(mixed: Forecaster) -> None:
     """The truth is known but for noise of 3 %, whose mean absolute error is 0.024 of the level."""
     whole = sales(120)

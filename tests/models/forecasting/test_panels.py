@@ -1,22 +1,17 @@
 """Windows of many series are cut where they are used, and are the windows of each series."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
-from models.config import ForecastConfig, TrainingConfig
+from models.config import ForecastConfig
 from models.features.columns import Columns
-from models.forecasting import panel as panels
 from models.forecasting.origins import MAX_ORIGINS, find_origins
 from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
-from models.forecasting.problem import prepare_series
 from models.forecasting.series import Series, split_series
 from models.forecasting.windows import Frame, fill, windows
-from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of
-from tests.models.nested import assert_close
+from tests.models.forecasting.series_cases import in_panel
 
 NOISE = 0.5
 PHI = 0.8
@@ -31,13 +26,6 @@ def panel_of(count: int, steps: int, seed: int = 0) -> Columns:
     for t in range(1, steps):
         y[:, t] = level + PHI * (y[:, t - 1] - level) + NOISE * random.normal(size=count)
     return in_panel([f"shop {i}" for i in range(count)], y=y)
-
-
-def options_of(**training: Any) -> dict[str, Any]:
-    return {
-        "forecast": replace(PLAIN, key="shop", context=6),
-        "training": TrainingConfig(learning_rate=0.02, **training),
-    }
 
 
 def with_gaps(columns: Columns) -> Columns:
@@ -74,17 +62,6 @@ def test_cut_windows_are_those_of_each_series_alone() -> None:
     known = torch.from_numpy(steps[:, None] + np.arange(-3, 1)).float()
     assert torch.equal(sequences[..., 2], known)
     assert torch.equal(cut.inputs[:, -1], torch.from_numpy(numbers).float())
-
-
-def test_held_and_cut_windows_give_the_same_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns, options = panel_of(2, 60), options_of(epochs=1, seed=3)
-    types, config = types_of(columns), configure(columns, **options)
-    held = fit(columns, **options)
-    assert not isinstance(prepare_series(columns, types, config).rows, CutRows)
-    monkeypatch.setattr(panels, "HELD_BYTES", 0)
-    assert isinstance(prepare_series(columns, types, config).rows, CutRows)
-    cut = fit(columns, **options)
-    assert_close(cut.variant(0.0).metrics, held.variant(0.0).metrics)
 
 
 def test_origins_have_a_readable_past_and_a_known_future_evenly_thinned() -> None:

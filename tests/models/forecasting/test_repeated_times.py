@@ -43,20 +43,6 @@ def test_without_a_key_the_key_is_advised_and_the_other_times_are_counted() -> N
     assert "name the column of the series in forecast.key (rows 0 and 10, counting" in str(error)
 
 
-def test_a_sunday_is_no_hour_that_comes_twice() -> None:
-    columns = _tills()
-    columns["day"][8] = columns["day"][7] = np.datetime64("2024-10-27", "us")
-    error = _error(columns, ForecastConfig(time="day", key="shop"))
-    assert error.plain.endswith("Keep one of the rows, or add them up")
-
-
-def test_numbers_as_times_and_many_rows_of_one_time() -> None:
-    columns = {"day": np.full(8, 3.0), "sold": np.arange(8.0)}
-    error = _error(columns, ForecastConfig(time="day"))
-    assert "the table has 8 rows of day 3.0: " in str(error)
-    assert error.rows == [0, 1, 2, 3, 4]
-
-
 def test_lines_of_a_file_take_the_place_of_rows() -> None:
     error = InvalidData("wrong", "/data", [3, 4, 9]).in_file(2)
     assert (str(error), error.path) == ("wrong (lines 5, 6 and 11)", "/data")

@@ -12,10 +12,9 @@ from models.config import (
     SupportConfig,
     TrainingConfig,
 )
-from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.forecasting.observation import Observation
-from models.forecasting.scale_choice import choose, named, observations
+from models.forecasting.scale_choice import choose, observations
 from models.forecasting.series import Series
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import fit
@@ -65,21 +64,6 @@ def test_a_series_has_the_scale_that_made_it(
     found, observation = chosen(series(name))
     assert found == scale
     assert (observation.lower, observation.upper, observation.integer) == support
-
-
-def test_a_given_support_is_kept_and_must_hold() -> None:
-    values = series("large counts")
-    _, observation = chosen(values, SupportConfig(lower=0.0, upper=200.0, integer=False))
-    assert (observation.lower, observation.upper, observation.integer) == (0.0, 200.0, False)
-    with pytest.raises(InvalidData, match="60"):
-        observations(values, values, SupportConfig(upper=60.0))
-
-
-def test_a_scale_that_the_values_cannot_have_is_refused() -> None:
-    options = observations(series("around 0"), series("around 0"), None)
-    for transform in ("log", "sqrt", "logit", "counts"):
-        with pytest.raises(InvalidData, match=f"'{transform}'"):
-            named(options, transform)  # type: ignore[arg-type]
 
 
 def test_intermittent_demand_is_forecast_as_it_is(tmp_path: Path) -> None:

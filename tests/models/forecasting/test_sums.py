@@ -16,7 +16,7 @@ from models.evaluation.path_calibration import (
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import LOGARITHM, PLAIN
 from models.forecasting.rollout import Paths
-from models.forecasting.totals.sums import Spread, Sums, couple, fit_theta
+from models.forecasting.totals.sums import Spread, couple, fit_theta
 from models.prediction.options import PredictOptions, Totals
 from tests.models.functions import randn
 
@@ -36,15 +36,6 @@ def test_theta_moves_the_correlation_and_steps_keep_their_draws(theta: float) ->
     expected = (1 - abs(theta)) * own + abs(theta) * end
     np.testing.assert_allclose(correlation_of(moved), expected, atol=0.03)
     torch.testing.assert_close(moved.sort(0).values, walks.sort(0).values, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("unit", [1e-12, 1e9])
-def test_sums_are_relative_to_the_unit(unit: float) -> None:
-    walks = randn(200, 1, STEPS).cumsum(-1)
-    walks[..., 0] = 3.0  # a sum that is always the same still has a deviation above 0
-    usual, found = (Sums.of(factor * walks, PLAIN).spread.deviation for factor in (1.0, unit))
-    assert (usual > 0).all()
-    torch.testing.assert_close(found / unit, usual, rtol=1e-9, atol=0)
 
 
 def errors_of(kind: str, origins: int, seed: int) -> Tensor:

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from models.config import ForecastConfig
-from models.exceptions import InvalidData
 from models.forecasting.backtest import with_stand_ins, without
-from models.forecasting.origins import origins, weighing_origins
-from models.forecasting.series import Series, split_series
+from models.forecasting.origins import weighing_origins
+from models.forecasting.series import split_series
 from models.training.train import train
 from tests.models.forecasting.series_cases import QUICK, configure, sales, types_of
 
@@ -24,14 +23,6 @@ def test_a_missing_step_counts_as_the_others_of_its_forecast() -> None:
     found = without({"mae": stand_ins.square()}, targets)["mae"].view(3, 3)
     assert found.mean(1).tolist() == [5.0, 30.5, pytest.approx((49 + 64 + 81) / 3)]
     assert found[0].tolist() == [1.0, 5.0, 9.0]
-
-
-def test_less_than_half_is_refused() -> None:
-    values = np.full(60, NAN)
-    values[::4] = 1.0
-    one = Series("", {}, np.arange(60.0), values)
-    with pytest.raises(InvalidData, match="4 are known"):
-        origins([one], [40], 4, 8)
 
 
 def test_a_series_with_a_gap_in_every_stretch_is_learned_and_scored() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 import numpy as np
 import pytest
@@ -34,6 +34,7 @@ class Settings(ModelConfig):
 
 class Document(schema.ModelDocument):
     config: Settings  # type: ignore[misc]
+    others: NotRequired[list[schema.ModelDocument]]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,6 +1,5 @@
 """Members in one network are fitted as if each were alone."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -20,7 +19,6 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal
 from models.training.distributed import Part
-from models.training.trainer import clip_members
 
 N = 20
 PARTS = (PartConfig(members=2, hidden=(5,), skip=True), PartConfig(members=1, hidden=(4, 3)))
@@ -101,21 +99,3 @@ def test_each_member_learns_from_its_own_rows_with_its_own_weight_of_the_kl() ->
     torch.testing.assert_close(loss.nelbo, total)
     found = torch.autograd.grad(loss.nelbo, [state.posterior.loc, state.posterior.rho])
     torch.testing.assert_close(found, torch.autograd.grad(total, [q.loc, q.rho]))
-
-
-def test_gradients_are_clipped_by_the_norm_of_each_member() -> None:
-    stack = _stack(*PARTS)
-    vector, point = torch.zeros(stack.layout.num_weights), torch.zeros(3, 1)
-    vector.grad = torch.randn(vector.shape, generator=torch.Generator().manual_seed(0))
-    point.grad = torch.tensor([[3.0], [0.1], [0.2]])
-    before = [piece.clone() for block in stack.layout.blocks(vector.grad) for piece in block]
-    before[2] *= 1e-3  # below the limit
-    stack.layout.blocks(vector.grad)[1][0] *= 1e-3
-    values = point.grad.clone()
-    clip_members([vector, point], stack.layout, 1.0)
-    after = [piece for block in stack.layout.blocks(vector.grad) for piece in block]
-    for m in range(3):
-        norm = math.hypot(before[m].norm(), values[m])
-        factor = min(1.0, 1 / norm)
-        torch.testing.assert_close(after[m], factor * before[m])
-        torch.testing.assert_close(point.grad[m], factor * values[m])

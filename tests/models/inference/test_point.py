@@ -12,19 +12,12 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
-from models.inference.mc_dropout import (
-    DropoutDraws,
-    DropoutState,
-    MCDropout,
-    masked_matrices,
-    masks,
-)
+from models.inference.mc_dropout import DropoutDraws, DropoutState, MCDropout, masks
 from models.inference.method import Method
 from models.inference.point import DrawsState, Ensemble
 from models.inference.registry import build_method
 from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
-from models.posteriors.priors import GaussianPrior
 from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
 from models.training.row_task import RowTask
@@ -142,17 +135,3 @@ def test_a_sample_is_one_function_of_all_rows(state: DropoutState) -> None:
     alone, _ = fitted.outputs(x[2:3], 3, 70, 2**28)
     torch.testing.assert_close(alone, outputs[:, 2:3])
     assert not torch.equal(fitted.outputs(x, 4, 70, 2**28)[0], outputs)
-
-
-def test_the_penalty_is_the_expected_square_of_the_masked_weights(state: DropoutState) -> None:
-    """E‖zw/(1 − p)‖²/(2σ²) over 20,000 masks on the matrices that read hidden units."""
-    keep = torch.rand(20_000, generator=generator(0, "z")) > 0.25
-    factor = float((keep.double() / 0.75).square().mean())
-    named = DROPPED.layout.unflatten(state.weights.double())
-    read = [name for name in named if name in {"dense1.weight", "dense2.weight"}]
-    assert masked_matrices(DROPPED.layout) == read
-    squares = {name: float(value.square().sum()) for name, value in named.items()}
-    expected = sum(v * (factor if name in read else 1.0) for name, v in squares.items()) / 2
-    drawn = DROPOUT.draw(state, 1, generator(0, "draw")).penalty
-    constant = -float(GaussianPrior(1.0).log_prob(torch.zeros_like(state.weights)).sum())
-    assert float(drawn) - constant == pytest.approx(expected, rel=0.02)

@@ -9,10 +9,9 @@ from models.config import (
     EnsembleConfig,
     MethodConfig,
     MLPConfig,
-    Precision,
 )
 from models.features.rows import Rows
-from models.inference.precision import EXACT, Products, choose_products, notes_on_products
+from models.inference.precision import EXACT, Products
 from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
@@ -64,30 +63,3 @@ def test_a_product_has_the_error_of_rounded_factors() -> None:
     error = (ROUNDED(torch.nn.functional.linear, x, w) - x.double() @ w.double().mT).abs()
     assert (error <= bound).all()
     assert error.max() > 1e-4, "float32 products would be exact to 1e-5"
-
-
-@pytest.mark.parametrize(
-    ("precision", "hidden", "batch", "device", "has_units", "rounded"),
-    [
-        ("auto", 256, 64, "cuda", True, True),
-        ("auto", 256, 64, "cuda", False, False),
-        ("auto", 256, 64, "cpu", True, False),  # trainings on a processor stay as they are
-        ("auto", 256, 63, "cuda", True, False),
-        ("bfloat16", 8, 1, "cpu", False, True),
-    ],
-)
-def test_the_format_follows_from_the_device_and_the_sizes(
-    monkeypatch: pytest.MonkeyPatch,
-    precision: Precision,
-    hidden: int,
-    batch: int,
-    device: str,
-    *,
-    has_units: bool,
-    rounded: bool,
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: has_units)
-    network = MLP.build(MLPConfig(hidden=(hidden, 256)), 4, 2)
-    found = choose_products(precision, network, batch, torch.device(device))
-    assert found == Products(device, rounded)
-    assert bool(notes_on_products(found)) == rounded

@@ -71,23 +71,6 @@ def test_correlation_of_independent_targets_shrinks_towards_none() -> None:
     assert fitted < 0.5 * plain
 
 
-def test_weight_2_counts_as_the_row_twice() -> None:
-    found = transforms(60, R)
-    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
-    # Equal rows share their rank, which moves the scores of 60 rows a little.
-    repeated = np.repeat(found, weights.astype(int), axis=0)
-
-    weighted = fit_correlation(found, weights)[0, 1]
-
-    assert weighted == pytest.approx(fit_correlation(repeated, np.ones(80))[0, 1], abs=0.02)
-    assert weighted != fit_correlation(found, np.ones(60))[0, 1]
-
-
-def test_few_rows_say_nothing() -> None:
-    np.testing.assert_array_equal(fit_correlation(np.full((1, 2), 0.5), np.ones(1)), np.eye(2))
-    np.testing.assert_array_equal(fit_correlation(np.full((9, 2), 0.5), np.ones(9)), np.eye(2))
-
-
 def test_draws_have_the_correlation_and_the_marginals() -> None:
     levels = draw_levels(2, 200, seed=1)
     ranks = draw_ranks(R, 300, 200, seed=1).numpy()

@@ -8,11 +8,11 @@ import pytest
 
 from models.artifact.files import examine_artifact, read_model, write_model
 from models.config import TrainingConfig
-from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped
+from models.exceptions import CorruptArtifact, Stopped
 from models.features.columns import Columns
 from models.joint.answer import JointPrediction, joint_name
 from models.joint.fitting import train_joint
-from models.joint.model import JointModel, complete
+from models.joint.model import JointModel
 from models.prediction.declared_outputs import LEVEL
 from models.prediction.options import PredictOptions
 from models.training.progress import Progress
@@ -101,12 +101,6 @@ def test_requests_may_be_joined_and_cut(joint: JointModel, fresh: Columns) -> No
     assert some.targets["butter"].num_rows == 17
 
 
-def test_options_of_one_target_are_refused(joint: JointModel) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        joint.resolve(PredictOptions(exceeds=(1.0,)))
-    assert refused.value.path == "/exceeds"
-
-
 def test_artifact_keeps_everything(joint: JointModel, fresh: Columns, tmp_path: Path) -> None:
     written = write_model(joint, tmp_path)
     read = examine_artifact(tmp_path)
@@ -123,14 +117,6 @@ def test_artifact_keeps_everything(joint: JointModel, fresh: Columns, tmp_path: 
     model.write_bytes(model.read_bytes()[:-1])
     with pytest.raises(CorruptArtifact, match="target-1-prune-0"):
         read_model(tmp_path)
-
-
-def test_rows_without_a_target_are_left_out(trained_on: Columns) -> None:
-    holes = {name: values.copy() for name, values in trained_on.items()}
-    holes["butter"][::7] = np.nan
-    assert len(complete(holes, ("flour", "butter"))["x"]) == 685
-    with pytest.raises(InvalidData):
-        complete({**holes, "butter": np.full(800, np.nan)}, ("flour", "butter"))
 
 
 def test_finished_targets_are_not_trained_again(trained_on: Columns, tmp_path: Path) -> None:

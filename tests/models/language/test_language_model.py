@@ -2,15 +2,12 @@
 
 import itertools
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from models.artifact.files import read_model, write_model
 from models.config import (
@@ -24,10 +21,9 @@ from models.config import (
     SWAGConfig,
     TrainingConfig,
 )
-from models.exceptions import InvalidData, InvalidInput
+from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
 from models.language.model import BayesianLanguageModel
-from models.language.text import Vocabulary
 from models.language.text_problem import text_problem
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
@@ -45,22 +41,6 @@ def model() -> BayesianLanguageModel:
 @pytest.fixture(scope="module")
 def ensemble() -> BayesianLanguageModel:
     return trained(LINES, EnsembleConfig(kind="ensemble", members=3))
-
-
-def test_a_vocabulary_keeps_the_most_frequent_and_reads_unk_as_what_it_is() -> None:
-    config = LanguageConfig(max_vocabulary=4)
-    vocabulary = Vocabulary.fit(["b a <unk> b", "c a b <eos>", ""], config)
-    assert vocabulary.tokens == ("<eos>", "<unk>", "b", "a")
-    assert vocabulary.encode("c b <unk> never") == [1, 2, 1, 1]
-    assert vocabulary.stream(["b", "", "a"]) == [0, 2, 0, 0, 3, 0]
-    assert TypeAdapter(Vocabulary).validate_python(asdict(vocabulary)) == vocabulary
-
-
-def test_rare_tokens_are_unknown_and_characters_are_tokens() -> None:
-    words = Vocabulary.fit(["a a b"], LanguageConfig(min_count=2))
-    assert words.tokens == ("<eos>", "<unk>", "a")
-    letters = Vocabulary.fit(["ab a"], LanguageConfig(level="character"))
-    assert letters.tokens == ("<eos>", "<unk>", "a", " ", "b")
 
 
 def _asked(training: TrainingConfig) -> dict[str, Any]:
@@ -169,31 +149,6 @@ def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
             assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)
 
 
-class _Largest(TorchDispatchMode):
-    """Bytes of the largest tensor that any operation returns."""
-
-    found = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        results = func(*args, **(kwargs or {}))
-        for tensor in results if isinstance(results, list | tuple) else (results,):
-            if isinstance(tensor, torch.Tensor):
-                self.found = max(self.found, tensor.untyped_storage().nbytes())
-        return results
-
-
-def test_no_tensor_grows_with_a_texts_length_times_the_samples(
-    ensemble: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beside the text itself: 8 bytes for each of its tokens."""
-    monkeypatch.setattr(prediction, "_WINDOW_BYTES", 2**15)
-    monkeypatch.setattr(prediction, "_LOGITS_BYTES", 2**15)
-    largest = _Largest()  # type: ignore[no-untyped-call]
-    with largest:
-        ensemble.predict(column(["a b c d " * 250]), PredictOptions(samples=3))
-    assert largest.found <= 2**15 + 8 * 10
-
-
 def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path: Path) -> None:
     write_model(model, tmp_path)
     read = read_model(tmp_path)
@@ -205,20 +160,6 @@ def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path
     assert read.evaluate(column(LINES[-3:])) == {
         key: value for key, value in model.variant(0.0).metrics.items() if key != "members"
     }
-
-
-def test_options_that_texts_have_not_are_refused(model: BayesianLanguageModel) -> None:
-    for options, path in (
-        (PredictOptions(sampler="sobol"), "/sampler"),
-        (PredictOptions(return_draws=True), "/return_draws"),
-        (PredictOptions(horizon=3), "/horizon"),
-        (PredictOptions(target_mc_error=0.1), "/target_mc_error"),
-        (PredictOptions(prune=0.9), "/prune"),
-        (PredictOptions(explain=True), "/explain"),
-    ):
-        with pytest.raises(InvalidInput) as error:
-            model.resolve(options)
-        assert error.value.path == path
 
 
 @pytest.mark.parametrize("count", [3, 5])

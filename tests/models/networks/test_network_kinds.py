@@ -55,26 +55,6 @@ def test_what_stands_beside_an_image_goes_to_the_dense_layers() -> None:
     torch.testing.assert_close(network(weights, x), expected)
 
 
-@pytest.mark.parametrize("config", [CNN, RecurrentConfig(kind="lstm", hidden=(5, 4))])
-def test_a_masked_unit_is_one_that_nobody_listens_to(config: NetworkConfig) -> None:
-    """Leaving a unit out is setting to 0 what the next layer, or the head, weighs it with."""
-    network = build_network(config, Inputs.of((8, 8)), 2)
-    weights = network.layout.unflatten(randn(network.layout.num_weights) * 0.3)
-    masks = [torch.ones(4, width, dtype=torch.float64) for width in network.mask_widths]
-    masks[0][:, 1] = 0
-    x, listener = randn(4, 64, seed=1), network.layers[1]
-    name = next(iter(listener.shapes()))
-    cut = dict(weights) | {name: weights[name].clone()}
-    if isinstance(config, ConvolutionalConfig):
-        cut[name][:, 16:32] = 0  # the second of the channels, 4 × 4 of each
-    else:
-        cut[name][:, 1] = 0
-    torch.testing.assert_close(network(weights, x, masks), network(cut, x))
-    alike = [mask[:1].expand(3, 1, -1) for mask in masks]
-    by_sample = network(weights, x, alike)
-    torch.testing.assert_close(by_sample, network(cut, x).expand(3, -1, -1))
-
-
 def _digits() -> dict[str, np.ndarray]:
     digits = load_digits()
     labels = np.array([str(label) for label in digits.target], dtype=object)
@@ -136,9 +116,3 @@ def test_what_cannot_work_is_refused(
     with pytest.raises(InvalidData) as raised:
         _resolve(network, method)
     assert raised.value.path == path
-
-
-def test_without_a_tensor_there_is_nothing_to_read() -> None:
-    with pytest.raises(InvalidData) as raised:
-        resolve(ModelConfig(target="digit", network=GRU), [PROFILES[0], PROFILES[2]], 100)
-    assert raised.value.path == "/network/kind"

@@ -6,7 +6,7 @@ import pytest
 from models.config import FeatureConfig
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.out_of_distribution.seen_columns import SeenColumn, SeenColumns, robust_range
+from models.out_of_distribution.seen_columns import SeenColumn, robust_range
 
 RATE = 0.01
 DAY = np.timedelta64(1, "D")
@@ -59,12 +59,6 @@ def test_distances_are_in_ranges(
     np.testing.assert_allclose(encoder.column_score(encoder.encode(rows)), expected, rtol=1e-6)
 
 
-def test_any_other_number_is_unlike_a_constant_0_whatever_its_unit() -> None:
-    seen = SeenColumns((SeenColumn.fit("number", np.zeros(200), RATE),))
-    values = np.array([0.0, 1e-9, -1e9, np.nan])
-    assert seen.per_column([values], {})[:, 0].tolist() == [0, 1, 1, 1]
-
-
 def test_rows_that_were_learned_have_no_score(encoder: FeatureEncoder) -> None:
     learned = encoder.encode_inputs(table())
     assert learned.shape[1] == encoder.compact_width - 1
@@ -101,11 +95,3 @@ def test_one_absurd_training_value_does_not_widen_the_range() -> None:
 )
 def test_values_that_are_not_stray_stay_in_the_range(values: np.ndarray) -> None:
     assert robust_range(values) == (values.min(), values.max())
-
-
-def test_a_range_is_that_of_repeated_rows() -> None:
-    random = np.random.default_rng(1)
-    values, times = np.r_[random.normal(size=40), 500.0], np.r_[random.integers(1, 4, 40), 1]
-    assert robust_range(values, times.astype(float)) == robust_range(np.repeat(values, times))
-    times[-1] = 2  # two rows have it: not stray
-    assert robust_range(values, times.astype(float))[1] == 500

@@ -81,13 +81,6 @@ def test_a_strange_combination_is_flagged_and_its_columns_are_named(
     assert not found[1]
 
 
-def test_a_strange_value_alone_is_flagged(known: tuple[FeatureEncoder, FeatureScores]) -> None:
-    detector = Detector.fit(SURPRISE, surprises(known, people(999, 3)), RATE)
-    rows = people(3, 4)
-    rows["height"][0], rows["weight"][1], rows["place"][2] = 100.0, np.nan, "moon"
-    assert detector.flags(surprises(known, rows)).all()
-
-
 def test_images_are_compared_with_the_directions_of_training() -> None:
     """Smooth 6 × 6 images; the same pixels in another order are as bright."""
     random = np.random.default_rng(0)

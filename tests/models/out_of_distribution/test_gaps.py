@@ -8,7 +8,7 @@ import pytest
 
 from models.config import MLPConfig, TrainingConfig
 from models.features.columns import Columns
-from models.out_of_distribution.seen_columns import MAX_GAPS, SeenColumn, SeenColumns, find_gaps
+from models.out_of_distribution.seen_columns import SeenColumns, find_gaps
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained
@@ -76,14 +76,6 @@ def test_a_hole_is_found_in_every_unit(unit: float, decimals: int) -> None:
     assert depth[3] == pytest.approx(1, abs=0.05)
 
 
-def test_the_widest_gaps_are_kept() -> None:
-    ends = np.cumsum(np.arange(3 * MAX_GAPS) + 30.0)
-    clusters = (ends[:, None] + np.linspace(0, 1, 30)).ravel()
-    found = find_gaps(clusters, RATE)
-    assert len(found) == MAX_GAPS
-    assert min(gap.highest - gap.lowest for gap in found) > 2 * MAX_GAPS
-
-
 @pytest.fixture(scope="module")
 def model() -> TabularModel:
     random = np.random.default_rng(1)
@@ -116,11 +108,3 @@ def test_versions_that_know_no_gaps_still_predict(model: TabularModel) -> None:
     before = replace(model, encoder=replace(model.encoder, seen=older))
     answer = before.predict(rows([2.0, 5.0]), PredictOptions(samples=8))
     assert answer.out_of_distribution.tolist() == [False, False]
-
-
-def test_only_numbers_have_gaps() -> None:
-    days = np.repeat(
-        np.datetime64("2026-01-05", "us") + 7 * np.arange(20) * np.timedelta64(1, "D"), 30
-    )
-    times = days + np.tile(np.arange(30), 20) * np.timedelta64(1, "m")
-    assert SeenColumn.fit("datetime", times, RATE).gaps == ()

@@ -4,7 +4,6 @@ import logging
 import math
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from types import ModuleType
 
@@ -32,7 +31,6 @@ from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.options import BatchOptions, ResolvedOptions
 from models.prediction.summary import Summary
-from models.prediction.threads import divided, in_threads
 from models.tabular.model import make_ready
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)
@@ -219,19 +217,6 @@ def test_without_numba_torch_predicts_and_one_line_says_so(
     assert "numba" in line
 
 
-def test_parts_are_computed_at_once() -> None:
-    """Each part waits for the others: they would never meet in one thread."""
-    meeting = threading.Barrier(2, timeout=120)
-
-    def compute(part: slice) -> tuple[int, int]:
-        meeting.wait()
-        return part.start, threading.get_ident()
-
-    (first, own), (second, other) = in_threads(compute, divided(64, 1e12, 2))
-    assert (first, second) == (0, 32)
-    assert own == threading.get_ident() != other
-
-
 def test_results_do_not_depend_on_the_threads() -> None:
     """All bits: a row's lane computes the same in every block of lanes."""
     network = build_network(MLPConfig(hidden=(60, 60)), Inputs(4), 2)
@@ -255,14 +240,3 @@ def test_a_child_finds_what_is_cached_and_ends(kernels: ModuleType) -> None:
     assert is_cached(kernels)
     command = [sys.executable, "-P", "-m", "models.prediction.compiled"]
     subprocess.run(command, check=True, timeout=300)
-
-
-@pytest.mark.usefixtures("kernels")
-def test_a_child_that_fails_leaves_the_kernels_to_this_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("models.prediction.compiled.compiler.is_cached", lambda _: False)
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    other = Compiler()
-    other.start(in_child=True)
-    assert other.wait()

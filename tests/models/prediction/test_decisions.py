@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from models.exceptions import InvalidInput
 from models.prediction.answers import decisions, questions
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Costs, PredictOptions, ResolvedOptions
@@ -159,19 +158,3 @@ def test_a_person_is_asked_where_that_costs_less() -> None:
     answer = questions.finished(found, options)
     assert 0 < answer["ask"].sum() < 4
     np.testing.assert_array_equal(answer["ask"], answer["expected_cost"] > 1.7)
-
-
-@pytest.mark.parametrize(
-    ("costs", "classes"),
-    [
-        ({"over": 1.0, "under": 1.0}, ("a", "b")),
-        ({"matrix": ((0.0, 1.0),)}, None),
-        ({"matrix": ((0.0, 1.0, 2.0),)}, ("a", "b")),
-    ],
-)
-def test_costs_that_do_not_fit_the_model_are_refused(
-    costs: dict[str, object], classes: tuple[str, ...] | None
-) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        questions.check(asked(**costs), classes)
-    assert refused.value.path.startswith("/costs")

@@ -6,18 +6,14 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from core.predictions.document import to_document
 from models.evaluation.calibration import NumberCalibration
-from models.evaluation.detector import Detector
 from models.likelihoods.families import Family, Logistic, Normal
 from models.prediction.answers import questions
 from models.prediction.answers.numbers import QUESTIONS
 from models.prediction.answers.question import Question
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.options import Density, PredictOptions, ResolvedOptions
-from models.prediction.prediction import summarise, to_prediction
+from models.prediction.options import Density, PredictOptions
 from models.prediction.quantiles import TAIL
-from models.prediction.work import values_per_row
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 EXCEEDS, QUANTILES, DENSITY = QUESTIONS
@@ -40,13 +36,6 @@ def drawn(mixture: NumberMixture, points: int) -> tuple[np.ndarray, np.ndarray]:
     options = PredictOptions(density=Density(points))
     found = asked(DENSITY, mixture, options)
     return found["density_values"].T.numpy(), found["density"].T.numpy()
-
-
-def test_quantiles_of_one_gaussian_are_closed_in_the_order_of_the_request() -> None:
-    levels = (0.9, 0.001, 0.5, 0.9)
-    mixture, options = gaussians((3.0, 2.0)), PredictOptions(quantiles=levels)
-    found = asked(QUANTILES, mixture, options)["quantile"]
-    np.testing.assert_allclose(found[0].numpy(), stats.norm.ppf(levels, 3.0, 2.0), atol=1e-6)
 
 
 def test_the_density_of_gaussians_is_closed() -> None:
@@ -102,21 +91,6 @@ def test_the_stated_errors_are_those_of_repeated_samples(scale: float) -> None:
     torch.testing.assert_close(errors.square().mean(0).sqrt(), actual, rtol=0.15, atol=0)
 
 
-def test_an_answer_lists_the_atoms() -> None:
-    case = Case("bounded", "normal", 2, (0.0, 5.0))
-    options = PredictOptions(density=Density(8))
-    resolved = ResolvedOptions.of(options, seed=0, sampler="sobol", top=1, horizon=1)
-    found = summarise(case.mixture, options, "epistemic_variance")
-    prediction = to_prediction(
-        found, resolved, Detector("epistemic_variance", 1.0), "regression", None
-    )
-    document = to_document(prediction)["density"]
-    assert document["kind"] == "density"
-    assert [atom["value"] for atom in document["atoms"]] == [0.0, 5.0]
-    for atom, probability in zip(document["atoms"], case.mixture.atoms.mean(0), strict=True):
-        np.testing.assert_array_equal(atom["probability"], probability.numpy())
-
-
 MEANS = torch.tensor([[0.0, 1.0], [2.0, 5.0]], dtype=torch.float64)
 VARIANCES = torch.tensor([[1.0, 4.0], [9.0, 1.0]], dtype=torch.float64)
 
@@ -146,12 +120,3 @@ def test_shaped_mixtures_exceed_what_they_are_not_up_to(case: Case) -> None:
     found = case.mixture.survival(torch.from_numpy(y).unsqueeze(-1).expand(-1, ROWS))
     for row in range(ROWS):
         np.testing.assert_allclose(found[:, row].numpy(), 1 - case.cdf(y, row), atol=2e-7)
-
-
-def test_the_numbers_of_an_answer_are_counted() -> None:
-    options = PredictOptions(
-        samples=30, return_draws=True, intervals=(0.5, 0.9), exceeds=(1.0,), quantiles=(0.1, 0.2)
-    )
-    assert values_per_row(options) == 30 + 2 * 2 * 2 + 1 + 2
-    assert values_per_row(PredictOptions(density=Density(64), intervals=())) == 128
-    assert values_per_row(options, classes=3) == 3 + 3 * 30

@@ -12,10 +12,6 @@ from scipy.stats import norm
 from scoringrules import crps_mixnorm
 from torch import Tensor
 
-from models.evaluation.metrics import (
-    classification_metrics,
-    classification_scores,
-)
 from models.likelihoods import expected_noise
 from models.prediction.monte_carlo_error import all_errors, error_of_mean, standard_error
 from models.prediction.number_mixture import Integrated, NumberMixture
@@ -74,23 +70,6 @@ def test_class_variance_and_entropy_decompose(classes: CategoricalMixture) -> No
     torch.testing.assert_close(classes.total_entropy(), entropy)
     torch.testing.assert_close(classes.mutual_information(), entropy - classes.expected_entropy())
     assert (classes.mutual_information() > 0).all()
-
-
-def test_certain_probabilities_have_no_entropy_and_no_nan() -> None:
-    certain = CategoricalMixture(torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]]).double().log())
-    assert certain.total_entropy().item() == 0.0
-    assert certain.mutual_information().item() == 0.0
-    assert torch.isfinite(certain.log_prob(torch.tensor([1]))).all()
-
-
-def test_class_metrics_by_hand() -> None:
-    probs = torch.tensor([[[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]]).double()
-    metrics = classification_metrics(
-        classification_scores(CategoricalMixture(probs.log()), torch.tensor([0, 0, 0]))
-    )
-    assert metrics["accuracy"] == pytest.approx(2 / 3)
-    assert metrics["log_likelihood"] == pytest.approx(np.log([0.7, 0.4, 0.9]).mean())
-    assert metrics["brier"] == pytest.approx((2 * 0.09 + 2 * 0.36 + 2 * 0.01) / 3)
 
 
 @pytest.mark.parametrize(("wider", "tolerance"), [(1.0, 3e-5), (0.0, 3e-3)])

@@ -17,7 +17,6 @@ from models.prediction.products import (
     OneDnnLayer,
     SparseLayer,
     measure_rounding,
-    product_of,
 )
 from models.prediction.summary import Summary
 from models.tabular.model import TabularModel
@@ -65,29 +64,6 @@ def test_each_kind_is_the_dense_layers_twin(
     torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
     for own, other in zip(twin.of_gaussian(x[0], x[0]), dense.of_gaussian(x[0], x[0]), strict=True):
         torch.testing.assert_close(own, other)
-
-
-@pytest.mark.parametrize(
-    ("size", "density", "rounded", "kind"),
-    [
-        (300, 1.0, 2**14, Bfloat16Layer),
-        (300, 0.08, 2**14, Bfloat16Layer),
-        (300, 0.08, None, SparseLayer),
-        (300, 0.04, 2**14, SparseLayer),
-        (128, 0.04, 2**14, Bfloat16Layer),
-        (128, 1.0, 2**16, OneDnnLayer),
-        (300, 1.0, None, OneDnnLayer),
-    ],
-)
-def test_the_rule_depends_on_layer_version_and_processor(
-    size: int, density: float, rounded: int | None, kind: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = {"avx512_f": True, "avx512_bf16": True, "cpu_name": "AMD EPYC"}
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known)
-    layer = _layer(size, size, density)
-    assert type(product_of(layer, rounded)) is kind
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": "Intel", "avx2": True})
-    assert isinstance(product_of(layer, rounded), SparseLayer) == (density < 0.1 and size == 300)
 
 
 def test_rounding_is_measured_in_predictive_deviations() -> None:

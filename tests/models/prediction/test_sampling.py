@@ -11,8 +11,6 @@ from models.config import MLPConfig
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.device import CACHE_BYTES
-from models.prediction.engine import Chunks
 from models.prediction.fitted import Fitted
 from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise, standard_normal
 from tests.models.functions import functions
@@ -96,17 +94,6 @@ def test_local_and_weight_samples_have_the_same_distribution(
     assert ((local.mean(0) - drawn.mean(0)).abs() < 4.5 * error).all()
     ratio = local.var(0) / drawn.var(0)
     assert ((ratio - 1).abs() < 0.15).all()
-
-
-def test_a_plan_stays_within_its_memory() -> None:
-    widths = (1200, 1200, 10)
-    for rows, samples in [(1, 10_000), (10_000, 100), (1000, 10_000), (1, 1), (256, 100)]:
-        chunks = Chunks.plan(widths, rows, samples, 256 * 2**20)
-        assert 1 <= chunks.rows <= rows
-        assert 1 <= chunks.samples <= samples
-        assert chunks.rows * chunks.samples * 1200 * 4 * 4 <= CACHE_BYTES
-        kept = chunks.rows * samples * 10 * 8 * 6
-        assert kept <= 128 * 2**20 or chunks.rows == 1
 
 
 _MEASURE = """

@@ -110,21 +110,6 @@ def test_moments_are_those_by_numerical_integration(case: Case) -> None:
             assert noise[sample, row].item() == pytest.approx(variance, rel=1e-4)
 
 
-@pytest.mark.parametrize("components", [1, 3])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_closed_moments_on_the_plain_scale_are_scipys(family: str, components: int) -> None:
-    case = Case("identity", family, components)  # type: ignore[arg-type]
-    mixture, target = case.mixture, case.target
-    for sample in range(SAMPLES):
-        each = case.reference.var()
-        locs = target.mean + target.std * mixture.locs[sample]
-        weights, scales = mixture.weights[sample], target.std * mixture.scales[sample]
-        mean = (weights * locs).sum(0)
-        variance = (weights * (each * scales.square() + (locs - mean).square())).sum(0)
-        torch.testing.assert_close(mixture.predicted_means()[sample], mean)
-        torch.testing.assert_close(mixture.noise_variances()[sample], variance)
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_quantiles_are_the_generalised_inverse(case: Case) -> None:
     """P(Y ≤ Q(p)) ≥ p, and P(Y < Q(p)) ≤ p, by the formulas of scipy."""

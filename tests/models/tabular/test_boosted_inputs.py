@@ -18,7 +18,7 @@ from models.tabular.candidates import Candidate, first_candidate
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.tabular.race import Race, joined, notes_on_trees
+from models.tabular.race import Attempt, Race, joined
 from models.tabular.shape_choice import DEFAULT_SHAPE
 from models.training.progress import ProgressReporter
 from models.training.stages import Fitting, StageRunner
@@ -52,44 +52,57 @@ def prepared(columns: Columns, *, boosted: bool | None = None) -> tuple[Race, Ca
     return race, first.with_part(inputs="plain", hidden=())
 
 
-@pytest.fixture(scope="module")
-def raced() -> tuple[Race, FoldProblem]:
-    """Linear models of steps, without trees and with them."""
-    race, linear = prepared(steps(ROWS, 0), boosted=True)
-    problem = race._with_trees(race.problem, linear)
-    for boosted in (False, True):
-        race._try(problem, linear.with_part(boosted=boosted))
-    return race, problem
+Chosen = tuple[Race, FoldProblem, list[Attempt], str]
+
+
+def chosen(columns: Columns) -> Chosen:
+    """What the race of a table keeps of a linear model, and of the same one with trees."""
+    race, linear = prepared(columns)
+    attempt = race._try(race.problem, linear)
+    assert attempt is not None
+    problem, kept, (note,) = race._choose_trees(race.problem, [attempt])
+    return race, problem, kept, note
 
 
 @pytest.fixture(scope="module")
-def model(raced: tuple[Race, FoldProblem]) -> TabularModel:
-    race, problem = raced
+def raced() -> Chosen:
+    return chosen(steps(ROWS, 0))
+
+
+@pytest.fixture(scope="module")
+def model(raced: Chosen) -> TabularModel:
+    race, problem, *_ = raced
     attempt = race.attempts[1]
     problem = joined(problem, [attempt.candidate])
     return problem.finish(Fitting(problem, race.stages).finish(attempt.fit))
 
 
-def test_the_race_takes_trees_where_they_gain_and_says_so(
-    raced: tuple[Race, FoldProblem],
-) -> None:
-    race, problem = raced
+def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None:
+    race, problem, kept, note = raced
     without, with_trees = race.attempts
     assert with_trees.ahead_of(without).is_certain
     assert with_trees.candidate.name.startswith("plain inputs with trees, linear")
-    (note,) = notes_on_trees(race.attempts, [with_trees])
-    assert note.startswith("boosted trees are inputs: the best candidate with them is better than")
-    (note,) = notes_on_trees(race.attempts, [without])
-    assert note.startswith("boosted trees were tried, and are no inputs")
+    assert with_trees in kept
+    assert note.startswith("boosted trees are inputs: what is kept is with them better than")
     # nothing of trees stays where no member reads them
     assert not race._whole(problem, [without.candidate]).has_trees
     assert race._whole(problem, [without.candidate, with_trees.candidate]).has_trees
 
 
-def test_a_model_without_trees_reads_the_same_rows_as_before() -> None:
-    race, linear = prepared(steps(60, 0), boosted=True)
-    rows = race._with_trees(race.problem, linear).without_trees().rows
-    assert torch.equal(rows.inputs, race.problem.rows.inputs)
+def test_the_race_leaves_out_trees_that_gain_nothing() -> None:
+    """Of a linear function and noise, trees know less than a linear model."""
+    columns = steps(ROWS, 0)
+    noise = np.random.default_rng(1).normal(size=ROWS)
+    race, problem, kept, note = chosen({**columns, "y": columns["x0"] + columns["x1"] + noise})
+    assert note.startswith("boosted trees were tried, and are no inputs: ")
+    assert len(race.attempts) == 2
+    assert kept == race.attempts[:1]
+    assert not problem.has_trees
+
+
+def test_a_model_without_trees_reads_the_same_rows_as_before(raced: Chosen) -> None:
+    race, problem, *_ = raced
+    assert torch.equal(problem.without_trees().rows.inputs, race.problem.rows.inputs)
 
 
 def test_trees_of_all_rows_predict_new_rows(model: TabularModel) -> None:
@@ -153,10 +166,20 @@ def test_trees_read_what_stands_for_a_new_level(model: TabularModel) -> None:
     assert torch.equal(encoder.with_trees(encoder.without_trees(filled)), filled)
 
 
-@pytest.mark.parametrize("boosted", [None, False])
-def test_trees_grow_only_where_they_are_wanted(boosted: bool | None) -> None:
-    race, linear = prepared(steps(60, 0), boosted=boosted)
-    assert not race._with_trees(race.problem, linear).has_trees
+@pytest.mark.parametrize("wish", [True, False])
+def test_a_wish_is_no_choice(wish: bool) -> None:
+    """All candidates read trees, or none; rows on which nothing can be gained change nothing."""
+    columns = steps(ROWS, 0)
+    race, _ = prepared({**columns, "y": columns["x0"]}, boosted=wish)
+    model, problem = race.run()
+    assert problem.has_trees == wish
+    assert {attempt.candidate.part.boosted for attempt in race.attempts} == {wish}
+    assert ("boosted trees are inputs, as wished" in model.selection["note"]) == wish
+
+
+def test_few_rows_have_no_trees() -> None:
+    *_, note = chosen(steps(150, 0))
+    assert note.startswith("boosted trees are no inputs: only 200 learning rows or more")
 
 
 def test_trees_are_refused_where_nothing_is_chosen() -> None:

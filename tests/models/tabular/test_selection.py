@@ -1,6 +1,5 @@
 """Which candidates are kept, on scores whose right answer is known."""
 
-import math
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from models.evaluation.weighting import paired
 from models.features.targets import NumberTarget
 from models.inference.method import Fit
 from models.tabular.candidates import Candidate
-from models.tabular.race import Attempt, keep, mixture_scores, notes_on
+from models.tabular.race import Attempt, keep, notes_on
 
 ROWS = 400
 
@@ -61,11 +60,3 @@ def test_point_estimates_that_are_clearly_better_are_kept_and_noted() -> None:
     kept = keep([points, variational], most=1)
     assert kept == [points]
     assert any("0.25 nats per row" in note for note in notes_on([points, variational], kept))
-
-
-def test_mixture_scores_are_logs_of_mean_densities() -> None:
-    first, second = _attempt(torch.tensor([0.0, -1.0])), _attempt(torch.tensor([-2.0, -1.0]))
-    expected = [math.log(0.5 * (1 + math.exp(-2))), -1.0]
-    torch.testing.assert_close(
-        mixture_scores([first, second]), torch.tensor(expected, dtype=torch.float64)
-    )

@@ -1,18 +1,13 @@
 """What a model's card is made of, beside numpy, scikit-learn, scipy and pruning itself."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 from sklearn.calibration import calibration_curve
 
-from models.artifact.files import read_card, read_model, write_model
 from models.config import FeatureConfig, MLPConfig, TrainingConfig
 from models.evaluation.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
-from models.exceptions import CorruptArtifact
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.tabular.model import TabularModel
@@ -100,17 +95,3 @@ def test_every_row_is_accounted_for_once() -> None:
     """Refitted weights have learned from the rows that chose the epoch."""
     assert counts(small_model(stopping=0.1)) == (141, 20, 19, 20)
     assert counts(small_model(stopping=0.1, refit=True)) == (161, 0, 19, 20)
-
-
-def test_a_damaged_card_and_a_missing_one_are_refused(tmp_path: Path) -> None:
-    write_model(small_model(), tmp_path)
-    path, manifest = tmp_path / "card.json", tmp_path / "manifest.json"
-    path.write_text("{}")
-    with pytest.raises(CorruptArtifact, match=r"card\.json"):
-        read_card(tmp_path)
-    path.unlink()
-    files = json.loads(manifest.read_text())
-    del files["files"]["card.json"]
-    manifest.write_text(json.dumps(files))
-    with pytest.raises(CorruptArtifact, match=r"does not name model\.json and card\.json"):
-        read_model(tmp_path)

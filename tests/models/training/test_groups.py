@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from models.artifact.files import read_model, write_model
 from models.config import FeatureConfig, MLPConfig, TrainingConfig
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns
-from models.features.row_groups import Groups
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import Interval
 from models.tabular.model import TabularModel
@@ -95,34 +93,12 @@ def test_metrics_have_the_coverage_of_groups_and_sizes(grouped: TabularModel) ->
     assert [part["name"] for part in parts] == ["north", "south"]
     assert sum(part["rows"] for part in parts) == metrics["rows"]
     assert parts[0]["width"] < parts[1]["width"] / 2
-    assert [p["name"] for p in metrics["coverage_by_size"]["parts"]] == ["low", "middle", "high"]
+    for by in ("size", "deviation"):
+        thirds = metrics[f"coverage_by_{by}"]["parts"]
+        assert [part["name"] for part in thirds] == ["low", "middle", "high"]
     columns = _table(600, 2)
     again = grouped.evaluate(columns)["coverage_by_group"]["parts"]
     assert sum(part["rows"] for part in again) == 600
-
-
-@pytest.mark.parametrize(
-    ("type_", "values", "names"),
-    [
-        ("number", np.array([3.0, 2.5, np.nan, 3.0]), ("2.5", "3")),
-        ("category", np.array(["b", "a", None, "a"], object), ("a", "b")),
-        (
-            "datetime",
-            np.array(["2026-01-02", "2026-01-01T08:00", "NaT", "2026-01-02"], "datetime64[us]"),
-            ("2026-01-01T08:00:00", "2026-01-02"),
-        ),
-    ],
-)
-def test_groups_are_numbered_by_value(
-    type_: str, values: np.ndarray, names: tuple[str, ...]
-) -> None:
-    groups = Groups.fit("g", type_, values)
-    assert groups.names == names
-    numbers = groups.numbers({"g": values})
-    assert [names[int(n)] if n >= 0 else None for n in numbers] == [
-        names[1], names[0], None, names[type_ in ("number", "datetime")],
-    ]  # fmt: skip
-    assert torch.equal(groups.numbers({"g": values[:1]}), numbers[:1])
 
 
 @pytest.mark.parametrize(
@@ -134,9 +110,3 @@ def test_columns_that_cannot_be_groups_are_refused(name: str) -> None:
     with pytest.raises(InvalidData) as caught:
         _train(columns, training=replace(QUICK, groups=name))
     assert caught.value.path == "/training/groups"
-
-
-def test_only_regressions_have_groups() -> None:
-    columns = {**_table(200, 7), "y": np.array(["a", "b"] * 100, object)}
-    with pytest.raises(InvalidData):
-        _train(columns)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter, ValidationError
 
 from models.artifact import export
 from models.artifact.files import read_model, write_model
@@ -19,19 +18,16 @@ from models.config import (
     MethodConfig,
     MLPConfig,
     ModelConfig,
-    NetworkConfig,
     PartConfig,
     RecurrentConfig,
     SGLDConfig,
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile
 from models.networks import Stack
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.tabular.row_recipe import with_members
-from models.training.recipe import resolve
 from tests.models.training.fitting import trained
 
 PARTS = (
@@ -100,37 +96,6 @@ def test_every_method_trains_stores_and_exports_members(
         sizes = [written.variants_by_prune[prune].num_bytes for prune in (0.0, 0.5, 0.9)]
         assert sizes[1] < 0.6 * sizes[0]
         assert sizes[2] < 0.25 * sizes[0]
-
-
-def test_shared_weights_were_taken_out() -> None:
-    """What stored versions say of parts without them is accepted; those with them are refused."""
-    read = TypeAdapter(NetworkConfig).validate_python
-    part = {"members": 2, "hidden": [6], "sharing": "none", "networks": 1}
-    found = read({"kind": "mlp", "parts": [part]})
-    assert found == MLPConfig(parts=(PartConfig(members=2, hidden=(6,)),))
-    with pytest.raises(ValidationError, match=r"the last release that had them is 0\.1"):
-        read({"kind": "mlp", "parts": [part | {"sharing": "rank_one"}]})
-
-
-def _resolve(**settings: object) -> ModelConfig:
-    profiles = [ColumnProfile(name=name, type="number") for name in ("a", "y")]
-    config = ModelConfig(target="y", members=4)
-    return resolve(replace(config, **settings), profiles, 200)  # type: ignore[arg-type]
-
-
-def test_the_option_members_means_chains_fits_or_parts() -> None:
-    plain = _resolve()
-    assert isinstance(plain.network, MLPConfig)
-    assert plain.network.parts == (PartConfig(members=4, hidden=(50,)),)
-    assert _resolve(members=1).network == MLPConfig(hidden=(50,))
-    chains = _resolve(method=METHODS["sgld"])
-    assert (chains.method.chains, chains.network) == (4, MLPConfig(hidden=(50,)))  # type: ignore[union-attr]
-    fits = _resolve(method=METHODS["ensemble"])
-    assert (fits.method.members, fits.network) == (4, MLPConfig(hidden=(50,)))  # type: ignore[union-attr]
-    assert _resolve(members=3, network=MLPConfig(parts=PARTS)).network == MLPConfig(parts=PARTS)
-    for config in (plain, chains, fits):
-        profiles = [ColumnProfile(name=name, type="number") for name in ("a", "y")]
-        assert resolve(config, profiles, 200) == config
 
 
 @pytest.mark.parametrize(

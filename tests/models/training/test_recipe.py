@@ -6,14 +6,11 @@ import pytest
 
 from models.config import (
     BBBConfig,
-    ConvolutionalConfig,
     FeatureConfig,
-    GaussianPriorConfig,
     KLConfig,
     MAPConfig,
     MLPConfig,
     ModelConfig,
-    NetworkConfig,
     SplitBy,
     SplitTime,
     TrainingConfig,
@@ -133,35 +130,3 @@ def test_rows_choose_the_epoch_only_where_something_must(
     assert (training.stopping_fraction, training.refit) == (stopping, refit)
     assert (training.patience is None) == (not stopping)
     assert resolve(config, PROFILES, rows) == config
-
-
-@pytest.mark.parametrize(
-    ("network", "rows", "prior", "weight"),
-    [
-        (MLPConfig(hidden=(300,)), 10_000, "auto", "uniform"),
-        (MLPConfig(hidden=(600,)), 10_000, "per_weight", 0.2),
-        (MLPConfig(hidden=(300,)), 100, "auto", 0.05),
-        (ConvolutionalConfig(channels=(8,), hidden=(64,)), 100, "auto", 0.05),
-    ],
-)
-def test_classifiers_with_more_weights_than_rows_take_less_of_the_kl(
-    network: NetworkConfig, rows: int, prior: str, weight: float | str
-) -> None:
-    """28 weights to each unit, or 1,152 to the convolution's dense layer's units."""
-    profiles = [
-        ColumnProfile(name="x", type="tensor", shape=(4, 7)),
-        ColumnProfile(name="yes", type="boolean"),
-    ]
-    method = resolve(ModelConfig(target="yes", network=network), profiles, rows).method
-    assert isinstance(method, BBBConfig)
-    assert method.prior == GaussianPriorConfig(sigma=prior)  # type: ignore[arg-type]
-    assert method.kl.weight == weight
-
-
-@pytest.mark.parametrize(("epochs", "weight"), [(10, 0.04), (25, 0.1), (50, 0.2), (400, 0.2)])
-def test_a_short_fit_takes_less_of_the_kl(epochs: int, weight: float) -> None:
-    profiles = [ColumnProfile(name="x", type="tensor", shape=(28, 28)), PROFILES[5]]
-    asked = ModelConfig(target="yes", training=TrainingConfig(epochs=epochs))
-    config = resolve(asked, profiles, 60_000)
-    assert config.method.kl.weight == weight  # type: ignore[union-attr]
-    assert resolve(config, profiles, 60_000) == config

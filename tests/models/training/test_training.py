@@ -14,7 +14,6 @@ from models.config import BBBConfig, KLConfig, MLPConfig, TrainingConfig
 from models.exceptions import CorruptArtifact, Stopped
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.training.progress import Progress
 from models.training.train import train
 from tests.models.training.fitting import resolved, trained, types_of
 
@@ -158,17 +157,6 @@ def test_mixed_columns_with_gaps_constants_and_copies() -> None:
     answer = model.predict(rows, PredictOptions())
     assert np.isfinite(answer.mean).all()
     assert np.isfinite(answer.variance["total"]).all()
-
-
-def test_progress_rises_to_one_and_reports_nats() -> None:
-    seen: list[Progress] = []
-    config = resolved(_line(), training=QUICK, pruning=(0.5,))
-    train(_line(), TYPES, config, on_progress=seen.append)
-    fractions = [p.fraction for p in seen]
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == pytest.approx(1.0)
-    assert {p.stage for p in seen} == {"fit", "prune-0.5"}
-    assert set(seen[-1].metrics) == {"nelbo", "nll", "kl", "held_out_log_likelihood"}
 
 
 @pytest.mark.parametrize(("stop_at", "refit"), [(20, False), (34, False), (35, True)])

@@ -1,21 +1,18 @@
 """Variants by units: what they are, when they are stored, and what stays by weights."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.inference.bbb import BBBState
-from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.fitted import Fitted
-from models.tabular.model import TabularModel, make_ready
+from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.row_problem import RowProblem
 from models.training.distributed import ALONE
 from models.training.train import train
-from models.training.unit_variants import are_as_good, grow, shrink
+from models.training.unit_variants import grow, shrink
 from tests.models.training.fitting import resolved
 
 TYPES = {"a": "number", "b": "number", "y": "number"}
@@ -84,14 +81,3 @@ def test_the_small_network_is_the_pruned_one(model: TabularModel, problem: RowPr
         inputs = x if one.model.engine.expand is None else one.model.engine.expand(x)
         moments.append(network.local(loc, variance, inputs, noise))
     torch.testing.assert_close(moments[0], moments[1], rtol=1e-4, atol=1e-5)
-
-
-def test_worse_units_are_not_stored(model: TabularModel, problem: RowProblem) -> None:
-    """Units whose weights mean nothing lose against the full posterior, and never the other way."""
-    full = _state(model)
-    broken, small, mask = shrink(problem, full, 0.9)
-    zeros = MeanFieldNormal(torch.zeros_like(small.posterior.loc), small.posterior.rho)
-    useless = grow(replace(small, posterior=zeros), full, mask)
-    assert not are_as_good(problem, useless, full)
-    assert are_as_good(problem, full, useless)
-    assert isinstance(make_ready(broken.model.network, small), Fitted)

@@ -172,16 +172,3 @@ def test_the_density_of_chains_is_that_of_repeated_rows() -> None:
         for some in (rows, repeated)
     ]
     torch.testing.assert_close(terms[0].log_density, terms[1].log_density, rtol=1e-5, atol=1e-4)
-
-
-def test_an_evaluation_is_that_of_repeated_rows() -> None:
-    model, columns = _train(_columns(), "y", MAPConfig(kind="map")), _columns()
-    columns["w"][:10] = 0
-    times = columns["w"].astype(int)
-    repeated = {name: np.repeat(v, times) for name, v in columns.items() if name != "w"}
-    found, wanted = model.evaluate(columns), model.evaluate(repeated)
-    for score in ("log_likelihood", "rmse", "crps", "coverage", "conformal_coverage", "aurc"):
-        assert found[score] == pytest.approx(wanted[score], rel=1e-4)
-    assert found["rows"] == ROWS - 10
-    with pytest.raises(InvalidData):
-        model.evaluate(columns | {"w": np.zeros(ROWS)})

@@ -98,15 +98,6 @@ def test_scores_are_of_gaussians_with_the_widths_of_the_librarys_intervals(label
     np.testing.assert_allclose(found["crps"], np.concatenate(expected), rtol=1e-5)
 
 
-def test_a_long_season_is_taken_out_before_the_fit() -> None:
-    """A pattern of 48 steps with noise of 1 %: without it the error is its deviation, 0.7."""
-    t = np.arange(4 * 48 + 48)
-    values = 10 + np.sin(2 * np.pi * t / 48) + np.random.default_rng(0).normal(size=len(t)) / 100
-    origin = Origin(Series(None, {}, t.astype(float), values), 4 * 48, 4 * 48)
-    for label in ("AutoETS", "AutoTheta", "AutoARIMA"):
-        assert float(scores_of(label, [origin], 48, 48)["mae"].mean()) < 0.05
-
-
 def test_a_version_has_every_method_beside_it_at_the_same_origins(forecaster: Forecaster) -> None:
     columns = sales()
     compared = with_series_baselines(forecaster, columns, lambda: False)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import torch
 
 from core.context import Context
 from core.jobs.jobs import JobStatus
@@ -13,8 +12,6 @@ from tests.worker.baselines.tables import TYPES, table, train_on
 from tests.worker.conftest import train_job
 from worker.baselines import numbers, tables
 from worker.baselines.adding import with_baselines
-from worker.baselines.columns import split_table
-from worker.baselines.comparison import note_on
 from worker.runner import JobRunner
 
 KINDS = ["constant", "linear", "boosted_trees"]
@@ -38,16 +35,6 @@ def test_a_model_that_learned_nothing_is_told_so() -> None:
     assert all(one.rows == 270 for one in model.baselines)
 
 
-def test_only_methods_that_the_model_does_not_beat_are_noted() -> None:
-    """Differences of 0.5, 0.4, 0.6 and 0.5: their standard error is √(0.02 / 3 / 4) = 0.041."""
-    ours, theirs = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 1.6, 2.4, 3.5])
-    note = note_on("linear", "crps", theirs, ours)
-    assert note is not None
-    assert note.endswith("CRPS 2 and 2.5 (difference per row 0.5, standard error 0.041)")
-    assert note_on("linear", "crps", ours, theirs) is None
-    assert note_on("linear", "log_likelihood", theirs, ours) is None
-
-
 def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(kind: str, *_: Any) -> Any:
         if kind == "linear":
@@ -60,18 +47,6 @@ def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(told(with_baselines(model, columns, TYPES))) == ["constant", "boosted_trees"]
     monkeypatch.setattr(tables, "split_table", lambda *_: 1 / 0)
     assert with_baselines(model, columns, TYPES) is model
-
-
-def test_the_models_own_scores_are_those_of_its_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In blocks of 7 of the 30 held-out rows, and asked to stop before each."""
-    columns = table()
-    model = train_on(columns)
-    rows = split_table(columns, model.config).held_out
-    monkeypatch.setattr(tables, "BLOCK_ROWS", 7)
-    answers = iter([False] * 5)
-    own = tables.own_scores(model, "crps", columns, rows, lambda: next(answers))
-    assert next(answers, None) is None
-    assert own.mean() == pytest.approx(model.variant(0.0).metrics["crps"], rel=1e-5)
 
 
 def test_a_job_publishes_them(context: Context, dataset: str, runner: JobRunner) -> None:

@@ -53,15 +53,6 @@ def test_up_to_three_are_found_and_more_are_a_group() -> None:
     assert len(extremes_of(np.append(values[:50], 1e12))) == 0  # too few to know the tail
 
 
-def test_several_slips_of_one_digit_do_not_hide_each_other() -> None:
-    """Five areas of 790 with a digit too many, which lie side by side far from all others."""
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        areas = np.round(rng.lognormal(4.5, 0.45, 790).clip(18, 230), 1)
-        areas[:5] = np.round(10 * rng.uniform(60, 76, 5), 1)
-        assert sorted(extremes_of(areas)) == sorted(areas[:5])
-
-
 def read(path: Path, *fixes: ColumnFix) -> Ingested:
     with opened(path, "text/csv", 10**7) as file:
         given = Given(fixes=fixes)

@@ -5,12 +5,8 @@ import hashlib
 import uuid
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from core.datasets.files.ingest import ingest
-from core.datasets.files.source import Source
-from core.datasets.understanding.fixes import ColumnFix
 from tests.core.datasets.findings.tables import columns_with, found, ingested
 
 ROWS = 400
@@ -76,13 +72,6 @@ def test_copies_of_rows_hide_no_identifier(name: str) -> None:
 @pytest.mark.parametrize("name", MEASUREMENTS)
 def test_a_measurement_or_a_time_is_no_identifier(name: str) -> None:
     assert not columns_with({name: MEASUREMENTS[name], "a": X, "b": X**2}, "identifier")
-
-
-def test_an_owner_who_wants_an_identifier_is_not_told_again() -> None:
-    table = pa.table({"row_id": COUNT, "a": X})
-    fixed = ingest(Source(table=table), (ColumnFix(name="row_id", use=True),))
-    assert fixed.profiles[0].use
-    assert not [f for f in fixed.findings if f.code == "identifier"]
 
 
 def test_a_key_that_rows_share_is_kept_with_an_offer() -> None:

@@ -13,7 +13,6 @@ from core.datasets.files.ingest import Given, Ingested, ingest, understood
 from core.datasets.files.opening import opened
 from core.datasets.files.source import Source
 from core.datasets.findings.misspelt import misspelt, surely_misspelt
-from core.datasets.findings.table_checks import MAX_PER_CODE
 from core.datasets.findings.target_checks import check_target
 from core.datasets.understanding.fixes import ColumnFix
 from core.settings import load_settings
@@ -117,20 +116,6 @@ def test_copies_are_a_warning_and_rows_that_are_equal_by_chance_are_not() -> Non
     assert not [one for one in found(iris, "duplicate_rows") if one.severity == "warning"]
 
 
-def test_many_findings_of_one_code_are_said_in_one() -> None:
-    table = {f"c{i}": np.full(ROWS, i) for i in range(50)} | {"x": X}
-    findings = found(table, "constant")
-    assert len(findings) == MAX_PER_CODE + 1
-    assert len(findings[-1].fix["columns"]) == 50 - MAX_PER_CODE
-
-
-def test_nothing_is_said_of_a_column_that_the_owner_left_out() -> None:
-    rooms = pa.array(["3", "n/a", "4", "5", "2"] * 40)
-    source = Source(table=pa.table({"rooms": rooms, "x": X[:200].astype(str)}), typed=False)
-    assert "mostly_numeric" in [one.code for one in ingest(source).findings]
-    assert not ingest(source, (ColumnFix(name="rooms", use=False),)).findings
-
-
 @pytest.mark.parametrize("text", ["-999.00", "1.0E+36", "9999"])
 def test_the_fix_of_a_sentinel_mends_the_file_however_it_writes_it(
     tmp_path: Path, text: str
@@ -204,12 +189,6 @@ def test_misspelt_levels_are_named_with_their_rows_and_lines() -> None:
 )
 def test_what_may_be_meant_is_not(rare: str, rows: int, other: str) -> None:
     assert misspelt({other: 900, rare: rows}) == {}
-
-
-def test_a_level_nearly_as_frequent_is_not_misspelt() -> None:
-    assert misspelt({"Haus": 38, "Hauss": 2, "Wohnung": 900}) == {}
-    assert misspelt({"Haus": 40, "Hauss": 2, "Wohnung": 900}) == {"Hauss": "Haus"}
-    assert misspelt({"Haus": 90, "Hauss": 2}) == {}  # more than 1 % of the rows
 
 
 @pytest.mark.parametrize(

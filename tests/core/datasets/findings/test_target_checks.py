@@ -1,14 +1,11 @@
 """Leaks are found, honest columns are not called leaks, and what a target lacks is said."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
 from sklearn import datasets as known
 
-from core.datasets.findings.target_values import TargetValues
-from models.features.columns import Columns
 from tests.core.datasets.findings.tables import target_findings
 
 ROWS = 1_000
@@ -51,13 +48,6 @@ def test_a_number_that_tells_a_number_is_a_leak(copy: np.ndarray) -> None:
 def test_a_column_that_tells_a_class_is_a_leak(copy: object) -> None:
     pairs = {"x": np.tile(X, 3), "z": np.tile(Z, 3), "y": list(LABEL) * 3}
     assert leaks(pairs | {"copy": list(copy) * 3}, "y") == ["copy"]
-
-
-def test_levels_that_are_the_classes_are_a_leak_in_small_tables() -> None:
-    some = slice(0, 40)
-    codes = [{"a": 3, "b": 1, "c": 2}[level] for level in CLASS[some]]
-    table = {"x": X[some], "z": Z[some], "code": codes, "y": CLASS[some]}
-    assert leaks(table, "y") == ["code"]
 
 
 def test_a_strong_predictor_is_no_leak() -> None:
@@ -121,35 +111,6 @@ def test_a_target_that_nobody_predicts_is_said(values: object, severity: str) ->
     assert (finding.code, finding.severity) == ("target_type", severity)
 
 
-RANDOM = np.random.default_rng(11)
-WORDS = RANDOM.choice(np.array(["red", "blue", "green", None], object), ROWS)
-
-
-class Reader:
-    """Remembers how many rows were read at once."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.values, self.most = values, 0
-
-    def __call__(self, names: Sequence[str], rows: slice = slice(None), /) -> Columns:
-        (name,) = names
-        found = self.values[rows]
-        self.most = max(self.most, len(found))
-        return {name: found}
-
-
-@pytest.mark.parametrize("block_rows", [1, 333, 2 * ROWS])
-def test_blocks_say_what_the_whole_says(block_rows: int) -> None:
-    read = Reader(WORDS)
-    found = TargetValues.read(read, "y", ROWS, classes=True, block_rows=block_rows)
-    known = [word for word in WORDS if word is not None]
-    absent = [row for row, word in enumerate(WORDS) if word is None]
-    assert list(found.counts.items()) == list(Counter(known).items()), "also in this order"
-    assert (found.absent, found.first_absent) == (len(absent), absent[:5])
-    assert found.known == len(known)
-    assert read.most <= block_rows
-
-
 Table = dict[str, np.ndarray]
 
 
@@ -169,15 +130,6 @@ def test_a_slip_hides_no_leak(rows: int, wrong: str, factor: float) -> None:
     table = flats(rows)
     table[wrong][rows // 3] *= factor
     assert leaks(table) == ["notary"]
-
-
-def test_a_slip_hides_no_line_in_a_series_that_grows() -> None:
-    time = np.arange(300.0)
-    prices = np.exp(time / 90)
-    euro = 0.5 * prices
-    population = time**1.2 + np.random.default_rng(0).random(300)
-    prices[100] *= 10
-    assert leaks({"population": population, "euro": euro, "y": prices}) == ["euro"]
 
 
 HONEST: dict[str, Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]] = {

@@ -88,12 +88,6 @@ def test_compact_dates_are_said_and_can_be_numbers() -> None:
     assert read(["20240131", "20241301"]).readings[0].type == "number"  # no month 13
 
 
-def test_years_of_two_digits_are_said() -> None:
-    found = read(["31/12/68", "31/12/69"])
-    assert [one.code for one in said(found)] == ["dates_short_years"]
-    assert [value[:4] for value in values(found)] == ["2068", "1969"]
-
-
 FORMS = ["2024-01-21", "22.12.2023", "11 Jun 2022", "2024-02-03", "01.02.2023", "Jul 4, 2024"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
 from core.datasets.understanding.fixes import fixes_like
-from core.datasets.understanding.parsing import Unreadable, parse
+from core.datasets.understanding.parsing import parse
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading
 from tests.core.datasets.understanding.texts import read, values
@@ -88,17 +88,6 @@ def test_a_decimal_mark_that_is_given_goes_before_that_of_the_first_file(
     assert found.column.to_pylist() == [value, 2]
 
 
-def test_numbers_with_the_other_mark_are_refused_with_what_to_set() -> None:
-    (fix,) = fixes_like([ColumnReading(name="x", type="number", format="1234,56")])
-    with pytest.raises(Invalid) as caught:
-        understand(Source(table=pa.table({"x": ["1.125"]}), typed=False), {"x": fix})
-    ((_, message),) = caught.value.errors
-    assert "set decimal='.'" in message
-    with pytest.raises(Invalid) as caught:
-        understand(Source(table=pa.table({"x": ["many"]}), typed=False), {"x": fix})
-    assert "decimal" not in caught.value.errors[0][1]
-
-
 def reading(type_: str, format_: str | None = None, *missing: str) -> ColumnReading:
     return ColumnReading(name="x", type=type_, format=format_, missing=missing)
 
@@ -122,33 +111,3 @@ def test_requests_are_read_as_the_training_data(
     found = parse(texts, how)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("how", "texts", "expected"),
-    [
-        (reading("category"), [" a ", "NA", "", None, "-"], ["a", None, None, None, None]),
-        (reading("category", "exact"), [" a ", "NA", "-"], [" a ", None, "-"]),
-        (reading("category", None, "b"), ["a", "b"], ["a", None]),
-        (reading("text"), [" a ", None], [" a ", ""]),
-    ],
-)
-def test_strings_of_requests(how: ColumnReading, texts: list[Any], expected: list[Any]) -> None:
-    assert parse(texts, how).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("how", "texts", "message"),
-    [
-        (reading("number"), ["1", "abc"], r"'abc' is not a number such as 1234\.56"),
-        (reading("number", "1234,56"), ["1", "1.234"], r"'1\.234' is not .* 1234,56"),
-        (reading("datetime", "%d.%m.%Y"), [None, "31.02.2024"], r"a date such as 31\.12\.2023"),
-        (reading("boolean", "yes/no"), ["no", "maybe"], "'maybe' is not yes or no"),
-    ],
-)
-def test_a_text_that_does_not_fit_is_named(
-    how: ColumnReading, texts: list[str | None], message: str
-) -> None:
-    with pytest.raises(Unreadable, match=message) as refused:
-        parse(texts, how)
-    assert (refused.value.index, refused.value.value) == (1, texts[1])

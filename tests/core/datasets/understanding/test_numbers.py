@@ -5,7 +5,6 @@ import pytest
 
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
-from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from tests.core.datasets.understanding.texts import read, said, values
 
@@ -54,13 +53,6 @@ def test_cells_that_each_tell_their_decimal_mark_are_all_read() -> None:
     assert (marks.code, marks.severity, marks.rows) == ("thousands", "info", 3)
     assert (unit.code, unit.rows) == ("unit", 3)
     assert [example.value for example in unit.examples] == ["96.9 m²", "98 m²", "1.234,5 m²"]
-
-
-def test_new_texts_are_read_with_either_mark_and_what_does_not_tell_is_refused() -> None:
-    reading = read(MIXED).readings[0]
-    assert parse(["1,5", "1.5", "2 m²", "1.234,5"], reading).tolist() == [1.5, 1.5, 2.0, 1234.5]
-    with pytest.raises(Unreadable, match=r"'1,234' is not a number such as 1234.56 or 1234,56 m²"):
-        parse(["1,5", "1,234"], reading)
 
 
 @pytest.mark.parametrize("text", ["1e39", "1e400"])

@@ -44,13 +44,6 @@ def test_the_estimate_is_an_upper_bound(given: dict[str, Any]) -> None:
     assert actual <= encoded_bytes(config, known, 1_000) <= 4 * actual
 
 
-def test_a_training_that_fits_is_not_streamed() -> None:
-    assert not is_streamed([PLAIN], COLUMNS, 1_000, 2**20)
-    assert is_streamed([PLAIN], COLUMNS, 1_000_000, 2**20)
-    text = replace(PLAIN, task="language_model")
-    assert not is_streamed([text], COLUMNS, 10**9, 2**20)
-
-
 @pytest.mark.parametrize(
     ("changes", "path"),
     [

@@ -17,16 +17,15 @@ from models.config import (
     SplitTime,
     TrainingConfig,
 )
-from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.features.weights import UsableRows
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.row_problem import RowProblem
 from models.tabular.streaming import blocks as blocks_module
-from models.tabular.streaming.blocks import row_hashes, row_uniforms, survey
+from models.tabular.streaming.blocks import row_hashes, survey
 from models.tabular.streaming.encoding import EncodedPart, write_shuffled
-from models.tabular.streaming.gathering import SCORES, TRAINING, Limits, Sets, gather
+from models.tabular.streaming.gathering import SCORES, TRAINING, Sets
 from models.tabular.streaming.streamed import Streamed, prepare_streamed, train_streamed
 from models.training.card import ColumnTotals, summarise_columns
 from models.training.train import TrainingRun
@@ -67,18 +66,6 @@ def order_of(streamed: Streamed, config: ModelConfig) -> torch.Tensor:
     """The places of the rows on disk among the training rows of the table."""
     hashes = row_hashes(streamed.division.training, config.training.seed, "order")
     return torch.from_numpy(np.argsort(hashes))
-
-
-def test_uniforms_are_uniform_and_do_not_depend_on_the_block() -> None:
-    rows = np.arange(100_000)
-    uniforms = row_uniforms(rows, 7, "split")
-    counts = np.histogram(uniforms, 20, (0, 1))[0]
-    chi_squared = (np.square(counts - 5_000) / 5_000).sum()
-    assert chi_squared < 43.8  # of 19 degrees of freedom: exceeded with probability 0.001
-    np.testing.assert_array_equal(uniforms[500:600], row_uniforms(rows[500:600], 7, "split"))
-    others = (row_uniforms(rows, 7, "folds"), row_uniforms(rows, 8, "split"), np.roll(uniforms, 1))
-    for other in others:
-        assert abs(np.corrcoef(uniforms, other)[0, 1]) < 4 / np.sqrt(len(rows))
 
 
 @pytest.mark.parametrize("split", ["random", "last", SplitBy(by="shop"), SplitTime(time="when")])
@@ -184,32 +171,6 @@ def test_a_table_that_fits_is_encoded_as_in_memory(tmp_path: Path, given: dict[s
     for one, other in zip(ours.columns, theirs.columns, strict=True):
         for name in ("name", "min", "max", "missing", "levels"):
             assert getattr(one, name) == getattr(other, name)
-
-
-def test_what_a_sample_lacks_is_known_nevertheless() -> None:
-    """One row of a class, one missing value, one extreme and one level among many rows."""
-    columns = make(30_000)
-    columns["flag"][20_001] = np.nan
-    columns["x"][20_002] = 50.0
-    columns["city"][20_003] = "rare"
-    columns["kind"][20_004] = "only once"
-    table = table_of(columns, target="kind")
-    found = survey(table)
-    limits = Limits(2_000, 1_000)
-    sets = Sets.of(table.config.training, found, limits.held_out)
-    gathered = gather(table, TYPES, sets, limits)
-    sampled = len(gathered.division.training)
-    assert abs(sampled - 2_000) < 4 * np.sqrt(2_000) + 50
-    assert "only once" in gathered.columns["kind"]
-    assert np.nanmax(gathered.columns["x"]) == 50.0
-    assert np.isnan(gathered.columns["flag"]).any()
-    assert gathered.totals[2].levels["rare"] == 1
-
-
-def test_a_stream_stops_between_blocks(tmp_path: Path) -> None:
-    table = replace(table_of(make(500)), should_stop=lambda: True)
-    with pytest.raises(Stopped):
-        prepare_streamed(table, TYPES, tmp_path, MEMORY)
 
 
 def test_every_row_is_in_one_batch_of_a_pass(tmp_path: Path) -> None:
