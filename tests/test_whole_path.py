@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.credence.running import CREDENCE, credence, environment, serving
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 LINE = {"x": [i / 50 - 1 for i in range(100)], "y": [3 * (i / 50 - 1) for i in range(100)]}
 REQUEST = {
@@ -57,7 +57,7 @@ def test_one_command_serves_trains_predicts_and_stops(tmp_path: Path) -> None:
         assert 'credence_jobs{status="succeeded"} 1' in http.get("/metrics").text
 
         service.process.send_signal(signal.SIGTERM)
-        assert service.process.wait(60) == 0
+        assert service.process.wait(PATIENCE) == 0
 
 
 def test_the_parts_run_apart_and_commands_use_them(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_parts_run_apart_and_commands_use_them(tmp_path: Path) -> None:
             assert len(answers) == 100
             assert {"mean", "epistemic_variance", "lower_0.9"} <= set(answers[0])
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(60) == 0
+            assert worker.wait(PATIENCE) == 0
         finally:
             worker.kill()
             worker.wait()

@@ -21,14 +21,13 @@ from pathlib import Path
 from benchmarks import results
 from benchmarks.http.artifact import wait_until_ready
 from benchmarks.http.process import free_ports, running
-from benchmarks.soak.actions import Caller, make_steady
+from benchmarks.soak.actions import PATIENCE_SECONDS, Caller, make_steady
 from benchmarks.soak.load import Load, Tally
 from benchmarks.soak.observations import Observer, Series
 from benchmarks.soak.report import leaks, plain, table, trends
 from benchmarks.soak.slopes import Trend
 
 NAME = "soak"
-START_SECONDS = 600.0  # it is no fault of a service that its machine is busy
 WARM_UP_SECONDS = 600.0  # kernels are compiled, windows and pools fill; of short runs a third
 SETTINGS = {
     "CREDENCE_WORKER_METRICS_PORT": "0",
@@ -60,7 +59,7 @@ def soak(folder: Path, seconds: float, rate: float, warm_up: float) -> Soaked:
     command = [sys.executable, "-m", "credence", "serve", "--port", str(port)]
     command += ["--data-dir", str(data_dir)]
     with running(command, SETTINGS, port, folder / "service.log") as server:
-        wait_until_ready(url, START_SECONDS)
+        wait_until_ready(url, PATIENCE_SECONDS)
         first = Caller(url, seed=-1)
         with first.http:
             make_steady(first)

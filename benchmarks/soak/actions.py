@@ -24,6 +24,7 @@ TINY = {
 STEADY = {"number": "regression", "kind": "classification"}  # models that stay, and their tasks
 PROBE = {"model": "number", "inputs": [{"x": 0.5, "z": "b"}], "samples": 10, "seed": 1}
 ENDED = {"succeeded", "failed", "cancelled"}
+PATIENCE_SECONDS = 600.0  # it is no fault of a service that its machine is busy
 _numbers = itertools.count()
 
 
@@ -44,7 +45,7 @@ class Caller:
     """One client with a connection and random numbers of its own."""
 
     def __init__(self, url: str, seed: int) -> None:
-        self.http = httpx.Client(base_url=url, timeout=60)
+        self.http = httpx.Client(base_url=url, timeout=PATIENCE_SECONDS)
         self.random = random.Random(seed)
 
     def ask(self, method: str, path: str, *expected: int, **options: Any) -> httpx.Response:

@@ -13,7 +13,7 @@ import httpx
 import psutil
 
 from benchmarks.http.process import Server
-from benchmarks.soak.actions import PROBE, is_refusal
+from benchmarks.soak.actions import PATIENCE_SECONDS, PROBE, is_refusal
 
 MEBIBYTE = 2**20
 SECONDS = 5.0  # between two observations
@@ -91,7 +91,8 @@ class Observer:
 
     def _probe(self) -> None:
         """One small prediction a second, on a connection of its own."""
-        with httpx.Client(base_url=f"http://127.0.0.1:{self._server.port}", timeout=30) as client:
+        url = f"http://127.0.0.1:{self._server.port}"
+        with httpx.Client(base_url=url, timeout=PATIENCE_SECONDS) as client:
             while not self._stop.wait(PROBE_SECONDS):
                 began = time.perf_counter()
                 try:

@@ -19,7 +19,7 @@ from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.app.running import Service, serving
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.worker.conftest import add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
@@ -253,7 +253,7 @@ def test_output_and_log_that_cannot_be_written_end_nothing(trained: Path, tmp_pa
         for _ in range(50):
             assert _status(url, body) == 200
         running.send_signal(signal.SIGTERM)
-        assert running.wait(120) != 1, "it ended by itself"
+        assert running.wait(PATIENCE) != 1, "it ended by itself"
 
 
 def _status(url: str, body: dict[str, Any]) -> int:

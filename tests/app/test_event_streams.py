@@ -21,7 +21,7 @@ from core.process.shared_bound import SharedBound
 from models.config import ModelConfig
 from tests.app.running import Service, serving
 from tests.core.postgresql import running_postgresql
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 STREAM = {"Accept": "text/event-stream"}
 PROGRESS = {"epoch": 1, "epochs": 2, "fraction": 0.5, "eta_seconds": None}
@@ -177,7 +177,9 @@ def test_a_stream_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
         listener = in_background(listen)
         wait_until(lambda: service.services.event_streams._open.held == 1)
         with away(url):
-            refused = httpx.get(f"{service.url}/jobs/{job}/events", headers=STREAM, timeout=30)
+            refused = httpx.get(
+                f"{service.url}/jobs/{job}/events", headers=STREAM, timeout=PATIENCE
+            )
             assert refused.status_code == 503
             assert int(refused.headers["retry-after"]) > 0
             time.sleep(2 * event_streams.POLL_SECONDS)  # the stream meets it, too

@@ -11,6 +11,7 @@ from core.access.keys import Keys, Scope
 from core.database.database import migrate, opened
 from core.settings import load_settings
 from tests.credence.running import Service, serving
+from tests.waiting import PATIENCE
 
 ADMIN = "an-admin-key-of-some-length"
 
@@ -36,7 +37,7 @@ class Guarded:
     def client(self, key: str) -> httpx.Client:
         """A client with this key."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 from tests.app.running import Service, publish, regression_columns, serving
 from tests.attacks.conftest import Guarded
 from tests.attacks.sending import ask
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 WATCHED = "credence_http_requests_total"
 
@@ -123,7 +123,7 @@ def chunked(url: str, head: list[str], trailers: list[str]) -> int:
     place = httpx.URL(url)
     said = ["GET /models HTTP/1.1", *head, "Connection: close", "Transfer-Encoding: chunked"]
     text = "\r\n".join([*said, "", "2", "{}", "0", *trailers, "", ""])
-    with socket.create_connection((place.host, place.port or 80), timeout=60) as connection:
+    with socket.create_connection((place.host, place.port or 80), timeout=PATIENCE) as connection:
         connection.sendall(text.encode())
         answer = connection.makefile("rb").readline()
     return int(answer.split()[1])

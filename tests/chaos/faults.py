@@ -29,7 +29,7 @@ from core.jobs.jobs import FINAL
 from core.jobs.queue import QUEUE
 from tests.chaos.proxy import Proxy
 from tests.chaos.traffic import Traffic
-from tests.chaos.world import LEASE_SECONDS, World
+from tests.chaos.world import World
 
 LOOK_SECONDS, LOOKS = 0.02, 150
 SMALL = (4096, 65_536, 1_000_000)  # bytes
@@ -151,7 +151,7 @@ def kill_api(run: Run) -> None:
 def pause_worker(run: Run) -> None:
     """Beyond its lease, and on: what it then writes is refused."""
     run.world.pause_worker(run.random.randrange(1000))
-    run.pause(0.5 * LEASE_SECONDS, 1.5 * LEASE_SECONDS)
+    run.pause(0.5 * run.world.lease_seconds, 1.5 * run.world.lease_seconds)
     run.world.wake_workers()
 
 

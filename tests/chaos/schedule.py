@@ -19,7 +19,6 @@ from tests.chaos.world import World
 
 STEPS = 12
 PAUSE_SECONDS = (0.02, 0.3)
-REST_SECONDS = 180  # a machine may be busy
 MAX_CHECKS = 3  # of the rules
 
 
@@ -88,7 +87,7 @@ class Schedule:
         """A model that is loaded and answers, before anything happens."""
         world = self.world
         world.mend()
-        if not world.wait_until(world.answers, "the API", 120):
+        if not world.wait_until(world.answers, "the API"):
             return False
         world.is_ready = world.is_ready or self._make_ready()
         for _ in world.replicas:
@@ -101,7 +100,7 @@ class Schedule:
         train = {**TINY, "model": "steady", "dataset": dataset}
         if not self._made("/train", train):
             return False
-        if not self.world.wait_until(self._rests, "a model", REST_SECONDS):
+        if not self.world.wait_until(self._rests, "a model"):
             return False
         source = {"uri": f"file://{self.world.lake}/rows.csv"}
         read = self._made("/datasets", {"name": "lake", "source": source})
@@ -137,7 +136,7 @@ class Schedule:
         broken rule stays broken.
         """
         for _ in range(MAX_CHECKS):
-            if not self.world.wait_until(self._rests, "all jobs to end", REST_SECONDS):
+            if not self.world.wait_until(self._rests, "all jobs to end"):
                 return ["jobs did not end in time", *self._broken_rules(first)]
             if not (wrong := self._broken_rules(first)):
                 break

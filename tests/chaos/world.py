@@ -26,10 +26,10 @@ from tests.core.postgresql import PostgresServer
 from tests.core.redis_server import RedisServer, running_redis
 from tests.core.webhooks.receiving import answer, receiver
 from tests.ports import free_port
+from tests.waiting import PATIENCE, slowness
 from tests.worker.conftest import add_line
 
 WORKERS = 2
-LEASE_SECONDS = int(os.environ.get("CHAOS_LEASE_SECONDS", "2"))  # more, if the machine is busy
 GIVEN = ("lease_seconds", "max_attempts", "checkpoint_seconds", "worker_metrics_port")
 
 
@@ -60,6 +60,8 @@ class World:
     postgresql: PostgresServer | None = None
     serve: bool = False
     num_replicas: int = 1
+    # A renewal that comes late costs a job its worker.
+    lease_seconds: int = field(default_factory=lambda: round(2 * slowness()), init=False)
     offset: timedelta = field(default=timedelta(), init=False)  # of the service's clock
     is_ready: bool = field(default=False, init=False)  # has what each schedule begins with
     mean: list[float] | None = field(default=None, init=False)  # that the steady model predicts
@@ -91,7 +93,7 @@ class World:
         doors = {"sources": f"file://{self.lake}/", "webhooks": f"private+{self.receiver_url}"}
         settings = load_settings(
             data_dir=self.folder / "data",
-            lease_seconds=LEASE_SECONDS,
+            lease_seconds=self.lease_seconds,
             max_attempts=100,
             checkpoint_seconds=0.3,
             worker_metrics_port=0,
@@ -230,23 +232,23 @@ class World:
         """The time by which schedules are due: the database server's, or else the service's."""
         return now() + (timedelta() if self.postgresql else self.offset)
 
-    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 90) -> bool:
+    def wait_until(self, condition: Callable[[], bool], what: str) -> bool:
         """Whether the condition came true in time; services that end meanwhile are restarted."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             self.mend()
             if condition():
                 return True
             time.sleep(0.1)
-        print(f"waited {seconds:g} s in vain for {what}")  # noqa: T201
+        print(f"waited {PATIENCE:g} s in vain for {what}")  # noqa: T201
         return False
 
     def answers(self) -> bool:
         """Whether all replicas do."""
         with suppress(httpx.TransportError):
-            live = (
-                self.http.get(f"{replica.url}/health/live", timeout=5) for replica in self.replicas
-            )
+            seconds = 5 * slowness()
+            urls = (f"{replica.url}/health/live" for replica in self.replicas)
+            live = (self.http.get(url, timeout=seconds) for url in urls)
             return all(response.status_code == 200 for response in live)
         return False
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.waiting import PATIENCE
+
 READY = "ready on "
 CREDENCE = [sys.executable, "-m", "credence"]
 
@@ -33,7 +35,7 @@ def credence(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -111,5 +113,5 @@ def serving(
         yield Service(line.removeprefix(READY).strip(), process, log_file)
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE)
         process.communicate()  # closes the pipe

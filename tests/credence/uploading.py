@@ -4,6 +4,8 @@ import http.client
 
 import httpx
 
+from tests.waiting import PATIENCE
+
 GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -13,7 +15,7 @@ def begin_upload(url: str, name: str, length: int) -> http.client.HTTPConnection
     The service says `100 Continue` when it begins to read the body, so nobody has to guess when.
     """
     address = httpx.URL(url)
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=60)
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=PATIENCE)
     connection.putrequest("POST", f"/datasets?name={name}")
     connection.putheader("Content-Type", "text/csv")
     connection.putheader("Content-Length", str(length))

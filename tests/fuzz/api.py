@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.fuzz.target import Target
+from tests.waiting import PATIENCE
 
 CHECKS = [
     not_a_server_error,
@@ -27,7 +28,6 @@ CHECKS = [
     negative_data_rejection,
 ]
 DESTRUCTIVE = {("DELETE", "/models/{name}"), ("DELETE", "/models/{name}/versions/{version}")}
-TIMEOUT_SECONDS = 120  # on a machine that does much else, too
 Answered = Counter[tuple[str, int]]
 
 
@@ -36,7 +36,7 @@ def operations(target: Target) -> list[Any]:
 
     The server is open on a loopback address, so that no request needs a key.
     """
-    document = requests.get(f"{target.url}/openapi.json", timeout=TIMEOUT_SECONDS).json()
+    document = requests.get(f"{target.url}/openapi.json", timeout=PATIENCE).json()
     for path in document["paths"].values():
         for operation in path.values():
             operation.pop("security", None)
@@ -83,7 +83,7 @@ def attack(target: Target, operation: Any, examples: int, seed: int, answered: A
 
 def _called(case: Any, target: Target) -> Any:
     try:
-        return case.call(target.url, timeout=TIMEOUT_SECONDS)
+        return case.call(target.url, timeout=PATIENCE)
     except requests.RequestException as error:
         error.add_note(case.as_curl_command()[:4000])  # else nobody knows what was asked
         raise

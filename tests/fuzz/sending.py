@@ -8,8 +8,7 @@ import httpx
 from tests.fuzz.bombs import Bomb
 from tests.fuzz.mutations import mutated, requests
 from tests.fuzz.target import Target
-
-TIMEOUT_SECONDS = 600  # a child may compute for 120 s, and other programs use the processor, too
+from tests.waiting import PATIENCE
 
 
 def explode(target: Target, bomb: Bomb) -> tuple[int, int]:
@@ -19,7 +18,7 @@ def explode(target: Target, bomb: Bomb) -> tuple[int, int]:
     before = target.process.memory_info().rss
     try:
         answer = httpx.post(
-            f"{target.url}{bomb.path}", content=body, headers=bomb.headers, timeout=TIMEOUT_SECONDS
+            f"{target.url}{bomb.path}", content=body, headers=bomb.headers, timeout=PATIENCE
         )
     except httpx.HTTPError as error:
         error.add_note(f"bomb {bomb.name}")
@@ -31,7 +30,7 @@ def explode(target: Target, bomb: Bomb) -> tuple[int, int]:
 def sent_mutated(target: Target, seed: int) -> Counter[int]:
     """Every valid request, damaged by this seed, and the statuses of the answers."""
     statuses: Counter[int] = Counter()
-    with httpx.Client(base_url=target.url, timeout=TIMEOUT_SECONDS) as client:
+    with httpx.Client(base_url=target.url, timeout=PATIENCE) as client:
         for number, valid in enumerate(requests()):
             body = mutated(valid.body, random.Random(f"{seed}/{number}"))
             answer = client.post(valid.path, content=body, headers=valid.headers)

@@ -12,6 +12,7 @@ import httpx
 import psutil
 
 from tests.credence.running import Service, serving
+from tests.waiting import PATIENCE
 
 MODELS = ("price", "tree", "sales", "lines")
 FINDABLE = re.compile(r"(ds|job|pred|fb)_[0-9a-f]{8,}")
@@ -83,7 +84,7 @@ class Target:
     def is_well(self) -> bool:
         """A prediction is right: equal to every other answer to the same question."""
         body = {"model": "price", "inputs": [[1.0, "oak", True, None]], "samples": 100, "seed": 1}
-        answer = httpx.post(f"{self.url}/predict", json=body, timeout=60)
+        answer = httpx.post(f"{self.url}/predict", json=body, timeout=PATIENCE)
         return answer.status_code == 200 and answer.json()["samples"] == 100
 
 
@@ -96,5 +97,5 @@ def attacked(
     with serving(directory, command, CREDENCE_LOG_LEVEL="warning", **settings) as service:
         target = Target(service)
         for path in ("/datasets", "/jobs"):
-            target.learn(httpx.get(f"{service.url}{path}", timeout=120).text)
+            target.learn(httpx.get(f"{service.url}{path}", timeout=PATIENCE).text)
         yield target

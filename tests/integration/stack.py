@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from tests.waiting import PATIENCE, slowness
+
 ROOT = Path(__file__).parents[2]
 PROJECT = "credence-test"
 VARIABLES = {
@@ -57,7 +59,7 @@ class Stack:
     def start(self) -> float:
         """Two replicas, three workers; the seconds until all are healthy."""
         started = time.monotonic()
-        self.compose("up", "--detach", "--wait", "--wait-timeout", "300")
+        self.compose("up", "--detach", "--wait", "--wait-timeout", f"{PATIENCE:.0f}")
         return time.monotonic() - started
 
     def make_whole(self) -> None:
@@ -135,7 +137,7 @@ class Stack:
     def http(self) -> httpx.Client:
         """A client with the key of the secret file."""
         headers = {"Authorization": f"Bearer {self.key()}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE)
 
     def kill(self, service: str) -> None:
         """SIGKILL to one container's first process, as the kernel does when memory is short."""
@@ -164,8 +166,8 @@ def docker(
 
 
 def wait_until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + seconds
+    """The first true value of `condition`; on a busy machine it has as many times longer."""
+    deadline = time.monotonic() + slowness() * seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
         time.sleep(0.5)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "docker" / "prometheus"
@@ -43,7 +43,7 @@ def process(command: Sequence[str], url: str, log: Path, **options: Any) -> Iter
         yield
     finally:
         running.terminate()
-        running.wait(60)
+        running.wait(PATIENCE)
 
 
 def _answers(url: str) -> bool:
@@ -81,7 +81,7 @@ class Prometheus:
     started: float
 
     def get(self, path: str, **params: Any) -> Any:
-        answer = httpx.get(f"{self.url}/api/v1/{path}", params=params, timeout=30).json()
+        answer = httpx.get(f"{self.url}/api/v1/{path}", params=params, timeout=PATIENCE).json()
         assert answer["status"] == "success", answer
         return answer["data"]
 

@@ -10,7 +10,7 @@ from core.context import Context
 from core.jobs.jobs import JobStatus, TrainSpec
 from models.artifact.files import read_model
 from models.exceptions import Stopped
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.worker.conftest import ENDLESS, error_of, logged, train_job, wait_for, worker
 from worker.rank import run_rank
 from worker.shared_folder import SharedFolder, Training
@@ -47,7 +47,7 @@ def test_a_job_outlives_its_processes_and_they_do_not_outlive_their_worker(
         wait_until(lambda: logged(context, job) == ["continues from a checkpoint"])
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
-        _, alive = psutil.wait_procs(children, timeout=120)
+        _, alive = psutil.wait_procs(children, timeout=PATIENCE)
         assert not alive
 
 

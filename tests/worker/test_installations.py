@@ -17,7 +17,7 @@ from core.jobs.jobs import JobStatus
 from tests.core.postgresql import running_postgresql
 from tests.core.redis_server import running_redis
 from tests.core.s3 import BUCKET, running_rclone
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.worker.conftest import QUICK, add_line, logged, opened, train_job, wait_for, worker
 from tests.worker.test_prediction import check_result, predict_job
 
@@ -56,7 +56,7 @@ def test_a_job_moves_to_another_machine_and_its_model_predicts(
     with worker(context, **first) as process:
         wait_until(lambda: (context.jobs.get(job.id).progress or {}).get("epoch", 0) > 20)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=120) == 0
+        assert process.wait(PATIENCE) == 0
     assert context.jobs.get(job.id).status == JobStatus.QUEUED
     assert context.checkpoints.exists(job.id)
     with worker(context, **second):

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from core.context import Context
 from core.jobs.jobs import JobStatus
 from tests.ports import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.worker.conftest import ENDLESS, QUICK, train_job, wait_for, worker
 
 pytestmark = pytest.mark.stack
@@ -70,7 +70,7 @@ def test_sigterm_hands_the_job_back(context: Context, dataset: str) -> None:
     with worker(context) as process:
         wait_for(context, job, RUNNING)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=120) == 0
+        assert process.wait(PATIENCE) == 0
     assert context.jobs.get(job.id).status == QUEUED
     assert context.checkpoints.exists(job.id)
 
@@ -79,4 +79,4 @@ def test_a_busy_metrics_port_ends_the_worker(context: Context) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         with worker(context, CREDENCE_WORKER_METRICS_PORT=port) as process:
-            assert process.wait(timeout=120) != 0
+            assert process.wait(PATIENCE) != 0

@@ -10,7 +10,7 @@ from core.context import Context
 from core.exceptions import Unavailable
 from core.jobs.jobs import Job, JobStatus
 from tests.core.redis_server import RedisServer, running_redis
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 from tests.worker.conftest import (
     ENDLESS,
     QUICK,
@@ -66,7 +66,7 @@ def test_a_worker_outlives_its_broker(context: Context, redis: RedisServer) -> N
         fourth = sent()
         wait_for(context, fourth, SUCCEEDED)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=120) == 0
+        assert process.wait(PATIENCE) == 0
     jobs = (first, second, busy, third, fourth)
     assert {context.jobs.get(job.id).attempt for job in jobs} == {1}
     assert [v.version for v in context.registry.versions("line")] == [4, 3, 2, 1]
@@ -104,5 +104,5 @@ def test_a_worker_that_hears_nothing_ends(context: Context, redis: RedisServer) 
     """It listens to another queue than the one that it sends to."""
     job = train_job(context, add_line(context))
     with worker(context, ["-c", DEAF], CREDENCE_BROKER_URL=redis.url) as process:
-        assert process.wait(timeout=120) == 0
+        assert process.wait(PATIENCE) == 0
     assert context.jobs.get(job.id).status == JobStatus.QUEUED

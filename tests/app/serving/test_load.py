@@ -22,7 +22,7 @@ from models.prediction.prediction import RowPrediction
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.wires import close
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
 
@@ -248,7 +248,7 @@ def test_an_idle_service_uses_next_to_no_cpu(make_service: MakeService) -> None:
         assert running.stdout is not None
         url = running.stdout.readline().split()[-1]
         body = {"model": "price", "inputs": [ROW]}
-        assert httpx.post(f"{url}/predict", json=body, timeout=30).status_code == 200
+        assert httpx.post(f"{url}/predict", json=body, timeout=PATIENCE).status_code == 200
         process = psutil.Process(running.pid)
 
         def is_idle() -> bool:
@@ -258,4 +258,4 @@ def test_an_idle_service_uses_next_to_no_cpu(make_service: MakeService) -> None:
 
         wait_until(is_idle)  # the end of the answer, and what the caches lost to others, pass
         os.kill(running.pid, signal.SIGTERM)
-        assert running.wait(20) == 0
+        assert running.wait(PATIENCE) == 0

@@ -159,7 +159,7 @@ def test_of_ten_times_too_many_all_are_answered_or_refused(make_service: MakeSer
 
 def test_a_body_that_trickles_is_given_up(make_service: MakeService) -> None:
     """A byte now and then, on the routes that keep a body in memory and in a file."""
-    service = make_service(body_seconds=0.5)
+    service = make_service(body_seconds=3)
     host, port = service.url.removeprefix("http://").split(":")
     before = {path.name for path in service.context.settings.data_dir.iterdir()}
     for path, kind in (("/predict", "application/json"), ("/datasets?name=a", "text/csv")):
@@ -198,13 +198,13 @@ async def _trickle(host: str, port: int, path: str, kind: str) -> bytes:
 @pytest.mark.timing
 def test_a_body_that_comes_steadily_may_take_long(make_service: MakeService) -> None:
     """Four pauses that are together longer than the time for nothing; each chunk earns a second."""
-    service = make_service(body_seconds=0.5)
+    service = make_service(body_seconds=3)
 
     def steadily() -> Any:
         yield b"x,y\n"
         for _ in range(4):
             yield b"1,2\n" * 8192
-            time.sleep(0.3)
+            time.sleep(0.8)
 
     headers = {"Content-Type": "text/csv"}
     answer = service.http.post("/datasets?name=slow", content=steadily(), headers=headers)

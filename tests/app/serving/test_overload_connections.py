@@ -21,7 +21,7 @@ from credence.serving.api_thread import ApiThread
 from credence.serving.listener import address, listen
 from tests.app.running import Service
 from tests.app.serving.test_load import ROW, block, predict
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 GET = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 Connect = Callable[[bytes], socket.socket]
@@ -168,5 +168,5 @@ def test_a_thousand_connections_in_three_hundred_files_end_nothing(data_dir: Pat
             connect(b"GET / HTTP/1.1\r\nX-A: ")
             connect(b"POST /predict HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
             running.send_signal(signal.SIGTERM)
-            assert running.wait(60) == 0
+            assert running.wait(PATIENCE) == 0
     assert files < 300

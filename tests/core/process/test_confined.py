@@ -11,7 +11,7 @@ import pytest
 
 from core.exceptions import Invalid, NotParseable, TooLarge
 from core.process.confined import Limits, run
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 HERE = f"{__name__}:child"
 SMALL = Limits(memory_bytes=2**28, output_bytes=2**20, cpu_seconds=60)  # its imports take some
@@ -82,5 +82,5 @@ def test_it_ends_with_its_parent() -> None:
     children = parent.children()
     parent.kill()
     parent.wait()
-    _, alive = psutil.wait_procs(children, timeout=120)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert not alive

@@ -15,7 +15,7 @@ from tests.credence.conftest import TINY
 from tests.credence.running import credence, serving
 from tests.credence.serving.test_serve import start_long_job
 from tests.fixtures.test_releases import assert_close
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 ROWS = [{"x0": 0.25, "x1": -1.5, "kind": "odd"}, {"x0": None, "x1": 2.0, "kind": "even"}]
 
@@ -46,7 +46,7 @@ def test_a_killed_service_lives_on_where_its_backup_is_restored(
         family = service.family()
         for process in family:
             process.kill()
-        psutil.wait_procs(family, timeout=120)
+        psutil.wait_procs(family, timeout=PATIENCE)
 
     done = credence("restore", str(tmp_path / "all.tar"), "--data-dir", str(again))
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from credence.client import Client
 from credence.serving.listener import SILENT_PEER_SECONDS, listen
 from tests.credence.running import serving
 from tests.credence.serving.test_serve import start_long_job
+from tests.waiting import PATIENCE
 
 
 def test_streams_do_not_hold_up_sigterm_and_go_on_at_the_next_start(
@@ -39,7 +40,7 @@ def test_streams_do_not_hold_up_sigterm_and_go_on_at_the_next_start(
             request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: localhost\r\n"
             idle.sendall(f"{request}Accept: text/event-stream\r\n\r\n".encode())
             listen_to(service.url, job, stop_at=5)
-            assert service.process.wait(120) == 0
+            assert service.process.wait(PATIENCE) == 0
         assert "Cancel" not in service.log_file.read_text()  # no stream was killed
     with serving(tmp_path, "api") as service, Client(service.url) as client:
         client.cancel(job)

@@ -10,6 +10,7 @@ import httpx
 
 from tests.credence.running import serving
 from tests.credence.uploading import begin_upload
+from tests.waiting import PATIENCE
 
 BODY = bytes(4 * 2**20)  # more than the kernel's buffers take: who sends it waits for a reader
 
@@ -45,4 +46,4 @@ def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> 
         assert int(answer.headers["Retry-After"]) > 0
         assert b"the service stops" in answer.read()
         connection.close()
-        assert service.process.wait(120) == 0
+        assert service.process.wait(PATIENCE) == 0

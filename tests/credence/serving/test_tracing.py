@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from credence.client import Client
 from tests.credence.running import Service, serving
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 @dataclass(frozen=True)
@@ -225,5 +225,5 @@ def test_a_collector_that_is_away_is_told_once_and_harms_nobody(tmp_path: Path) 
             assert httpx.get(f"{service.url}/models", timeout=120).status_code == 200
             wait_until(warnings)
         service.process.terminate()
-        assert service.process.wait(120) == 0
+        assert service.process.wait(PATIENCE) == 0
     assert warnings() == ["traces are not delivered: they are dropped while the collector is away"]
