@@ -113,6 +113,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         dependencies=[Depends(check_parameters), Depends(take_turn, scope="function")],
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
     )
     app.state.settings, app.state.key_ring = settings, key_ring
     app.state.open_bodies = open_bodies

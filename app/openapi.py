@@ -4,9 +4,11 @@ Bodies are read by `app.http.bodies`, not by FastAPI, so it does not know their 
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, TypeAdapter
@@ -156,7 +158,7 @@ def _binary(media_type: str | None) -> Document:
 
 
 def install(app: FastAPI) -> None:
-    """Make the application return the complete OpenAPI document."""
+    """Make the application return the complete OpenAPI document, also as text."""
 
     def openapi() -> Document:
         if app.openapi_schema is None:
@@ -165,6 +167,7 @@ def install(app: FastAPI) -> None:
         return app.openapi_schema | servers
 
     app.openapi = openapi  # type: ignore[method-assign]
+    app.state.openapi_text = lru_cache(maxsize=4)(lambda _: orjson.dumps(openapi()))
 
 
 def _describe(app: FastAPI) -> Document:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TypeVar
 
-from anyio import to_thread
 from fastapi import Request
 
 from app.dependencies import Services, caller_of
@@ -32,5 +31,4 @@ async def read_row_file(
         raise TooLarge(f"{error}{advice}") from error
     scratch, share = services.context.scratch.path, caller_of(request).share
     at = Workplace(MAX_TABLE_BYTES, services.context.memory, scratch, share)
-    with services.writers.entered(share) as threads:
-        return await to_thread.run_sync(read, body, at, files, limiter=threads)
+    return await services.writers.run(share, read, body, at, files)

@@ -419,7 +419,8 @@ class TrainedModel(ABC):
 
     def values_per_row(self, options: ResolvedOptions) -> int:
         """How many numbers the answer has for a row (`models.prediction.work`)."""
-        return values_per_row(options, len(self.classes or ()))
+        explained = len(self.inputs) if options.explain else 0
+        return values_per_row(options, len(self.classes or ()), explained)
 
     def size(self, x: Encoded) -> int:
         """The amount of work of encoded inputs, by which prediction times are estimated."""

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import sys
+import tomllib
 from itertools import product
 from pathlib import Path
 
@@ -39,4 +41,20 @@ def test_only_its_package_asks_for_the_kind_of_a_model() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
                 found += [f"{path}:{node.lineno}"] * bool(names & KINDS)
+    assert not found
+
+
+def test_models_import_only_what_their_distribution_brings() -> None:
+    """What fits alone need is imported where it is used: `credence.load` does without scipy."""
+    project = tomllib.loads((ROOT / "credence/scoring/pyproject.toml").read_text())["project"]
+    brought = {re.split(r"[<>=]", line)[0].replace("-", "_") for line in project["dependencies"]}
+    known = {*brought, *sys.stdlib_module_names, "models", "typing_extensions"}  # pydantic's
+    found = []
+    for path in (ROOT / "models").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Import):
+                names = [each.name for each in node.names]
+            else:
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{path}: {name}" for name in names if name.partition(".")[0] not in known]
     assert not found

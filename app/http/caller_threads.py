@@ -4,15 +4,20 @@ Each caller has threads of its own as long as it has such requests. All share th
 in progress, each of which has a file or a connection open (`SharedBound`).
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import ParamSpec, TypeVar
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, to_thread
 
 from core.exceptions import Unavailable
 from core.process.shared_bound import SharedBound
 
 RETRY_AFTER_SECONDS = 5  # about what a usual upload takes
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class CallerThreads:
@@ -57,3 +62,10 @@ class CallerThreads:
             bound.change(caller, -1)
             if not bound.of(caller):
                 del self._limiters[caller]
+
+    async def run(
+        self, caller: Hashable, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call `work` in one of the caller's threads. Raises `Unavailable` as `entered` does."""
+        with self.entered(caller) as threads:
+            return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=threads)

@@ -9,13 +9,12 @@ import hashlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.types import Message
 
-from app.dependencies import check_parameters, get_services
+from app.dependencies import caller_of, check_parameters, get_services
 from app.schemas.datasets import DatasetResponse
 from app.schemas.jobs import JobResponse
 from app.schemas.models import VersionResponse
@@ -61,15 +60,16 @@ def idempotent(handle: Handler) -> Handler:
         request, operation = with_idempotency_key(request, write_reply)
         if operation is None:
             return await handle(request)
-        find = (await get_services(request)).context.replies.find
-        if completed := await to_thread.run_sync(find, operation):
+        services = await get_services(request)
+        find, share = services.context.replies.find, caller_of(request).share
+        if completed := await services.plain.run(share, find, operation):
             async for _ in request.stream():  # the fingerprint needs the whole body
                 pass
             return _replay(operation, completed)
         try:
             return await handle(request)
         except AlreadyCompleted:
-            completed = await to_thread.run_sync(find, operation)
+            completed = await services.plain.run(share, find, operation)
             assert completed is not None, "the other request has committed"
             return _replay(operation, completed)
 

@@ -110,8 +110,7 @@ async def _read_source(
 ) -> DatasetResponse:
     body = await json_body(SourceRequest)(request)
     add = partial(context.sources.add, body.name, body.source, Given(body.options))
-    with services.readers.entered(context.caller.share) as threads:
-        dataset, created = await to_thread.run_sync(add, limiter=threads)
+    dataset, created = await services.readers.run(context.caller.share, add)
     return _made(response, dataset, created=created)
 
 
@@ -123,12 +122,13 @@ async def _fixes_like(
     Raises:
         Invalid: there is neither.
     """
+    run, share = services.plain.run, context.caller.share
     try:
         if like.startswith(DATASET_ID):
-            dataset = await to_thread.run_sync(context.datasets.get, like)
-            levels = await to_thread.run_sync(context.datasets.levels, dataset)
+            dataset = await run(share, context.datasets.get, like)
+            levels = await run(share, context.datasets.levels, dataset)
             return fixes_like(dataset.readings, decimal, levels)
-        version = await to_thread.run_sync(context.registry.get, like)
+        version = await run(share, context.registry.get, like)
         model: TrainedModel = await services.predictor.cache.get(version)
         return fixes_like(model.columns_read, decimal, levels_known(model))
     except NotFound as error:
@@ -160,8 +160,7 @@ async def change_columns(
     change = partial(
         context.datasets.change_columns, dataset_id, body.columns, body.name, body.options
     )
-    with services.writers.entered(context.caller.share) as threads:
-        dataset, created = await to_thread.run_sync(change, limiter=threads)
+    dataset, created = await services.writers.run(context.caller.share, change)
     return _made(response, dataset, created=created)
 
 
@@ -181,10 +180,9 @@ async def refresh(
     Files, columns and options are read as before. If the bytes are the same, the response is the
     data set that has them.
     """
-    with services.readers.entered(context.caller.share) as threads:
-        dataset, created = await to_thread.run_sync(
-            context.sources.refresh, dataset_id, limiter=threads
-        )
+    dataset, created = await services.readers.run(
+        context.caller.share, context.sources.refresh, dataset_id
+    )
     return _made(response, dataset, created=created)
 
 

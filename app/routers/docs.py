@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import fastapi_offline
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
@@ -37,6 +37,12 @@ async def docs() -> HTMLResponse:
     )
     page.headers.update(HEADERS | {"Content-Security-Policy": _policy(bytes(page.body).decode())})
     return page
+
+
+@router.get("/openapi.json")
+def openapi(request: Request) -> Response:
+    """The description of all routes. To make it takes a second, so a thread does it, once."""
+    return Response(request.app.state.openapi_text(prefix()), media_type="application/json")
 
 
 def _policy(html: str) -> str:

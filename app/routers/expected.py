@@ -3,7 +3,6 @@
 import math
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 
 from app.dependencies import ContextDep, ServicesDep, or_disconnect
@@ -45,9 +44,10 @@ async def get_expected(
     held-out rows is better than all of its interval, or many rows are unlike those of training.
     Labels in the data set are not used: their scores are `actual`.
     """
-    found = await to_thread.run_sync(context.registry.get, name, version)
+    found = await services.plain.run(context.caller.share, context.registry.get, name, version)
     work = expected_scores(
         services.predictor,
+        services.plain,
         context,
         found,
         dataset,

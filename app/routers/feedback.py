@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from functools import partial
 
 import orjson
-from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from app.dependencies import ContextDep, Services, ServicesDep, caller_of, or_disconnect
@@ -77,7 +76,7 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
     body = await read_body(request)
     parameters, rows, truth, weights = await in_turn(request, len(body), _read, body)
     seen = services.context.for_caller(caller_of(request))
-    labelled = await _request(seen, parameters, rows, len(body))
+    labelled = await _request(services, seen, parameters, rows, len(body))
     await _check(request, services, labelled, parameters.prediction)
     scoring = score(services.predictor, labelled, lambda _: truth, caller_of(request), weights)
     scored = bounded(await or_disconnect(request, scoring))
@@ -106,8 +105,9 @@ async def _check(
     prediction: str | None = None,
 ) -> None:
     """Raise an error unless the caller may send labels of this model or prediction."""
-    check = services.context.for_caller(caller_of(request)).feedback.check
-    await to_thread.run_sync(check, labelled.model, prediction)
+    caller = caller_of(request)
+    check = services.context.for_caller(caller).feedback.check
+    await services.plain.run(caller.share, check, labelled.model, prediction)
 
 
 async def _add(
@@ -121,7 +121,8 @@ async def _add(
     caller, version = caller_of(request), scored.version
     window = services.context.settings.feedback_rows
     write = partial(_write, prediction, scored, window, report or {})
-    added = await to_thread.run_sync(
+    added = await services.plain.run(
+        caller.share,
         services.context.for_caller(caller.with_reply(write)).feedback.add,
         version.model,
         version.version,
@@ -180,11 +181,12 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object, object]:
 
 
 async def _request(
-    context: Context, parameters: FeedbackParameters, rows: Json, num_bytes: int
+    services: Services, context: Context, parameters: FeedbackParameters, rows: Json, num_bytes: int
 ) -> PredictionRequest:
     if parameters.prediction is not None:
         stored = context.stored_predictions
-        return request_of(await to_thread.run_sync(stored.get, parameters.prediction))
+        get, share = stored.get, context.caller.share
+        return request_of(await services.plain.run(share, get, parameters.prediction))
     inputs = read_rows(rows.get("inputs"))
     future = rows.get("future")
     return PredictionRequest(

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from app.dependencies import ContextDep, Services, ServicesDep, caller_of, or_disconnect
@@ -136,7 +135,7 @@ async def _describe(
     services: Services, context: Context, model: str, version: str | None
 ) -> ModelMetadata:
     loaded = await _load(services, context.caller.view, model, version)
-    versions = await to_thread.run_sync(context.registry.versions, model)
+    versions = await services.plain.run(context.caller.share, context.registry.versions, model)
     return ModelMetadata(
         name=model,
         versions=[str(v.version) for v in versions],

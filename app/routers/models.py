@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import orjson
-from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.dependencies import ContextDep, PagingDep, ServicesDep
@@ -84,7 +83,7 @@ async def get_card(
     JSON, or with `Accept: text/html` a page without resources from other servers.
     """
     wanted = negotiate(request, (JSON, HTML))
-    found = await to_thread.run_sync(context.registry.get, name, version)
+    found = await services.plain.run(context.caller.share, context.registry.get, name, version)
     key = found.artifact_key, found.aliases, wanted
     card = await services.cards.get(key, lambda: _render(context, found, wanted))
     return page(card.decode()) if wanted == HTML else Response(card, media_type=JSON)

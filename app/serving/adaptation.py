@@ -88,7 +88,7 @@ class Adaptation:
         if known is not None and known.labels == labels:
             return replace(known, read_at=read_at)
         work = partial(adapted_levels, model, options, labels)
-        return _Known(labels, await to_thread.run_sync(work), read_at)
+        return _Known(labels, await to_thread.run_sync(work, limiter=self._threads), read_at)
 
     async def _in_thread(self, read: Callable[[], Labels]) -> Labels:
         return await to_thread.run_sync(read, abandon_on_cancel=True, limiter=self._threads)

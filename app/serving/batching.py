@@ -42,7 +42,7 @@ class Predicts(Protocol):
 class DrawsApart(Protocol):
     """A model that computes its draws apart from the rest of an answer, which may be sliced."""
 
-    def draws_of(self, x: Encoded, options: ResolvedOptions) -> np.ndarray: ...
+    def draws_of(self, x: Encoded, options: ResolvedOptions, pause: Pause) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,8 @@ class Entry:
             if self.is_large and isinstance(self.model, Pausing):
                 return self.model.predict_pausing(x, options, pause)
             return self.model.predict_rows(x, options)
-        draws = self.model.draws_of(_encoded([self.all_rows]), options)
+        pause = pause if self.is_large else go_on
+        draws = self.model.draws_of(_encoded([self.all_rows]), options, pause)
         return self.parts[0].joined(self.parts).with_draws(draws)
 
     def keep(self, part: RowPrediction, samples: int) -> None:

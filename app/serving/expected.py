@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from anyio import to_thread
 from jaxtyping import Int
 
+from app.http.caller_threads import CallerThreads
 from app.serving.batching import Entry, speed_key
 from app.serving.predictor import Predictor, check_independent_rows
 from core.context import Context
@@ -109,6 +109,7 @@ class _SomeRows:
 
 async def expected_scores(
     predictor: Predictor,
+    threads: CallerThreads,
     context: Context,
     version: Version,
     dataset_id: str,
@@ -119,6 +120,9 @@ async def expected_scores(
     seed: int,
 ) -> ExpectedScores:
     """The scores to expect on a data set, of at most so many rows, drawn with a seed.
+
+    Args:
+        threads: in which the rows are read and encoded.
 
     Raises:
         Invalid, InvalidInput: the model does not predict rows, or the data set lacks a column.
@@ -131,12 +135,13 @@ async def expected_scores(
         raise Invalid([("/model", "scores are expected of tables with one target")])
     options = model.resolve(PredictOptions(prune=prune, samples=DEFAULT_SAMPLES, intervals=()))
     most = min(rows, max(1, predictor.limits.max_work // options.samples))
-    data = await to_thread.run_sync(_read, context, model, dataset_id, most, seed)
+    share = context.caller.share
+    data = await threads.run(share, _read, context, model, dataset_id, most, seed)
     used, artifact = len(data.chosen), f"{version.artifact_key} expected"
     parts, work = [], used * options.samples
-    speed, share = speed_key(artifact, options), context.caller.share
+    speed = speed_key(artifact, options)
     with predictor.admission.entered(speed, used, options.samples, work, caller=share):
-        for first, x, truth in await to_thread.run_sync(_encode, model, data):
+        for first, x, truth in await threads.run(share, _encode, model, data):
             some = _SomeRows(model, truth, first)
             size = model.size(x)
             entry = Entry(artifact, some, x, options, unit=None, joint_work=size, caller=share)
@@ -154,7 +159,7 @@ async def expected_scores(
         labelled_rows=round(simulated.labelled),
         notes=(CALIBRATED, *([] if promise else [OLDER]), *data.notes),
     )
-    await to_thread.run_sync(tell_drift, context.database, version, data.dataset, found.reasons)
+    await threads.run(share, tell_drift, context.database, version, data.dataset, found.reasons)
     return found
 
 

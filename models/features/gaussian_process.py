@@ -26,7 +26,6 @@ from statistics import NormalDist
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from scipy.optimize import minimize
 from torch import Tensor
 
 from models.features.rows import evenly_spread
@@ -249,6 +248,8 @@ def _cautious(
     likelihood is e^−½ of the most. Few rows hardly tell a smooth function from one that does more
     between them.
     """
+    from scipy.optimize import minimize  # noqa: PLC0415 - predictions do without
+
     inputs = x.shape[1]
 
     def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:

@@ -67,6 +67,7 @@ from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_sample
 
+_PER_ANOMALY = 5  # time, value, p-value, surprise, flag
 _LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
@@ -276,9 +277,13 @@ class Forecaster(TrainedModel):
 
         Newest values that are scored, as many as a forecast has steps, count as one more answer.
         """
-        split = self.split(options.prune, options.samples)
-        newest = math.ceil((options.anomalies or 0) / options.horizon)
+        split, newest = self.split(options.prune, options.samples), _scored(options)
         return math.ceil(split.all_paths / options.samples) * (newest + values_per_sample(options))
+
+    def values_per_row(self, options: ResolvedOptions) -> int:
+        """With those of scored values; of whole paths all are returned."""
+        paths = self.split(options.prune, options.samples).all_paths if options.return_draws else 0
+        return super().values_per_row(options) + paths + _PER_ANOMALY * _scored(options)
 
     # Inputs
 
@@ -540,6 +545,11 @@ class Forecaster(TrainedModel):
         """The histories at these origins, encoded."""
         ahead = [one.ahead(self.horizon) for one in chosen]
         return self._encoded([one.past for one in chosen], ahead, self.horizon)
+
+
+def _scored(options: ResolvedOptions) -> int:
+    """Scored newest values of a series for each of its steps ahead."""
+    return math.ceil((options.anomalies or 0) / options.horizon)
 
 
 def _with_places(answer: RowPrediction, x: History) -> RowPrediction:

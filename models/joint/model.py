@@ -174,7 +174,16 @@ class JointModel(TrainedModel):
             member.resolve(options)
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
-        return sum(member.values_per_sample(options) for member in self.members)
+        """Joint intervals and draws are quantiles of each target (`_with_quantiles`)."""
+        more = 2 * len(options.intervals) + (options.samples if options.return_draws else 0)
+        asked = replace(options, quantiles=(*options.quantiles, *(0.5,) * more))
+        return sum(member.values_per_sample(asked) for member in self.members)
+
+    def values_per_row(self, options: ResolvedOptions) -> int:
+        """Those of the first target stand twice; joint bounds and draws come with each."""
+        each = [member.values_per_row(options) for member in self.members]
+        joint = 2 * len(options.intervals) + (options.samples if options.return_draws else 0)
+        return each[0] + sum(each) + joint * len(each)
 
     # Inputs
 

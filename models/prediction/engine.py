@@ -38,6 +38,7 @@ from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.fitted import Fitted, Sampled, moved, output_nodes
 from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
+from models.prediction.pauses import Pause, go_on
 from models.prediction.picks import LEAST, Picks
 from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, Mixture
@@ -221,10 +222,15 @@ class Engine:
         seed: int,
         samples: int,
         calibration: Calibration | None = None,
+        *,
+        pause: Pause = go_on,
     ) -> np.ndarray:
         """Predicted means of whole weight draws: samples × rows (× classes).
 
         With a calibration their variance is the calibrated epistemic variance.
+
+        Args:
+            pause: called before each chunk of draws.
         """
         if not isinstance(fitted, FittedDraws):
             whole = FittedDraws.of(self.network, fitted.state)
@@ -232,7 +238,7 @@ class Engine:
         parts = []
         for run, copies in self._runs(x):
             filled = x[run] if copies is None else copies.fill(x[run])
-            outputs, point = self._outputs_of_draws(fitted, filled, seed, samples)
+            outputs, point = self._outputs_of_draws(fitted, filled, seed, samples, pause)
             if copies is not None:
                 picks = Picks.draw(len(outputs), copies, seed, widening=fitted.widening)
                 outputs = picks.of_outputs(outputs, self._num_locations)
@@ -391,7 +397,7 @@ class Engine:
             yield rows, sampled
 
     def _outputs_of_draws(
-        self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
+        self, fitted: FittedDraws, x: Tensor, seed: int, samples: int, pause: Pause = go_on
     ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
         """Outputs of whole draws, for so many rows at once that their network inputs fit."""
         width = x.shape[1] if self.expand is None else self.expand.width
@@ -399,7 +405,7 @@ class Engine:
         parts = []
         for part in x.split(step):
             inputs = self._inputs(part)
-            outputs, point = fitted.outputs(inputs, seed, samples, self.memory_bytes)
+            outputs, point = fitted.outputs(inputs, seed, samples, self.memory_bytes, pause)
             parts.append((self.move(outputs, inputs, seed), point))
         return torch.cat([outputs for outputs, _ in parts], dim=1), parts[0][1]
 

@@ -16,6 +16,7 @@ from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
 from models.posteriors.layout import Weights, part_name
 from models.prediction.device import CACHE_BYTES
 from models.prediction.local import IN_PLACE
+from models.prediction.pauses import Pause, go_on
 
 Outputs = Float[Tensor, "samples rows outputs"]
 
@@ -72,12 +73,16 @@ class FittedDraws:
         seed: int,
         num_samples: int,
         memory_bytes: int,
+        pause: Pause = go_on,
     ) -> tuple[Outputs, dict[str, Tensor]]:
         """Outputs and point parameters of `num_samples` samples, or of all stored ones if fewer.
 
         The members take turns. If the last draw has more members than are needed, those are taken
         that are spread evenly. Most of the bytes that are read are weights, so each chunk of draws
         sees all rows.
+
+        Args:
+            pause: called before each chunk of draws.
         """
         count = min(num_samples, self.num_draws or num_samples)
         chunk, members = self.draws_at_once(len(x), memory_bytes), self.members
@@ -85,6 +90,7 @@ class FittedDraws:
         point: list[dict[str, Tensor]] = []
         draws = -(-count // members)
         for start in range(0, draws, chunk):
+            pause()
             stop = min(start + chunk, draws)
             functions = self.source.functions(seed, start, stop)
             samples = slice(start * members, min(count, stop * members))

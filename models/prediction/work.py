@@ -18,6 +18,7 @@ _SAMPLE = 2 * _DEFAULT  # with the pass through a small network
 _DRAWS = _SAMPLE  # weights are drawn for all rows at once, and every draw is written
 _ERRORS = 1.5  # of each bound and quantile
 _TARGET = 3  # a first run, a longer one, and the errors of all outputs
+_MOMENTS_OF_SUM = 4  # mean, median, deviation, error of the mean
 _CLASS_COSTS = 500  # of 100 actions and 5 classes: as much again as a pass, by measurement
 
 
@@ -48,18 +49,29 @@ def _of_numbers(options: BatchOptions) -> int:
     return max(1, 1 + more, ceil(2 * points / (options.samples or DEFAULT_SAMPLES)))
 
 
-def values_per_row(options: BatchOptions, classes: int = 0) -> int:
+def values_per_row(options: BatchOptions, classes: int = 0, explained: int = 0) -> int:
     """How many numbers the answer has for a row, without those that every answer has.
 
     Args:
         classes: number of classes; 0 for numbers.
+        explained: number of features whose contributions are asked for.
     """
-    draws = (options.samples or DEFAULT_SAMPLES) if _returns_draws(options) else 0
+    errors = 2 if options.return_mc_errors else 1
+    draws = max(1, classes) * (options.samples or DEFAULT_SAMPLES) if _returns_draws(options) else 0
+    parts = max(1, classes) + 2  # of the mean, and of the two uncertainties
+    more = draws + 2 * parts * explained  # contributions have errors
+    kinds = len(options.interval_kinds)
     if classes:
-        return classes * (1 + draws)
-    bounds = 2 * len(options.intervals) * len(options.interval_kinds)
+        sets = 0 if options.set_level is None else kinds * classes
+        return more + errors * classes + sets
+    bounds = 2 * len(options.intervals) * kinds
     points = 0 if options.density is None else 2 * options.density.points
-    return draws + bounds + points + len(options.quantiles) + len(options.exceeds)
+    quantiles = bounds + len(options.quantiles)
+    more += errors * (quantiles + points + len(options.exceeds))
+    if options.totals is not None:
+        of_sum = _MOMENTS_OF_SUM + quantiles + len(options.totals.exceeds)
+        more += of_sum * (1 + 2 * _groups(options.totals))
+    return more
 
 
 def _returns_draws(options: BatchOptions) -> bool:
@@ -76,15 +88,19 @@ def _of_classes(options: BatchOptions, classes: int) -> int:
 
 def _of_totals(totals: Totals) -> int:
     """Of the sums of each series, and of those of groups: each step and up to each step."""
+    return (_QUANTILE + len(totals.exceeds)) * (1 + 2 * _groups(totals))
+
+
+def _groups(totals: Totals) -> int:
+    """Groups for each series of the request."""
     match totals.groups:
         case None:
-            groups = 0
+            return 0
         case tuple():
-            groups = len(totals.groups)  # of each column at most as many as series
+            return len(totals.groups)  # of each column at most as many as series
         case _:
             keys = {key for members in totals.groups.values() for key in members}
-            groups = ceil(len(totals.groups) / len(keys))
-    return (_QUANTILE + len(totals.exceeds)) * (1 + 2 * groups)
+            return ceil(len(totals.groups) / len(keys))
 
 
 def _of_costs(options: BatchOptions) -> int:

@@ -150,16 +150,6 @@ class FoldProblem(RowProblem):
             scores=replace(self.scores, inputs=encoder.with_trees(self.scores.inputs)),
         )
 
-    def without_trees(self) -> "FoldProblem":
-        """The problem whose rows have no outputs of trees."""
-        encoder = self.model.encoder
-        rows, scores = (
-            replace(part, inputs=encoder.without_trees(part.inputs))
-            for part in (self.rows, self.scores)
-        )
-        model = replace(self.model, encoder=replace(encoder, boosted=None))
-        return replace(self, model=model, rows=rows, scores=scores)
-
     @cached_property
     def head(self) -> "FoldProblem":
         """The problem of the first of the rows on disk, in memory: all but the fits reads these."""

@@ -260,7 +260,7 @@ class TabularModel(TrainedModel):
     def predict_pausing(
         self, x: Float[Tensor, "rows inputs"], options: BatchOptions, pause: Pause
     ) -> RowPrediction:
-        """With pauses while more and more samples are drawn for `target_mc_error`."""
+        """With pauses within draws, and while ever more samples come for `target_mc_error`."""
         options = self.resolve(options)
         fitted = self.fitted(options.prune)
 
@@ -278,14 +278,16 @@ class TabularModel(TrainedModel):
         found = to_prediction(summary, used, detector, self.task, self.classes)
         answer = self._compared(found, x)
         if options.return_draws:
-            answer = answer.with_draws(self.draws_of(x, used))
+            answer = answer.with_draws(self.draws_of(x, used, pause))
         return self._explain(fitted, x, used, answer) if options.explain else answer
 
-    def draws_of(self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions) -> np.ndarray:
+    def draws_of(
+        self, x: Float[Tensor, "rows inputs"], options: ResolvedOptions, pause: Pause = go_on
+    ) -> np.ndarray:
         """What `predict_rows` returns as `draws`: all rows of each function."""
         calibration = self.calibration_of(options.prune)
         fitted = self.fitted(options.prune)
-        return self.engine.draws(fitted, x, options.seed, options.samples, calibration)
+        return self.engine.draws(fitted, x, options.seed, options.samples, calibration, pause=pause)
 
     @property
     def num_explained(self) -> int:

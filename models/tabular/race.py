@@ -36,6 +36,7 @@ SHAPE_EPOCHS = 40
 # Nats per row that a Gaussian process may cost: a width that is wrong by 10 % costs as much. Scores
 # of rows do not tell whether a width is noise or doubt, so a process cannot gain there.
 _TOLERATED = 0.01
+TREE_EPOCHS = 40  # of the linear model that shows whether trees help
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -178,7 +179,8 @@ class Race:
         problem = self._with_trees(raced, first)
         if not problem.has_trees:
             return raced, kept, (self._note_on_no_trees,)
-        linear = self._attempt(problem, first.with_part(inputs="plain", hidden=(), boosted=True))
+        candidate = first.with_part(inputs="plain", hidden=(), boosted=True)
+        linear = self._attempt(_in_epochs(problem, TREE_EPOCHS), candidate)
         if linear is None:  # it diverged, as is noted
             return raced, kept, ()
         if mixture_ahead([*kept, linear], kept).is_clear:
@@ -205,12 +207,11 @@ class Race:
         )
 
     def _whole(self, raced: FoldProblem, kept: Sequence[Candidate]) -> FoldProblem:
-        """The problem of all rows, with trees and process of all rows if those kept have them."""
-        boosted = any(candidate.part.boosted for candidate in kept)
+        """The problem of all rows, with trees and process of all rows if that of some has them."""
         if len(raced.rows) == len(self.problem.rows):
-            return raced if boosted or not raced.has_trees else raced.without_trees()
+            return raced
         whole = joined(self.problem, kept[:1])
-        whole = whole.with_trees() if boosted else whole
+        whole = whole.with_trees() if raced.has_trees else whole
         return whole.above_process() if raced.model.process else whole
 
     def _search(self, raced: FoldProblem) -> None:

@@ -19,8 +19,6 @@ from app.examination import work
 from core.exceptions import Invalid, TooLarge
 from core.registry import archives
 from core.registry.archives import MOST_FILES
-from core.registry.documents import BOUNDS, DESCRIPTION
-from models.artifact.files import CARD, MODEL
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.waiting import wait_until
@@ -214,43 +212,6 @@ def test_the_error_of_a_hostile_archive_names_what_is_wrong(
 
 
 LARGE = "x" * 2**16
-TOO_MUCH: dict[str, tuple[Callable[[Files], bytes], str, str]] = {
-    "values of a card": (
-        card(put("a", value=[[]] * BOUNDS[CARD].values)),
-        f"/{CARD}",
-        f"values: at most {BOUNDS[CARD].values} are read",
-    ),
-    "bytes of a card": (
-        card(put("a", value="x" * BOUNDS[CARD].num_bytes)),
-        f"/{CARD}",
-        f"bytes: at most {BOUNDS[CARD].num_bytes} are read",
-    ),
-    "values that the database would keep": (
-        changed(put("variants", 0, "metrics", "more", value=[0] * DESCRIPTION.values)),
-        f"/{MODEL}",
-        f"values: at most {DESCRIPTION.values} are read",
-    ),
-    "bytes that it would keep": (
-        changed(
-            put(
-                "variants", 0, "metrics", "more",
-                value=[LARGE] * (DESCRIPTION.num_bytes // len(LARGE) + 1),
-            )
-        ),
-        f"/{MODEL}",
-        f"may have {DESCRIPTION.num_bytes} in all",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", TOO_MUCH)
-def test_bytes_and_values_are_counted_before_anything_is_made_of_them(
-    archive: bytes, tmp_path: Path, what: str
-) -> None:
-    build, place, said = TOO_MUCH[what]
-    path, message = refusal(build(unpacked(archive)), tmp_path)
-    assert path.startswith(place)
-    assert said in message
 
 
 @pytest.mark.stack

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import TypeAdapter
 from starlette.datastructures import QueryParams
 
 from app.serving import arrow_format
+from models.artifact.files import read_model
+from models.prediction.options import PredictOptions
 from tests.app.cards import publish_all
 from tests.app.running import Service, serving
+from tests.app.serving.wires import num_numbers
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
 HISTORY = {
@@ -61,6 +65,48 @@ def test_an_answer_with_many_next_tokens_is_refused(data_dir: Path) -> None:
         few = service.post("/predict", body | {"inputs": [""] * 20})
     assert few.status_code == 200
     assert len(few.content) < 2**20
+
+
+LEVELS = [i / 17 for i in range(1, 17)]
+SHOPS = {
+    "shop": ["north"] * 28 + ["<b>south"] * 28,
+    "day": [f"2025-03-{1 + i:02d}" for i in range(28)] * 2,
+    "sold": [20.0 + i % 7 for i in range(28)] + [90.0 + i % 7 for i in range(28)],
+}
+GROUPS = {f"group {i}": ["north", "<b>south"] for i in range(50)}
+ANSWERS: list[tuple[str, int, dict[str, Any]]] = [
+    ("price", 3, {"intervals": LEVELS, "quantiles": LEVELS, "return_mc_errors": True}),
+    ("price", 3, {"density": {"points": 64}, "return_mc_errors": True}),
+    ("price", 3, {"explain": True}),
+    ("price", 3, {"return_draws": True}),
+    ("tree", 3, {"return_draws": True, "set_level": 0.9}),
+    ("shops", 6, {"return_draws": True}),
+    ("shops", 6, {"totals": {"groups": GROUPS}, "intervals": LEVELS}),
+    ("shops", 6, {"totals": {"groups": GROUPS}, "return_mc_errors": True}),
+    ("shops", 6, {"anomalies": 9}),
+]
+INPUTS: dict[str, Any] = {
+    "price": [ROW] * 3,
+    "tree": [{"x": 0.1, "y": 0.2, "image": [[0.0, 1.0], [1.0, 0.0]]}] * 3,
+    "shops": SHOPS,
+}
+
+
+@pytest.mark.parametrize(("name", "rows", "options"), ANSWERS, ids=lambda one: str(one)[:40])
+def test_an_answer_has_the_numbers_that_are_counted(
+    service: Service, name: str, rows: int, options: dict[str, Any]
+) -> None:
+    """Sums, errors, contributions and paths of forecasts did not count for the limit."""
+    body = {"model": name, "inputs": INPUTS[name], "samples": 40}
+    plain = service.post("/predict", body).json()
+    answer = service.post("/predict", body | options)
+    assert answer.status_code == 200, answer.text
+    more = num_numbers(answer.json()) - num_numbers(plain)
+    asked = TypeAdapter(PredictOptions).validate_python({"samples": 40} | options)
+    model = read_model(service.context.registry.path(service.context.registry.get(name)))
+    usual = model.values_per_row(model.resolve(PredictOptions(samples=40)))
+    counted = rows * (model.values_per_row(model.resolve(asked)) - usual)
+    assert counted / 2 < more < 2 * counted
 
 
 def test_what_cannot_be_cut_may_not_take_long(data_dir: Path) -> None:

@@ -1,17 +1,15 @@
 """What a program writes comes back as it was: types and values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import polars as pl
-import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from core.datasets.datasets import Datasets
-from tests.core.postgresql import running_postgresql
 from tests.corpus.frames import INSIDE, Frame, check, frames, german_spreadsheet
 
 CSV = "text/csv"
@@ -83,42 +81,3 @@ def test_what_was_written_comes_back(
 @some
 def test_a_spreadsheet_in_german(datasets: Datasets, tmp_path: Path, frame: Frame) -> None:
     check(datasets, tmp_path, frame, german_spreadsheet, CSV)
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator["psycopg.Connection[Any]"]:
-    with running_postgresql() as url, psycopg.connect(url) as connection:
-        types = "count int, share float8, gap float8, note text, flag boolean, day date"
-        connection.execute(f"CREATE TEMPORARY TABLE written ({types})")
-        yield connection
-
-
-COPIES = {
-    "FORMAT csv, HEADER, DELIMITER ';'": CSV,
-    "FORMAT text, HEADER": "text/tab-separated-values",
-}
-
-
-@pytest.mark.stack
-@pytest.mark.parametrize("options", COPIES)
-@given(frame=frames(INSIDE.replace("\n", "").replace("\t", "")))
-@some
-def test_postgresql(
-    datasets: Datasets,
-    tmp_path: Path,
-    connection: "psycopg.Connection[Any]",
-    options: str,
-    frame: Frame,
-) -> None:
-    """Without line breaks and tabs in texts, which COPY escapes in its format of text."""
-
-    def write(frame: Frame, path: Path) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE written")
-            cursor.executemany("INSERT INTO written VALUES (%s, %s, %s, %s, %s, %s)", frame.rows)
-            command = f"COPY written TO STDOUT ({options})"
-            with cursor.copy(command) as copy, path.open("wb") as file:  # type: ignore[arg-type]
-                for piece in copy:
-                    file.write(piece)
-
-    check(datasets, tmp_path, frame, write, COPIES[options])

@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from models.count_scale import CountScale
 from models.features.scales import IdentityScale, LogitScale, PowerScale
 from models.forecasting.forecast import Forecast
 from models.forecasting.observation import Observation
@@ -128,18 +127,3 @@ def test_probabilities_of_the_truth_are_uniform(name: str) -> None:
     assert scores["coverage_0.9"].mean() >= 0.895  # whole numbers cover more
     normal = one.standardised(truth)
     assert float(normal.std()) == pytest.approx(1.0, abs=0.02)
-
-
-@pytest.mark.parametrize("share", [1.0, 0.25])
-def test_a_gaussian_of_the_scores_has_the_probabilities_of_the_counts(share: float) -> None:
-    """Also of intermittent ones. Of 20,000 values a share has a standard error of 0.0035."""
-    random = np.random.default_rng(0)
-    values = (random.negative_binomial(1.5, 0.3, 20_000) * (random.random(20_000) < share)) * 1.0
-    scale = CountScale.fit(values)
-    k = torch.arange(25, dtype=torch.float64)
-    read = scale.represent(torch.from_numpy(values))
-    edges = (scale(k + 0.5) - read.mean()) / read.std()
-    shares = [(values <= i).mean() for i in range(25)]
-    np.testing.assert_allclose(torch.special.ndtr(edges), shares, atol=0.012)
-    torch.testing.assert_close(scale.inverse(scale(k + 0.5)), k + 0.5)
-    assert (scale.represent(k).diff() > 0).all()

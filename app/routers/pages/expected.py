@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
@@ -34,13 +33,15 @@ async def expected(
     dataset: Annotated[DatasetId | None, Query()] = None,
 ) -> HTMLResponse:
     """A list of data sets to choose from, and the expected scores of the chosen one."""
-    found = await to_thread.run_sync(context.registry.get, name, version)
-    datasets = await to_thread.run_sync(context.datasets.list, MOST_DATASETS)
+    run, share = services.plain.run, context.caller.share
+    found = await run(share, context.registry.get, name, version)
+    datasets = await run(share, context.datasets.list, MOST_DATASETS)
     scores, refusal = None, None
     if dataset is not None:
         try:
             scores = await expected_scores(
                 services.predictor,
+                services.plain,
                 context,
                 found,
                 dataset,
@@ -51,9 +52,7 @@ async def expected(
             )
         except (Invalid, InvalidInput) as error:
             refusal = _reason(error)
-    return await to_thread.run_sync(
-        _page, request, context, found, datasets.data, dataset, scores, refusal
-    )
+    return await run(share, _page, request, context, found, datasets.data, dataset, scores, refusal)
 
 
 def _reason(error: Invalid | InvalidInput) -> str:

@@ -3,10 +3,8 @@
 import platform
 from collections.abc import Collection
 from datetime import timedelta
-from functools import partial
 
 import torch
-from anyio import to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
@@ -43,12 +41,12 @@ async def system(request: Request, services: ServicesDep, context: ContextDep) -
     operates = may_operate(request)
     states = {"engine": services.health.engine()} | await services.health.services()
     has_database = states["database"] == "ok"
-    queue = await to_thread.run_sync(_queue, services) if has_database and operates else None
+    run, share = services.plain.run, context.caller.share
+    queue = await run(share, _queue, services) if has_database and operates else None
     found, drifts = services.predictor.cache.loaded(), drift(services.metrics)
     names = {entry.version.model for entry in found} | {one.model for one in drifts}
     if not operates:
-        visible = partial(_visible, context, names)
-        names = await to_thread.run_sync(visible) if has_database else set()
+        names = await run(share, _visible, context, names) if has_database else set()
     return show(
         request,
         "system.html",
@@ -62,7 +60,7 @@ async def system(request: Request, services: ServicesDep, context: ContextDep) -
         chart=latency_chart(services.metrics) if operates else None,
         statuses=requests_by_status(services.metrics) if operates else {},
         drift=[one for one in drifts if one.model in names],
-        alarms=await to_thread.run_sync(_alarms, context) if has_database else [],
+        alarms=await run(share, _alarms, context) if has_database else [],
     )
 
 

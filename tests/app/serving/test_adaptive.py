@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from app.serving import adaptation
-from core.exceptions import Unavailable
 from models.artifact.files import read_model
-from models.evaluation.adaptive import Adapted, Labels, adapt
-from models.prediction.options import PredictOptions
+from models.evaluation.adaptive import Adapted, adapt
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.wires import close
@@ -86,24 +84,3 @@ def test_feedback_tells_coverage_with_and_without(labelled: Service) -> None:
     level = told["adapted_level"]["0.9"]
     gauge = f'credence_feedback_adapted_level{{level="0.9",model="price",version="2"}} {level}'
     assert gauge in labelled.http.get("/metrics").text
-
-
-@pytest.mark.anyio
-async def test_while_the_database_is_away_the_last_levels_are_used(labelled: Service) -> None:
-    version = labelled.context.registry.get("price")
-    model = read_model(labelled.context.registry.path(version))
-    options = model.resolve(PredictOptions(intervals=(0.5, 0.9), interval_kinds=("adaptive",)))
-    labels = Labels((0.1, 2.0, 3.0), (0, 0, 0))
-    answers = [labels, Unavailable("away"), Unavailable("away")]
-
-    def read(name: str, number: int) -> Labels:
-        answer = answers.pop(0)
-        if isinstance(answer, Unavailable):
-            raise answer
-        return answer
-
-    known = adaptation.Adaptation(read)
-    first = await known.resolve(version, model, options)
-    assert (await known.resolve(version, model, options)).adapted == first.adapted != ()
-    with pytest.raises(Unavailable):
-        await adaptation.Adaptation(read).resolve(version, model, options)

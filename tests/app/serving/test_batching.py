@@ -172,15 +172,3 @@ def test_a_deadline_is_met_with_fewer_samples(
         throughput.observe(SPEED, 1, count, count / 1000)
     urgent = entry(loop, samples=500, deadline=100.0 + left)
     assert affordable_samples(urgent, 100.0, throughput) == samples
-
-
-def test_company_never_makes_the_most_urgent_late(loop: asyncio.AbstractEventLoop) -> None:
-    """10 samples of a row take 10 ms, and the urgent one has 30."""
-    urgent = entry(loop, samples=10, deadline=0.030)
-    others = [entry(loop, samples=10) for _ in range(5)]
-    behind = take([*others, urgent], 0.0, at(0.001))
-    assert behind.batch is not None
-    assert urgent not in behind.batch.entries
-    ahead = take([urgent, *others], 0.0, at(0.001))
-    assert ahead.batch is not None
-    assert ahead.batch.entries == [urgent, others[0]]

@@ -12,6 +12,7 @@ from torch import Tensor
 from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from models.prediction.options import PredictOptions, ResolvedOptions
+from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import RowPrediction
 from tests.app.serving.test_batching import Model, at, truth
 
@@ -36,7 +37,8 @@ class Drawing(Model):
         assert not options.return_draws
         return super().predict_rows(x, options)
 
-    def draws_of(self, x: Tensor, options: PredictOptions) -> np.ndarray:
+    def draws_of(self, x: Tensor, options: PredictOptions, pause: Pause = go_on) -> np.ndarray:
+        pause()
         self.drawn.append(len(x))
         return x.sum(1).numpy() + np.arange(options.samples or 0)[:, None]
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -13,9 +14,10 @@ from torch import Tensor
 from app.serving.batching import Entry
 from app.serving.engine import Engine
 from models.prediction.options import PredictOptions, ResolvedOptions
+from models.prediction.pauses import go_on
 from models.prediction.prediction import RowPrediction
 from tests.app.serving.test_batching import Model, assert_equal, at, truth
-from tests.app.serving.test_draws_apart import OPTIONS, rows_of
+from tests.app.serving.test_draws_apart import OPTIONS, Drawing, rows_of
 
 LARGE = 32
 PATIENCE = 120.0
@@ -37,6 +39,24 @@ class Series(Model):
                 assert time.monotonic() < until, "nobody ran in the pauses"
                 pause()
         return super().predict_rows(x, options)
+
+
+class Drawn(Drawing):
+    """Its draws take long: they pause until `may_end` holds."""
+
+    def __init__(self, may_end: Callable[[], bool]) -> None:
+        super().__init__()
+        self.may_end, self.has_begun = may_end, threading.Event()
+
+    def draws_of(
+        self, x: Tensor, options: PredictOptions, pause: Callable[[], None] = go_on
+    ) -> np.ndarray:
+        self.has_begun.set()
+        until = time.monotonic() + PATIENCE
+        while not self.may_end():
+            assert time.monotonic() < until, "nobody ran in the pauses"
+            pause()
+        return super().draws_of(x, options)
 
 
 class Small(Model):
@@ -85,6 +105,22 @@ def test_small_requests_are_answered_within_a_large_one(engine: Engine, caller: 
     assert_equal(one.prediction, truth(rows_of(LARGE), options))
     assert_equal(other.prediction, truth(rows_of(1), options))
     assert not small.is_inference
+
+
+def test_small_requests_are_answered_within_draws(engine: Engine) -> None:
+    small = Small()
+    large = Drawn(lambda: len(small.asked) > 0)
+    options = ResolvedOptions(**OPTIONS, return_draws=True)
+
+    async def both() -> Any:
+        entry = Entry("a", large, rows_of(LARGE), options, caller="anna")
+        drawing = asyncio.create_task(engine.compute(entry))
+        assert await asyncio.to_thread(large.has_begun.wait, PATIENCE)
+        await engine.compute(asked(small, 1, "ben"))
+        return await drawing
+
+    found = asyncio.run(both()).prediction
+    np.testing.assert_array_equal(found.draws, large.draws_of(rows_of(LARGE), options))
 
 
 def test_a_large_one_waits_for_the_end(engine: Engine) -> None:

@@ -176,27 +176,6 @@ async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(clo
     assert await newest(lookup) == 3
 
 
-async def test_a_question_from_before_the_news_does_not_replace_a_later_answer(
-    clock: Clock,
-) -> None:
-    """Not even one of the same moment, which comes last."""
-    registry = Registry()
-    lookup = VersionLookup(registry.get)
-    early = registry.hang
-    early.clear()
-    before = asyncio.create_task(newest(lookup))
-    await comes_true(lambda: registry.asked == 1)
-    lookup.clear()
-    registry.hang, registry.newest = threading.Event(), 2
-    registry.hang.set()
-    assert await newest(lookup) == 2
-    registry.newest = 1
-    early.set()
-    assert await before == 1
-    assert await newest(lookup) == 2
-    assert registry.asked == 2
-
-
 async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
     registry = Registry()
     lookup = VersionLookup(registry.get)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.serving.admission import Admission
-from app.serving.throughput import SLICE_SECONDS, SpeedKey, Throughput
+from app.serving.throughput import SpeedKey, Throughput
 from app.serving.turns import Arrival, Turns
 from core.exceptions import Unavailable
 
@@ -69,30 +69,6 @@ def test_callers_whose_requests_wait_get_equal_seconds_to_within_a_slice_of_each
         assert max(used) - min(used) <= 2 * LONGEST + 1e-9
 
 
-def test_the_time_that_a_caller_did_not_use_is_not_given_back() -> None:
-    machine = Machine(Turns(), {})
-    machine.arrive("late", [0.1])
-    machine.step()
-    for _ in range(100):
-        machine.arrive("busy", [0.1])
-    for _ in range(50):
-        machine.step()
-    for _ in range(50):
-        machine.arrive("late", [0.1])
-    callers = [machine.step()[0] for _ in range(20)]
-    assert callers.count("late") in {10, 11}
-
-
-def test_small_requests_of_a_caller_go_between_its_large_ones() -> None:
-    machine = Machine(Turns(), {})
-    machine.arrive("one", [0.1] * 20, is_large=True)
-    machine.step()
-    for _ in range(10):
-        machine.arrive("one", [0.02])
-    kinds = [machine.step()[1] for _ in range(12)]
-    assert kinds.count(False) == 10, "as many seconds as the large one: ten small ones for two"
-
-
 PLAIN = SpeedKey("a", 0.0, is_closed=False, draws=False, explain=False, work=1)
 
 
@@ -109,17 +85,6 @@ def entered(admission: Admission, caller: str, rows: int = 1, count: int = 1000)
             return number
         STAYING.append(one)  # a generator that nobody holds ends
     return count
-
-
-def test_callers_have_room_of_their_own_for_small_requests() -> None:
-    """Twenty-one of 50 ms alone, in 1 s; two callers have two thirds each of that, and so on."""
-    throughput = Throughput()
-    throughput.observe(PLAIN, 1, 100, 0.5 * SLICE_SECONDS)
-    admission = Admission(10**9, throughput, max_seconds=1.0)
-    assert entered(admission, "greedy") == 21
-    assert entered(admission, "second") in range(8, 12)
-    assert entered(admission, "third") in range(3, 7)
-    assert admission.callers == 3
 
 
 def test_a_caller_over_its_share_of_large_requests_is_refused_and_another_let_in() -> None:

@@ -104,3 +104,11 @@ def close(value: Any) -> Any:
     if isinstance(value, list):
         return [close(one) for one in value]
     return {name: close(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def num_numbers(value: Any) -> int:
+    """How many numbers a JSON value contains."""
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return sum(num_numbers(one) for one in items)
+    return isinstance(value, int | float)

@@ -62,23 +62,6 @@ def test_images_are_one_tensor_column(read: Read) -> None:
     assert table.column("label").to_pylist() == [7, 8, 9]
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.arange(3, dtype=">f8"),
-        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
-        np.arange(6, dtype=np.float16).reshape(3, 2),
-        np.array([[True, False], [False, True]]),
-    ],
-    ids=lambda array: f"{array.dtype.str}-{array.ndim}",
-)
-def test_layouts_and_widths_do_not_matter(read: Read, array: np.ndarray) -> None:
-    column = read(saved(x=array)).column("x")
-    read_back = to_numpy(column, "tensor" if array.ndim > 1 else "number")
-    assert np.array_equal(read_back, array.astype(read_back.dtype))
-    assert read_back.flags.writeable
-
-
 def test_strings_times_and_booleans(read: Read) -> None:
     table = read(
         saved(

@@ -143,20 +143,3 @@ def test_a_named_index_is_a_column_and_comes_back_as_the_index() -> None:
 def test_a_column_that_cannot_be_sent_is_named(values: Any, says: str) -> None:
     with pytest.raises(TypeError, match=f"column 'c' .*{says}"):
         read_frame(pd.DataFrame({"c": values}))
-
-
-@pytest.mark.parametrize(
-    ("data", "says"),
-    [
-        ({"c": 1.5}, r"column 'c' is 1.5: give a list"),
-        ({"c": "text"}, r"column 'c' is 'text': give a list"),
-        ({"c": {"0": 1}}, r"column 'c' is \{'0': 1\}: give a list"),
-        (pd.Series([1.0], name="c"), r"to_frame\(\)"),
-        (pl.Series([1.0]), r"to_frame\(\)"),
-        (pl.LazyFrame({"c": [1.0]}), r"collect\(\)"),
-        (pa.Table.from_pandas(pd.DataFrame({"c": MONTHS})), "column 'c'.*frame of pandas itself"),
-    ],
-)
-def test_data_without_a_list_for_each_column_are_refused(data: Any, says: str) -> None:
-    with pytest.raises(TypeError, match=says):
-        read_frame(data)

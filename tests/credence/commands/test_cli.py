@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from credence.client import Client
 from credence.types import Version
 from tests.credence.invoking import NOBODY, command, printed
 from tests.credence.running import Service, credence, environment
@@ -44,12 +43,6 @@ def test_it_starts_with_little(service: Service, version: Version) -> None:
         )
         assert done.stdout
         assert done.stderr.strip() == ""
-
-
-def asked(line: str) -> dict[str, str]:
-    """As a shell asks for the words that may end a line."""
-    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    return {"_CREDENCE_COMPLETE": "complete_bash", **words}
 
 
 @pytest.mark.parametrize("kind", ["jobs", "models", "datasets"])
@@ -99,23 +92,6 @@ def test_nothing_is_deleted_without_consent(service: Service, tmp_path: Path) ->
     gone = command("datasets", "show", dataset, url=service.url)
     assert gone.exit_code == 1
     assert dataset in gone.stderr
-
-
-def address(service: Service, *what: str) -> str:
-    return printed("open", *what, "--print", url=service.url).strip()
-
-
-def test_without_a_name_it_is_what_the_newest_job_has_made(
-    service: Service, client: Client, version: Version
-) -> None:
-    client.set_alias("small", "trusted", 1)
-    assert address(service, "small", "--version", "trusted").endswith("/small/versions/1")
-    request = {"model": "newest", "dataset": version["dataset"], "target": "y"}
-    request |= {"network": {"hidden": [4]}, "training": {"epochs": 1}, "pruning": []}
-    job = client.wait(client.submit_train(request)["id"], poll_seconds=0.1)
-    assert address(service).endswith(f"/ui/models/newest/versions/{job['version']}")
-    evaluation = client.submit_evaluate("small", {"version": 1, "dataset": version["dataset"]})
-    assert address(service).endswith(f"/ui/jobs/{evaluation['id']}")
 
 
 TINY = ["--hidden", "4", "--epochs", "3"]

@@ -70,21 +70,6 @@ def test_two_classes_have_the_scores_of_the_rarer_one() -> None:
     assert errors["auroc"] > 0
 
 
-def test_a_class_without_rows_has_no_scores_and_is_left_out_of_means() -> None:
-    p, t = _rows(3)
-    some = t != 2
-    p, t = p[some], t[some]
-    metrics, _ = class_metrics(class_row_scores(p, t), NAMES)
-    empty = metrics["by_class"][2]
-    assert (empty["rows"], empty["recall"], empty["auroc"]) == (0, None, None)
-    assert empty["average_precision"] is None
-    own = [one["average_precision"] for one in metrics["by_class"][:2]]
-    assert metrics["average_precision"] == pytest.approx(sum(own) / 2)
-    assert metrics["balanced_accuracy"] == pytest.approx(
-        np.mean(sk.recall_score(t, p.argmax(1), average=None, labels=[0, 1]))
-    )
-
-
 def test_the_error_of_the_auroc_is_its_spread() -> None:
     """Over 300 tables: the mean error and the standard deviation agree within 15 %.
 

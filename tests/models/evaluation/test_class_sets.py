@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.evaluation.class_scores import set_coverage_by_class, set_metrics, set_row_scores
 from models.evaluation.class_sets import (
     Penalty,
     RankedClasses,
@@ -15,7 +14,6 @@ from models.evaluation.class_sets import (
     choose_penalty,
     fit_sets,
 )
-from models.evaluation.metrics import COVERAGE_LEVELS
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
@@ -63,23 +61,6 @@ def test_conformal_sets_cover_the_level_whatever_the_probabilities() -> None:
     exact = math.ceil((ranked + 1) * level - 1e-9) / (ranked + 1)
     error = float(np.std(covered)) / math.sqrt(pairs)
     assert np.mean(covered) == pytest.approx(exact, abs=3 * error)
-
-
-def test_metrics_are_shares_and_sizes_of_the_rows_and_of_each_class() -> None:
-    probabilities = torch.tensor([[0.6, 0.3, 0.1], [0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]).double()
-    targets = torch.tensor([0, 2, 2])
-    sets = SetCalibration((0.0, 0.55, 0.65, 0.75), 4)  # threshold of 0.8: the fourth, 0.75
-    scores = set_row_scores(probabilities, targets, sets, COVERAGE_LEVELS)
-    metrics, errors = set_metrics(scores, COVERAGE_LEVELS)
-    assert metrics["set_coverage"]["0.8"] == 1.0  # {0, 1}, {1, 2}, {0, 2}
-    assert metrics["set_size"]["0.8"] == 2.0
-    assert metrics["set_coverage"]["0.5"] == pytest.approx(1 / 3)
-    assert metrics["conformal_set_size"]["0.8"] == 2.0
-    assert metrics["conformal_set_size"]["0.95"] == 3.0  # four rows are too few
-    assert errors["set_size"]["0.5"] == 0.0
-    assert errors.keys() == metrics.keys()
-    each = set_coverage_by_class(scores | {"target": targets}, COVERAGE_LEVELS, 3)
-    assert [one["set_coverage"]["0.5"] for one in each] == [1.0, None, 0.0]
 
 
 def test_a_tail_that_says_nothing_is_penalised() -> None:

@@ -130,8 +130,10 @@ def test_a_sample_is_one_function_of_all_rows(state: DropoutState) -> None:
             hidden = torch.relu(layer(weights, hidden)) * mask[sample]
         torch.testing.assert_close(DROPPED.layers[-1](weights, hidden), outputs[sample])
     assert point["log_variance"].shape == (70, 1)
-    pieces, _ = fitted.outputs(x, 3, 70, 2**10)
+    pauses = list[int]()
+    pieces, _ = fitted.outputs(x, 3, 70, 2**10, lambda: pauses.append(1))
     torch.testing.assert_close(pieces, outputs)
+    assert len(pauses) > 1
     alone, _ = fitted.outputs(x[2:3], 3, 70, 2**28)
     torch.testing.assert_close(alone, outputs[:, 2:3])
     assert not torch.equal(fitted.outputs(x, 4, 70, 2**28)[0], outputs)

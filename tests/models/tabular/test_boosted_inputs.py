@@ -14,7 +14,8 @@ from models.config.networks import MLPConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
-from models.tabular.candidates import Candidate, first_candidate
+from models.tabular import race as tabular_race
+from models.tabular.candidates import Budget, Candidate, first_candidate
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
@@ -80,13 +81,11 @@ def model(raced: Chosen) -> TabularModel:
 def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None:
     race, problem, kept, note = raced
     without, with_trees = race.attempts
+    assert problem.has_trees
     assert with_trees.ahead_of(without).is_certain
     assert with_trees.candidate.name.startswith("plain inputs with trees, linear")
     assert with_trees in kept
     assert note.startswith("boosted trees are inputs: what is kept is with them better than")
-    # nothing of trees stays where no member reads them
-    assert not race._whole(problem, [without.candidate]).has_trees
-    assert race._whole(problem, [without.candidate, with_trees.candidate]).has_trees
 
 
 def test_the_race_leaves_out_trees_that_gain_nothing() -> None:
@@ -98,11 +97,6 @@ def test_the_race_leaves_out_trees_that_gain_nothing() -> None:
     assert len(race.attempts) == 2
     assert kept == race.attempts[:1]
     assert not problem.has_trees
-
-
-def test_a_model_without_trees_reads_the_same_rows_as_before(raced: Chosen) -> None:
-    race, problem, *_ = raced
-    assert torch.equal(problem.without_trees().rows.inputs, race.problem.rows.inputs)
 
 
 def test_trees_of_all_rows_predict_new_rows(model: TabularModel) -> None:
@@ -167,11 +161,13 @@ def test_trees_read_what_stands_for_a_new_level(model: TabularModel) -> None:
 
 
 @pytest.mark.parametrize("wish", [True, False])
-def test_a_wish_is_no_choice(wish: bool) -> None:
-    """All candidates read trees, or none; rows on which nothing can be gained change nothing."""
+def test_a_wish_is_no_choice(wish: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All candidates read trees, or none, whatever they gain; so does the model of all rows."""
+    monkeypatch.setattr(tabular_race, "plan_budget", lambda *_: Budget(1, 1, 250, 1))
     columns = steps(ROWS, 0)
     race, _ = prepared({**columns, "y": columns["x0"]}, boosted=wish)
     model, problem = race.run()
+    assert len(problem.rows) > 250
     assert problem.has_trees == wish
     assert {attempt.candidate.part.boosted for attempt in race.attempts} == {wish}
     assert ("boosted trees are inputs, as wished" in model.selection["note"]) == wish

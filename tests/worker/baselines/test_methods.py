@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import accuracy_score, average_precision_score, log_loss
-from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -19,7 +19,7 @@ from tests.worker.baselines.tables import table
 from worker.baselines import estimators
 from worker.baselines.classes import class_metrics, score_classes
 from worker.baselines.columns import Table
-from worker.baselines.numbers import folds, score_numbers
+from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import number_metrics
 from worker.baselines.task import Task
 
@@ -103,14 +103,3 @@ def test_classifiers_are_scikit_learns(kind: Any) -> None:
     brier = np.mean(np.sum((predicted - np.eye(3)[truth]) ** 2, axis=1))
     assert found["brier"] == pytest.approx(brier, rel=1e-6)
     assert found["rows"] == 60
-
-
-def test_groups_stay_in_one_fold() -> None:
-    groups = table()["group"][LEARNED]
-    given, _ = task("y", groups=groups)
-    parts = list(folds(given))
-    assert len(parts) == 5
-    for learned, left_out in parts:
-        assert not set(groups[learned]) & set(groups[left_out])
-    expected = GroupKFold(5).split(given.truth, groups=groups)
-    assert [left.tolist() for _, left in parts] == [left.tolist() for _, left in expected]
