@@ -35,7 +35,7 @@ from models.evaluation import acquisition
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.tabular.simulation import informed
+from models.tabular.unlabelled import informed
 from models.training.recipe import resolve
 from models.training.train import train
 

@@ -36,7 +36,7 @@ from models.language.text import Corpus
 from models.language.text_problem import TextTask
 from models.likelihoods import Categorical
 from models.networks import Inputs, build_network
-from models.networks.recurrent import LanguageModel
+from models.networks.sequences import LanguageModel
 from models.randomness import generator
 from models.training.loop import Task
 from models.training.row_task import RowTask

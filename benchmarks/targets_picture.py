@@ -16,9 +16,9 @@ from benchmarks.pictures import picture
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
+from models.joint.answer import JointPrediction, joint_name
+from models.joint.fitting import train_joint
 from models.joint.model import JointModel
-from models.joint.prediction import JointPrediction, joint_name
-from models.joint.training import train_joint
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import TrainingRun

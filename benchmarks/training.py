@@ -38,7 +38,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows, batches
-from models.inference.products import EXACT, Products
+from models.inference.precision import EXACT, Products
 from models.inference.registry import build_method
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP

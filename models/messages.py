@@ -35,5 +35,5 @@ def counted(number: int, noun: str) -> str:
 def first_of(names: Sequence[object], most: int) -> str:
     """The first names, and the number of the others."""
     more = len(names) - most
-    found = ", ".join(map(str, names[:most]))
-    return f"{found} and {more} more" if more > 0 else found
+    listed = ", ".join(map(str, names[:most]))
+    return f"{listed} and {more} more" if more > 0 else listed

@@ -49,8 +49,8 @@ class TensorRecord:
 
 def named_tensors(record: TensorRecord, prefix: str) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a record and of the records in it, as they are stored: `prefix.field`."""
-    for own in fields(record):  # type: ignore[arg-type]
-        value, name = getattr(record, own.name), f"{prefix}.{own.name}"
+    for entry in fields(record):  # type: ignore[arg-type]
+        value, name = getattr(record, entry.name), f"{prefix}.{entry.name}"
         if isinstance(value, Tensor):
             yield name, value.cpu().contiguous()
         else:
@@ -64,14 +64,14 @@ def restored(kind: type[Record], prefix: str, tensors: Mapping[str, Tensor]) -> 
         ValueError: if a tensor is missing.
     """
     values: dict[str, Any] = {}
-    for own in fields(kind):  # type: ignore[arg-type]
-        name = f"{prefix}.{own.name}"
-        if isinstance(own.type, type) and issubclass(own.type, TensorRecord):
-            values[own.name] = restored(own.type, name, tensors)
+    for entry in fields(kind):  # type: ignore[arg-type]
+        name = f"{prefix}.{entry.name}"
+        if isinstance(entry.type, type) and issubclass(entry.type, TensorRecord):
+            values[entry.name] = restored(entry.type, name, tensors)
         elif name not in tensors:
             raise ValueError(f"{name} is missing")
         else:
-            values[own.name] = tensors[name]
+            values[entry.name] = tensors[name]
     return kind(**values)
 
 
@@ -82,8 +82,8 @@ def _tensors(value: Any) -> Iterator[Tensor]:
         for item in value.values():
             yield from _tensors(item)
     elif is_dataclass(value):
-        for own in fields(value):
-            yield from _tensors(getattr(value, own.name))
+        for entry in fields(value):
+            yield from _tensors(getattr(value, entry.name))
 
 
 def _map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:

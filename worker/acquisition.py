@@ -17,7 +17,7 @@ from models.exceptions import InvalidData, Stopped
 from models.features.targets import present
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
-from models.tabular.simulation import informed
+from models.tabular.unlabelled import informed
 
 SAMPLES = 100
 BLOCK_VALUES = 2**22  # rows × values × draws in memory at a time

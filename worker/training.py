@@ -25,8 +25,8 @@ from models.artifact.files import read_model, write_model
 from models.exceptions import Diverged, InvalidData
 from models.features.columns import Columns, readings_of
 from models.inference.registry import method_of
+from models.joint.fitting import train_joint
 from models.joint.model import JointModel, complete
-from models.joint.training import train_joint
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel

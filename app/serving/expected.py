@@ -29,7 +29,7 @@ from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions, ResolvedOptions
 from models.prediction.prediction import ClassName
-from models.tabular.simulation import expects_scores, simulate
+from models.tabular.unlabelled import expects_scores, simulate
 
 ROWS_AT_ONCE = 100  # with other requests in between, as in `app.serving.scoring`
 MOST_ROWS = 10_000

@@ -14,7 +14,7 @@ from models.expected_scores.expectation import expect
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.tabular.simulation import simulate
+from models.tabular.unlabelled import simulate
 
 LEVEL = 0.9
 PARTS = 4  # of the test rows, at random and by a column

@@ -9,7 +9,7 @@ import torch
 from benchmarks.ratios.measurement import Pair
 from benchmarks.shapes import Shape
 from benchmarks.training import Problem, build_trainer, contenders, generated
-from models.inference.products import Products
+from models.inference.precision import Products
 
 BATCHES = (128, 2048)  # rows of a step
 _METHODS = {"local": "bbb local, auto", "weight": "bbb weight, auto", "map": "mle"}

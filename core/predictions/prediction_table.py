@@ -17,7 +17,7 @@ from core.exceptions import Invalid
 from core.predictions.document import adapted_levels
 from models.exceptions import InvalidInput
 from models.features.columns import level_text
-from models.joint.prediction import JointPrediction
+from models.joint.answer import JointPrediction
 from models.prediction.answers.forecasts import GROUP, GROUPS, TOTALS
 from models.prediction.answers.reasons import REASONS, Reason, Value
 from models.prediction.declared_outputs import (

@@ -18,7 +18,7 @@ from models.prediction.answers.reasons import Reason
 from models.prediction.options import DEFAULT_SAMPLES, Costs, PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.tabular.simulation import informed, simulate
+from models.tabular.unlabelled import informed, simulate
 
 
 class Unlike(NamedTuple):

@@ -8,8 +8,8 @@ import torch
 
 from core.exceptions import Invalid
 from credence.engines.training import Training, read_training
+from models.joint.fitting import train_joint
 from models.joint.model import JointModel
-from models.joint.training import train_joint
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
 from models.training.progress import Progress

@@ -8,8 +8,8 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from credence.estimators.base import BayesianEstimator, Uncertainty, num_targets
+from models.joint.answer import JointPrediction, joint_name
 from models.joint.model import JointModel
-from models.joint.prediction import JointPrediction, joint_name
 from models.prediction.declared_outputs import ATOM
 from models.prediction.options import MAX_POINTS, Density, IntervalKind
 from models.prediction.prediction import RowPrediction

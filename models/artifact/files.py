@@ -59,11 +59,11 @@ def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     """Write the model's files; return the model with the sizes of its variants filled in."""
     directory.mkdir(parents=True, exist_ok=True)
     parts = model.members if isinstance(model, JointModel) else (model,)
-    written = [_write_tensors(one, directory, i) for i, one in enumerate(parts)]
-    first, *others = (_to_json(one) for one, _ in written)
+    written = [_write_tensors(part, directory, i) for i, part in enumerate(parts)]
+    first, *others = (_to_json(member) for member, _ in written)
     if isinstance(model, JointModel):
-        model = model.with_members(cast(TabularModel, one) for one, _ in written)
-        together = {f"{prune:g}": asdict(one) for prune, one in model.dependence.items()}
+        model = model.with_members(cast(TabularModel, member) for member, _ in written)
+        together = {f"{prune:g}": asdict(copula) for prune, copula in model.dependence.items()}
         first |= {"others": others, "dependence": together}
     else:
         model = written[0][0]
@@ -120,7 +120,7 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
             return first
         numbered = enumerate(document["others"], 1)
         others = [_read_member(one, {}, replace(source, number=i)) for i, one in numbered]
-        members = [cast(TabularModel, one) for one in (first, *others)]
+        members = [cast(TabularModel, member) for member in (first, *others)]
         return JointModel.of(members, document["dependence"])
     except CorruptArtifact:
         raise
@@ -159,12 +159,12 @@ def _read_member(document: ModelDocument, card: Json, source: _Source) -> Traine
     if source.has(FEATURES):  # before the states: trees are inputs of the network
         model = model.with_own_tensors(source.tensors(FEATURES))
     variants = {}
-    for one in document["variants"]:
-        tensors = source.tensors(_file_name(one["prune"]))
-        state = states()[one["state"]].unpack(tensors, model.num_weights)
+    for stored in document["variants"]:
+        tensors = source.tensors(_file_name(stored["prune"]))
+        state = states()[stored["state"]].unpack(tensors, model.num_weights)
         state.check(model.network, model.likelihood)
-        fields: dict[str, Any] = {**one, "state": state.to(source.device)}
-        variants[one["prune"]] = Variant(**fields)
+        fields: dict[str, Any] = {**stored, "state": state.to(source.device)}
+        variants[stored["prune"]] = Variant(**fields)
     model = model.with_variants(variants)
     return _with_background(model, source) if source.has(BACKGROUND) else model
 

@@ -2,5 +2,5 @@
 
 `simulation` draws whole sets of labels and scores them. `expectation` keeps what held-out rows
 showed in training, and says what to expect on new rows and whether it is as promised.
-`models.tabular.simulation` does both for a model of rows.
+`models.tabular.unlabelled` does both for a model of rows.
 """

@@ -62,16 +62,16 @@ class Promise:
     @classmethod
     def of(cls, parts: Sequence[HeldOut]) -> "Promise":
         """From held-out rows, all of which have labels."""
-        found = Simulated.joined([part.sums for part in parts])
+        sums = Simulated.joined([part.sums for part in parts])
         weights = torch.cat([part.weights for part in parts])
         scores = {}
-        for name, total in found.worlds.items():
+        for name, total in sums.worlds.items():
             rows = torch.cat([part.moments[name] for part in parts], 1)
             if bool(total.isfinite().all()) and bool(rows[0].isfinite().all()):
-                scores[name] = _promised(name, rows, weights, total / found.weight)
-        loss = found.loss / found.weight
-        spread = max(found.loss_squares / found.weight - loss**2, 0.0)
-        return cls(found.rows, scores, loss, math.sqrt(spread / max(found.rows - 1, 1)))
+                scores[name] = _promised(name, rows, weights, total / sums.weight)
+        loss = sums.loss / sums.weight
+        spread = max(sums.loss_squares / sums.weight - loss**2, 0.0)
+        return cls(sums.rows, scores, loss, math.sqrt(spread / max(sums.rows - 1, 1)))
 
 
 def _promised(
@@ -165,14 +165,14 @@ def expect(simulated: Simulated, promise: Promise | None, level: float) -> dict[
     Args:
         level: probability of the interval.
     """
-    found = {}
+    expected = {}
     for name, totals in simulated.worlds.items():
         promised = None if promise is None else promise.scores.get(name)
         actual = simulated.actual.get(name)
         mean = None if not simulated.labelled or actual is None else actual / simulated.labelled
         public = "rmse" if name == "squared_error" else name
-        found[public] = _one(name, totals / simulated.weight, promised, level, mean)
-    return found
+        expected[public] = _one(name, totals / simulated.weight, promised, level, mean)
+    return expected
 
 
 def _one(
@@ -243,9 +243,9 @@ def best(name: str) -> Literal["highest", "lowest"]:
     return "lowest" if name in (*ERRORS, "rmse", "brier") else "highest"
 
 
-def leaving(found: Mapping[str, Expectation]) -> list[str]:
+def leaving(expected: Mapping[str, Expectation]) -> list[str]:
     """The names of the scores that leave what was promised."""
-    return [name for name, one in found.items() if one.leaves]
+    return [name for name, one in expected.items() if one.leaves]
 
 
 @dataclass(frozen=True)

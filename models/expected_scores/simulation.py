@@ -184,8 +184,8 @@ def _number_scorer(
     def score(labels: Float[Tensor, "labels rows"]) -> RowScores:
         error = labels - mean
         scores = {"squared_error": error.square(), "mae": error.abs()}
-        some = labels[:: max(1, len(labels) // DENSITY_WORLDS)]
-        scores["log_likelihood"] = torch.stack([mixture.log_prob(one) for one in some])
+        worlds = labels[:: max(1, len(labels) // DENSITY_WORLDS)]
+        scores["log_likelihood"] = torch.stack([mixture.log_prob(world) for world in worlds])
         for kind, bounds in intervals.items():
             for level, (low, high) in zip(LEVELS, bounds, strict=True):
                 inside = (low <= labels) & (labels <= high)

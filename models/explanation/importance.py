@@ -69,11 +69,11 @@ def measure_importance(
     options = PredictOptions(explain=True, samples=SAMPLES, sampler=sampler, intervals=())
     x = held_out[evenly_spread(len(held_out), rows).to(held_out.device)]
     few = replace(model, background=background).with_nodes(0.0, _NODES)
-    found = few.predict_rows(x, options)
-    features = found.constants["features"]
+    predicted = few.predict_rows(x, options)
+    features = predicted.constants["features"]
     sizes = {}
     for part in PARTS:
-        size = np.abs(found[f"{part}_contribution"])
+        size = np.abs(predicted[f"{part}_contribution"])
         sizes[part] = size if size.ndim == 2 else 0.5 * size.sum(2)
     order = np.argsort(-sizes["mean"].mean(0), kind="stable")[:MAX_SHOWN]
     shown = {features[i] for i in order}
@@ -109,9 +109,9 @@ def find_dependent(columns: Columns, kinds: Mapping[str, str]) -> Iterator[tuple
         kinds: the type of each feature.
     """
     known = {name: kind for name, kind in kinds.items() if kind not in ("text", "tensor")}
-    some = {name: _some(columns[name], known[name]) for name in known}
-    for first, second in combinations(some, 2):
-        value = associate(some[first], some[second])
+    sampled = {name: _some(columns[name], known[name]) for name in known}
+    for first, second in combinations(sampled, 2):
+        value = associate(sampled[first], sampled[second])
         if value > STRONG:
             yield first, second, value
 

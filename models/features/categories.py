@@ -131,9 +131,9 @@ def target_scores(
         score = NormalScore.fit(Distinct.of(targets.astype(np.float64), weights))
         outputs = encode(score.line, targets).reshape(-1, 1)
     else:
-        found, places = np.unique(targets, return_inverse=True)
+        distinct, places = np.unique(targets, return_inverse=True)
         counts = np.bincount(places, weights)
-        ordered = found[np.argsort(-counts, kind="stable")]
+        ordered = distinct[np.argsort(-counts, kind="stable")]
         chosen = ordered[:1] if len(ordered) <= 2 else ordered[:MAX_OUTPUTS]
         outputs = (targets[:, None] == chosen).astype(np.float64)
     if weights is None:
@@ -376,8 +376,8 @@ class KeyEncoder:
 
     def read(self, values: np.ndarray) -> Int[np.ndarray, "rows"]:
         numbers, unseen = self._numbers, len(self.levels)
-        found = [numbers.get(str(value), unseen) for value in values.tolist()]
-        return np.array(found, dtype=np.int64)
+        codes = [numbers.get(str(value), unseen) for value in values.tolist()]
+        return np.array(codes, dtype=np.int64)
 
 
 def _counts(values: np.ndarray, weights: Weights | None) -> tuple[Mapping[str, float], float]:

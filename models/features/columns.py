@@ -205,7 +205,7 @@ def readings_of(
     Args:
         needed: names of the features, the target and what else the training reads.
     """
-    return tuple(one for one in readings if one.name in needed or _left_out(one))
+    return tuple(reading for reading in readings if reading.name in needed or _left_out(reading))
 
 
 def names_unread(readings: Sequence[ColumnReading], inputs: Collection[str]) -> frozenset[str]:
@@ -214,7 +214,9 @@ def names_unread(readings: Sequence[ColumnReading], inputs: Collection[str]) -> 
     Args:
         inputs: names of the columns that the model reads, its target included.
     """
-    return frozenset(one.name for one in readings if _left_out(one) and one.name not in inputs)
+    return frozenset(
+        reading.name for reading in readings if _left_out(reading) and reading.name not in inputs
+    )
 
 
 def with_readings(
@@ -227,16 +229,19 @@ def with_readings(
     Args:
         levels: the levels in training of each category.
     """
-    by_name = {one.name: one for one in readings}
+    by_name = {reading.name: reading for reading in readings}
     # If some number or boolean was written in a format, all of the training data were texts. Then
     # the plain numbers were texts, too, and `n/a` among them was a missing value.
-    from_texts = any(one.type in ("number", "boolean") and one.format for one in readings)
+    from_texts = any(
+        reading.type in ("number", "boolean") and reading.format for reading in readings
+    )
     known = (
-        replace(one, levels=frozenset(levels[one.name])) if one.name in levels else one
-        for one in inputs
+        replace(column, levels=frozenset(levels[column.name])) if column.name in levels else column
+        for column in inputs
     )
     return tuple(
-        _with_reading(one, by_name.get(one.name), levels, from_texts=from_texts) for one in known
+        _with_reading(column, by_name.get(column.name), levels, from_texts=from_texts)
+        for column in known
     )
 
 
@@ -284,8 +289,8 @@ def _sentinels(type_: str, missing: tuple[str, ...]) -> tuple[Any, ...]:
             return None
 
     read = {"number": number, "datetime": day}.get(type_)
-    found = map(read, missing) if read else ()
-    return tuple(value for value in found if value is not None)
+    sentinels = map(read, missing) if read else ()
+    return tuple(value for value in sentinels if value is not None)
 
 
 def fold(level: str) -> str:
@@ -295,13 +300,13 @@ def fold(level: str) -> str:
 
 def spellings(levels: Sequence[str]) -> dict[str, str]:
     """The level of each folded text; texts that more than one level folds to are left out."""
-    found: dict[str, str] = {}
+    spelled: dict[str, str] = {}
     twice: set[str] = set()
     for level in levels:
         folded = fold(level)
-        if found.setdefault(folded, level) != level:
+        if spelled.setdefault(folded, level) != level:
             twice.add(folded)
-    return {folded: level for folded, level in found.items() if folded not in twice}
+    return {folded: level for folded, level in spelled.items() if folded not in twice}
 
 
 def is_known(level: str, column: InputColumn) -> bool:

@@ -113,9 +113,9 @@ class Encodings:
         ordered = sorted(range(len(columns)), key=lambda i: _kind(columns[i][1]))
         ends = list(accumulate((e.width for _, e in columns), initial=0))
         made = [at for i in ordered for at in range(ends[i], ends[i + 1])]
-        some = [columns[i] for i in ordered]
-        standards, lines, waves = _of(Standard, some), _of(Line, some), _of(Wave, some)
-        flags, lookups, slots = _of(Missing, some), _of(Lookup, some), _of(Slots, some)
+        in_order = [columns[i] for i in ordered]
+        standards, lines, waves = _of(Standard, in_order), _of(Line, in_order), _of(Wave, in_order)
+        flags, lookups, slots = _of(Missing, in_order), _of(Lookup, in_order), _of(Slots, in_order)
         missing = [0.0] * len(standards) + [e.missing for _, e in lines] + [0.0] * 2 * len(waves)
         return cls(
             [
@@ -135,8 +135,8 @@ class Encodings:
         """The encoded columns; NaN is a missing number."""
         parts = [group(numbers) for group in self.of_numbers]
         if parts:
-            found = torch.cat(parts) if len(parts) > 1 else parts[0]
-            parts = [torch.where(found.isnan(), self.missing, found).float()]
+            values = torch.cat(parts) if len(parts) > 1 else parts[0]
+            parts = [torch.where(values.isnan(), self.missing, values).float()]
         if self.flags is not None:
             parts.append(numbers.index_select(0, self.flags).isnan().float())
         if self.lookups is not None:
@@ -274,11 +274,11 @@ class _Lookups:
 
     def __call__(self, codes: Tensor) -> Values:
         index = codes.index_select(0, self.sources) + self.first
-        found = self.values[index]
+        values = self.values[index]
         if self.slotted is None:
-            return found
-        slots = (found.index_select(0, self.slotted) == self.slot).float()
-        return torch.cat([found[: self.num_plain], slots])
+            return values
+        slots = (values.index_select(0, self.slotted) == self.slot).float()
+        return torch.cat([values[: self.num_plain], slots])
 
 
 def _of(kind: type[E], columns: Sequence[tuple[int, Encoding]]) -> list[tuple[int, E]]:

@@ -177,7 +177,7 @@ class FeatureEncoder:
     def _converted(self, columns: Columns) -> list[np.ndarray]:
         """The values of each feature, in its type."""
         pairs = zip(self.features, self.stored, strict=True)
-        return [convert(columns[one.name], stored, one.type) for one, stored in pairs]
+        return [convert(columns[feature.name], stored, feature.type) for feature, stored in pairs]
 
     def _new_levels(self, read: ReadColumns) -> NewLevels:
         return {i: (read.codes[place] == new).numpy() for i, place, new in self._marked}
@@ -209,9 +209,9 @@ class FeatureEncoder:
         """Which values to fill: new levels, and missing ones where none was missing."""
         assert self.seen is not None
         assert self.imputed is not None
-        found = np.zeros((len(read.numbers.T), len(self.features)), bool)
+        unknown = np.zeros((len(read.numbers.T), len(self.features)), bool)
         for i, new in self._new_levels(read).items():
-            found[:, i] = new
+            unknown[:, i] = new
         for places, values in ((self.numbers, read.numbers), (self.codes, read.codes)):
             for i, own in zip(places, values.numpy(), strict=True):
                 if not self.seen.columns[i].missing:
@@ -219,8 +219,8 @@ class FeatureEncoder:
                     is_missing = (
                         own == one.new + 2 if isinstance(one, CategoryEncoder) else np.isnan(own)
                     )
-                    found[:, i] |= is_missing
-        return found & np.array([one is not None for one in self.imputed])
+                    unknown[:, i] |= is_missing
+        return unknown & np.array([one is not None for one in self.imputed])
 
     @cached_property
     def _marked(self) -> list[tuple[int, int, int]]:
@@ -290,7 +290,7 @@ class FeatureEncoder:
         first, rest = rows.tensor_split([self._of_features], 1)
         if outputs is None:
             trees = self.boosted.to(rows.device)
-            outputs = torch.cat([trees(some) for some in first.split(BLOCK)])
+            outputs = torch.cat([trees(block) for block in first.split(BLOCK)])
         return torch.cat([first, outputs, rest], 1)
 
     def without_trees(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows compact"]:
@@ -319,13 +319,13 @@ class FeatureEncoder:
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """The levels of training rows that are known, by category."""
-        found = {}
+        levels = {}
         for feature, encoder in zip(self.features, self.encoders, strict=True):
             if isinstance(encoder, CategoryEncoder):
-                found[feature.name] = (*encoder.known_levels, *encoder.others)
+                levels[feature.name] = (*encoder.known_levels, *encoder.others)
             elif isinstance(encoder, KeyEncoder):
-                found[feature.name] = encoder.levels
-        return found
+                levels[feature.name] = encoder.levels
+        return levels
 
     @property
     def layout(self) -> Inputs:
@@ -402,8 +402,8 @@ class FeatureEncoder:
             return self._beside_trees(encoded)
         parts = list(encoded.tensor_split(self._cuts, 1))
         for place, (i, tensor) in enumerate(zip(self.others, read.others, strict=True)):
-            one = self.encoders[i]
-            own = one.encode(tensor) if isinstance(one, TensorEncoder) else tensor
+            encoder = self.encoders[i]
+            own = encoder.encode(tensor) if isinstance(encoder, TensorEncoder) else tensor
             parts.insert(2 * place + 1, own)
         return self._beside_trees(torch.cat(parts, 1))
 
@@ -427,7 +427,7 @@ class FeatureEncoder:
         return self._of(TensorEncoder, TextEncoder)
 
     def _of(self, *kinds: type) -> list[int]:
-        return [i for i, one in enumerate(self.encoders) if isinstance(one, kinds)]
+        return [i for i, encoder in enumerate(self.encoders) if isinstance(encoder, kinds)]
 
     @cached_property
     def _encodings(self) -> Encodings:
@@ -435,9 +435,9 @@ class FeatureEncoder:
         return Encodings.of(
             [
                 (place[i], encoding)
-                for i, one in enumerate(self.encoders)
-                if not isinstance(one, TensorEncoder | TextEncoder)
-                for encoding in one.encodings
+                for i, encoder in enumerate(self.encoders)
+                if not isinstance(encoder, TensorEncoder | TextEncoder)
+                for encoding in encoder.encodings
             ]
         )
 
@@ -466,10 +466,10 @@ class FeatureEncoder:
         if not any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders):
             return {}
         each = [
-            one.by_fold(values, targets, folds, weights)
-            if isinstance(one, CategoryEncoder)
-            else dict.fromkeys(np.unique(folds).tolist(), one)
-            for one, values in zip(self.encoders, self._converted(columns), strict=True)
+            encoder.by_fold(values, targets, folds, weights)
+            if isinstance(encoder, CategoryEncoder)
+            else dict.fromkeys(np.unique(folds).tolist(), encoder)
+            for encoder, values in zip(self.encoders, self._converted(columns), strict=True)
         ]
         return {
             fold: replace(self, encoders=tuple(encoders[fold] for encoders in each))

@@ -15,11 +15,13 @@ L Lᵀ = K(u, u), and r² = a² − |ψ|²,
 
 σ_i is σ, unless errors out of fold say that the noise differs between rows. Where rows are dense,
 s² falls like 1/n.
+
+Where a smooth mean does not describe the rows, the process may widen alone (`widening`).
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 
@@ -42,6 +44,8 @@ _SEARCH = {"maxiter": 25, "ftol": 1e-5}  # relative: 0.01 of 1,000 nats
 _FARTHEST = 5.0  # deviations of a target: outliers are no sign of a rough function
 _PREFIX = "process"  # of its tensors in a file
 _GOLDEN, _SHIFTS = (math.sqrt(5) - 1) / 2, 2**20
+# Of a process that only widens: share of the rows that stay as they are, and their largest s²/a²
+_USUAL, _MOST_USUAL = 0.9, 0.99
 _NEGLIGIBLE = 1e-6  # information on a direction, relative to the prior's
 _LESS_LIKELY = 0.5  # in nats: a standard error from the most likely
 _WIDTHS = tuple(0.5**i for i in range(6))  # of a bisection of such steps, in logarithms
@@ -110,7 +114,21 @@ class GaussianProcess(TensorRecord):
         """`fit`, where the variance of a row's noise is σ² times its factor."""
         most = max(_FEWEST_ROWS, min(_ROWS_PER_INPUT * x.shape[1], _MOST_ROWS))
         some = evenly_spread(len(x), most)
-        lengths, size, noise = _cautious(x[some], z[some], factors[some])
+        found = _cautious(x[some], z[some], factors[some])
+        return cls._conditioned(found, x, z, weights, folds, factors)
+
+    @classmethod
+    def _conditioned(  # noqa: PLR0917 - what was found, and the rows as in `_given`
+        cls,
+        found: tuple[Tensor, Tensor, Tensor],
+        x: Points,
+        z: Float[Tensor, "rows"],
+        weights: Float[Tensor, "rows"] | None,
+        folds: Int[Tensor, "rows"],
+        factors: Float[Tensor, "rows"],
+    ) -> "tuple[GaussianProcess, Offsets]":
+        """`_given`, where lengths, size and noise are known."""
+        lengths, size, noise = found
         x = x / lengths
         centres = x[evenly_spread(len(x), MOST_CENTRES)]
         prior = _covariance(centres, centres, size)
@@ -137,6 +155,36 @@ class GaussianProcess(TensorRecord):
             for part in (mean.unsqueeze(1), known)
         )
         return cls(lengths, size, noise, centres, mean[:, 0], known), offsets.float()
+
+    def widening(
+        self,
+        x: Points,
+        weights: Float[Tensor, "rows"] | None,
+        folds: Int[Tensor, "rows"],
+        shorter: float,
+    ) -> "tuple[GaussianProcess, Offsets]":
+        """A process of mean 0 that widens only rows which are unusually far from the others.
+
+        Its variance is a² max(0, s² − u)/(a² − u), with lengths that are shorter. Given the other
+        folds, the share `_USUAL` of the rows has a variance s² of at most u: these hardly change.
+
+        Args:
+            shorter: factor of the lengths.
+        """
+        zero = x.new_zeros(len(x), dtype=torch.float64)
+        found = self.lengths * shorter, self.size, self.noise
+        process, offsets = self._conditioned(found, x.double(), zero, weights, folds, zero + 1)
+        square, variance = self.size**2, offsets[:, 1].double().square()
+        stretch = square / (square - variance.quantile(_USUAL).clamp_max(_MOST_USUAL * square))
+        beyond = square - (square - variance) * stretch
+        deviation = beyond.clamp_min(_JITTER * square).sqrt()
+        process = replace(process, known=process.known * stretch.sqrt())
+        return process, torch.stack([zero, deviation], 1).float()
+
+    @property
+    def only_widens(self) -> bool:
+        """Whether the mean is 0 everywhere."""
+        return not self.mean.any()
 
     def __call__(self, x: Points) -> Offsets:
         """Mean and deviation of rows that the process was not fitted to."""

@@ -51,8 +51,8 @@ class Groups:
         """The number of each row's group, `UNKNOWN` if it has none."""
         places = {name: i for i, name in enumerate(self.names)}
         texts = _texts(columns[self.column], self.type)
-        found = [UNKNOWN if text is None else places.get(text, UNKNOWN) for text in texts]
-        return torch.tensor(found, dtype=torch.float32)
+        numbers = [UNKNOWN if text is None else places.get(text, UNKNOWN) for text in texts]
+        return torch.tensor(numbers, dtype=torch.float32)
 
 
 def check_groups(

@@ -306,6 +306,6 @@ def notes_on_classes(
         (learned == 0, "no row to learn from, because the split holds all of them out"),
         ((scored == 0) & ~single, "no row among those that are scored"),
     ):
-        if found := [name for name, out in zip(classes, left_out, strict=True) if out]:
-            noun, verb = ("class", "has") if len(found) == 1 else ("classes", "have")
-            yield f"the {noun} {first_of(found, _LISTED)} {verb} {what}"
+        if names := [name for name, out in zip(classes, left_out, strict=True) if out]:
+            noun, verb = ("class", "has") if len(names) == 1 else ("classes", "have")
+            yield f"the {noun} {first_of(names, _LISTED)} {verb} {what}"

@@ -175,7 +175,7 @@ def _atoms(
 ) -> Iterator[float]:
     """Values with many rows: at an edge, or far more frequent than the values beside them."""
     frequent = np.flatnonzero(counts.shares >= _ATOM)
-    found = []
+    candidates = []
     for index in frequent.tolist():
         value, share = float(counts.values[index]), counts.shares[index]
         around = slice(max(0, index - _NEIGHBOURS), index + _NEIGHBOURS + 1)
@@ -187,8 +187,8 @@ def _atoms(
             at_edge = value in (lower, upper)
             stands_out = at_edge or share > _FREQUENT * np.median(beside) if len(beside) else False
         if stands_out:
-            found.append((share, value))
-    yield from sorted(value for _, value in sorted(found, reverse=True)[:MAX_ATOMS])
+            candidates.append((share, value))
+    yield from sorted(value for _, value in sorted(candidates, reverse=True)[:MAX_ATOMS])
 
 
 _SCALE_NEEDS: dict[ScaleName, str] = {

@@ -176,10 +176,10 @@ class NumberTarget:
         """Whether y is an atom or a whole number, which have probabilities and no density."""
         if self.integer:
             return torch.ones_like(y, dtype=torch.bool)
-        found = torch.zeros_like(y, dtype=torch.bool)
+        is_atom = torch.zeros_like(y, dtype=torch.bool)
         for atom in self.atoms:
-            found = found | (y == atom)
-        return found
+            is_atom = is_atom | (y == atom)
+        return is_atom
 
     def is_possible(self, y: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
         """Whether y is in the support, and whole where only whole numbers are."""
@@ -206,16 +206,16 @@ class ClassTarget:
         Raises:
             InvalidData: if there are fewer than two classes or more than `MAX_CLASSES`.
         """
-        found = sorted(set(values.tolist()))
-        if not 2 <= len(found) <= MAX_CLASSES:
+        classes = sorted(set(values.tolist()))
+        if not 2 <= len(classes) <= MAX_CLASSES:
             raise InvalidData(
-                f"the target has {len(found)} classes; classification needs 2 to {MAX_CLASSES}",
+                f"the target has {len(classes)} classes; classification needs 2 to {MAX_CLASSES}",
                 "/target",
             )
         if boolean:
-            return cls(tuple(bool(value) for value in found))
+            return cls(tuple(bool(value) for value in classes))
         # Whole numbers as ints, so that classes read 1 rather than 1.0.
-        plain = (int(v) if isinstance(v, float) and v.is_integer() else v for v in found)
+        plain = (int(v) if isinstance(v, float) and v.is_integer() else v for v in classes)
         return cls(tuple(plain))
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:

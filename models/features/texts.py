@@ -74,10 +74,10 @@ class TextEncoder:
         rows = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
         texts, rows = _texts(values[::step]), rows[::step]
         counts: Counter[int] = Counter()
-        for start, found in _blocks(texts):
-            some, place = np.unique(found.hashes, return_inverse=True)
-            sums = np.bincount(place, weights=rows[start + found.rows], minlength=len(some))
-            counts.update(dict(zip(some.tolist(), sums.tolist(), strict=True)))
+        for start, features in _blocks(texts):
+            distinct, place = np.unique(features.hashes, return_inverse=True)
+            sums = np.bincount(place, weights=rows[start + features.rows], minlength=len(distinct))
+            counts.update(dict(zip(distinct.tolist(), sums.tolist(), strict=True)))
         total = rows.sum()
         kept = [h for h, count in counts.items() if _LEAST <= count < total]
         kept = sorted(sorted(kept, key=lambda h: (-counts[h], h))[:MAX_KNOWN])
@@ -95,9 +95,9 @@ class TextEncoder:
         if not self.hashes:
             return np.empty((len(texts), 0), dtype=np.float32)
         encoded = np.zeros((len(texts), self.width), dtype=np.float32)
-        for start, found in _blocks(texts):
+        for start, features in _blocks(texts):
             rows = min(_BLOCK, len(texts) - start)
-            encoded[start : start + rows] = self._encode(found, rows)
+            encoded[start : start + rows] = self._encode(features, rows)
         return encoded
 
     def _encode(self, found: "_Features", rows: int) -> np.ndarray:

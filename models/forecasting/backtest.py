@@ -201,12 +201,14 @@ def without(scores: dict[str, Tensor], targets: Ahead) -> dict[str, Tensor]:
 
 def standard_errors(scores: Mapping[str, Float[Tensor, "errors"]], overlaps: Overlaps) -> Json:
     """The standard errors of the means that `regression_metrics` has, under the same names."""
-    found = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
-    errors: Json = {name: overlaps.error_of_scores(found[name]) for name in MEANS if name in found}
+    arrays = {name: values.detach().cpu().double().numpy() for name, values in scores.items()}
+    errors: Json = {
+        name: overlaps.error_of_scores(arrays[name]) for name in MEANS if name in arrays
+    }
     for public in ("coverage", "conformal_coverage"):
         names = [(f"{level:g}", f"{public}_{level:g}") for level in COVERAGE_LEVELS]
-        if names[0][1] in found:
-            errors[public] = {level: overlaps.error_of_share(found[name]) for level, name in names}
+        if names[0][1] in arrays:
+            errors[public] = {level: overlaps.error_of_share(arrays[name]) for level, name in names}
     return errors
 
 

@@ -28,7 +28,7 @@ from models.evaluation.path_calibration import (
 from models.forecasting.observation import PLAIN, Observation
 from models.forecasting.rollout import Paths
 from models.forecasting.totals import sums as totals
-from models.forecasting.totals.groups import NO_GROUPS, Groups, reconciled
+from models.forecasting.totals.series_groups import NO_GROUPS, Groups, reconciled
 from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
 from models.prediction.answers import decisions, questions
 from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
@@ -139,8 +139,8 @@ class Forecast:
             expected = torch.exp(mean + 0.5 * variance)
             return expected, torch.expm1(variance) * expected.square()
         shape = (self.num_samples, self.num_paths)
-        found = self.of_y.predicted_means(), self.of_y.noise_variances()
-        return found[0].unflatten(0, shape), found[1].unflatten(0, shape)
+        moments = self.of_y.predicted_means(), self.of_y.noise_variances()
+        return moments[0].unflatten(0, shape), moments[1].unflatten(0, shape)
 
     @cached_property
     def means(self) -> Float64[Tensor, "samples steps"]:
@@ -242,15 +242,15 @@ class Forecast:
         whole = self._reconciled if self.groups.declared else None
         means = self.means if whole is None else whole[1].flatten(1)
         of_sums = None if whole else self._of_sums
-        found = totals.summarise(self.sums, means, of_sums, options)
+        summary = totals.summarise(self.sums, means, of_sums, options)
         if wants_errors(options) and self.num_samples > 1:
-            found = totals.with_errors(found, [one.sums for one in self.batches()], options)
+            summary = totals.with_errors(summary, [batch.sums for batch in self.batches()], options)
         more = (
             self._over_series(*(whole or self._joint), options)
             if options.totals.over_series
             else {}
         )
-        return {TOTALS.name: found, **more}
+        return {TOTALS.name: summary, **more}
 
     @cached_property
     def _joint(self) -> tuple[Tensor, Tensor]:
@@ -300,15 +300,15 @@ class Forecast:
         noise = self._moments[1].mean(1) + self._moments[0].var(1)
         between = (self.means - self.mean()).square()
         variances = zip(VARIANCES, (noise, between, noise + between), strict=True)
-        found = {name: standard_error(part) for name, part in variances}
+        errors = {name: standard_error(part) for name, part in variances}
         for name, each in quantiles.items():
             columns = each.T if each.ndim > 1 else each.unsqueeze(0)
-            own = [of_paths(y.quantile_parts(one).squeeze(0)) for one in columns.split(1)]
-            found[name] = torch.stack(own, dim=1) if each.ndim > 1 else own[0]
-        found |= questions.errors_of(y, y, values, options, of_paths)
+            own = [of_paths(y.quantile_parts(column).squeeze(0)) for column in columns.split(1)]
+            errors[name] = torch.stack(own, dim=1) if each.ndim > 1 else own[0]
+        errors |= questions.errors_of(y, y, values, options, of_paths)
         for name, parts in crossings.items():
-            found[name] = torch.stack([of_paths(one) for one in parts], dim=1)
-        return found
+            errors[name] = torch.stack([of_paths(part) for part in parts], dim=1)
+        return errors
 
     def _decide(self, costs: Costs) -> tuple[dict[str, PerStep], dict[str, Tensor]]:
         """The decision of each step, and what each weight draw adds to its cost.
@@ -437,8 +437,8 @@ class Forecast:
             "uncalibrated_coverage_0.9": inside,
             CONFORMAL_SCORE: self.standardised(targets).abs().flatten(),
         }
-        found = self.within([self._half_widths(level) for level in COVERAGE_LEVELS])
-        for level, (lower, upper) in zip(COVERAGE_LEVELS, found, strict=True):
+        intervals = self.within([self._half_widths(level) for level in COVERAGE_LEVELS])
+        for level, (lower, upper) in zip(COVERAGE_LEVELS, intervals, strict=True):
             inside = (lower <= targets) & (targets <= upper)
             scores[f"conformal_coverage_{level:g}"] = inside.double()
             scores[f"conformal_width_{level:g}"] = upper - lower

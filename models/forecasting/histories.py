@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from models.features.columns import Columns, join_rows, select_rows
 from models.forecasting.panel import Covariates, hold_last
 from models.forecasting.series import Series
-from models.forecasting.totals.groups import NO_GROUPS, Groups
+from models.forecasting.totals.series_groups import NO_GROUPS, Groups
 from models.forecasting.windows import Frame, Pasts, fill
 from models.prediction.answers.reasons import Reason
 
@@ -166,14 +166,14 @@ class HistoryEncoder:
             each = known.observed.unflatten(0, (len(pasts), -1))
             marked = torch.cat([hold_last(one, steps, last) for one in each])
             dynamic = torch.cat([dynamic, marked], dim=-1)
-        windows = [fill(self.frame.transform(one.values), self.frame.season) for one in pasts]
+        windows = [fill(self.frame.transform(past.values), self.frame.season) for past in pasts]
         read = np.stack([window[-self.frame.span :] for window in windows])
         return History(
             torch.from_numpy(read),
             dynamic,
             known.static,
             horizon,
-            aligned([self._known(one) for one in pasts]),
+            aligned([self._known(past) for past in pasts]),
             regressors=self._regressors(pasts, ahead) if regressors else None,
         )
 

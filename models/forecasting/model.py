@@ -41,7 +41,7 @@ from models.forecasting.series import (
     split_series,
 )
 from models.forecasting.steps import Holidays, Spacing
-from models.forecasting.totals.groups import read_groups
+from models.forecasting.totals.series_groups import read_groups
 from models.forecasting.unusual import SeenSeries, newest_values, score_newest
 from models.forecasting.windows import Frame
 from models.inference.registry import method_of

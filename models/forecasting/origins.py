@@ -269,8 +269,10 @@ def _candidates(config: ModelConfig, *, once: bool) -> Iterator[ModelConfig]:
             stopping if given.stopping_fraction is None else given.stopping_fraction,
             calibration if given.calibration_fraction is None else given.calibration_fraction,
         )
-        found = _with(config, *shares)
-        yield replace(found, training=replace(found.training, refit=any(shares) and not once))
+        candidate = _with(config, *shares)
+        yield replace(
+            candidate, training=replace(candidate.training, refit=any(shares) and not once)
+        )
 
 
 def _with(config: ModelConfig, stopping: float, calibration: float) -> ModelConfig:

@@ -208,8 +208,8 @@ def hold_last(
     indicator.
     """
     until = last.unsqueeze(1)
-    found = values[torch.minimum(positions, until)]
-    return torch.cat([found, (positions > until).unsqueeze(-1).to(found)], dim=-1)
+    held = values[torch.minimum(positions, until)]
+    return torch.cat([held, (positions > until).unsqueeze(-1).to(held)], dim=-1)
 
 
 @dataclass(frozen=True)

@@ -200,14 +200,14 @@ def weigh(
     if not earlier:
         return None
     history, targets = _known(model, earlier)
-    found = Classics.fit(history.known, targets, model.frame.seasons, history.regressors)
+    classics = Classics.fit(history.known, targets, model.frame.seasons, history.regressors)
     if not calibrating:
-        return None if model.forecast.past else found
+        return None if model.forecast.past else classics
     history, targets = _known(model, calibrating)
     alone = replace(model, classics=None).forecast_from(calibrating, 0.0, SCORE_SAMPLES)
     both = torch.stack(
         [
-            found.log_scores(history.known, targets, history.regressors).flatten(),
+            classics.log_scores(history.known, targets, history.regressors).flatten(),
             log_scores(alone.paths, targets.to(model.device)).flatten().cpu(),
         ]
     )
@@ -215,7 +215,7 @@ def weigh(
     share = float(stack(both, prior=1 / independent)[0])
     if share < _LEAST_SHARE:
         return None
-    return replace(found, share=1.0 if share > 1 - _LEAST_SHARE else share)
+    return replace(classics, share=1.0 if share > 1 - _LEAST_SHARE else share)
 
 
 def _known(
@@ -260,13 +260,13 @@ def _fit_detector(
     rate = model.config.false_alarm_rate
     usual = _ood_scores(model, held_out, prune)
     weights = np.full(len(usual), min(1.0, len(problem.scores) / len(usual)))
-    found = Detector.fit(DEFAULT_SCORES[model.task], usual, rate, weights)
+    detector = Detector.fit(DEFAULT_SCORES[model.task], usual, rate, weights)
     series = split_series(problem.columns, model.config.target, model.forecast, model.spacing)
     before, span = before_scores(series, model.config), model.frame.span
     at = find_origins(before, [span] * len(before), span, model.horizon)
     learned = _ood_scores(model, at, prune)
     least = np.quantile(learned[np.isfinite(learned)], 1 - rate) if len(learned) else 0.0
-    return replace(found, threshold=max(found.threshold, float(least)))
+    return replace(detector, threshold=max(detector.threshold, float(least)))
 
 
 def _ood_scores(model: Forecaster, chosen: Sequence[Origin], prune: float) -> np.ndarray:

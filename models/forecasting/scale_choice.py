@@ -111,11 +111,11 @@ def observations(
     lower = 0.0 if given.lower is None and smallest >= 0 else given.lower
     upper = 0.0 if given.upper is None and largest <= 0 and smallest < 0 else given.upper
     lower, upper = usual_ends(lower, upper, largest, integer=integer)
-    found = {}
+    by_name = {}
     for name, scale in _scales(everything, learned, lower, upper, integer=integer).items():
         is_open = isinstance(scale, LogScale) and not integer and lower == 0  # no e^u reaches 0
-        found[name] = Observation(scale, None if is_open else lower, upper, integer)
-    return found
+        by_name[name] = Observation(scale, None if is_open else lower, upper, integer)
+    return by_name
 
 
 def choose(
@@ -125,11 +125,11 @@ def choose(
     names = list(options)
     if len(names) == 1:
         return names[0]
-    some = _some(learned)
-    found = {name: _scores(options[name], some, forecast) for name in names}
-    usual = found[names[0]]
-    best = max(names, key=lambda name: float(found[name].mean()) if len(usual) else 0.0)
-    gain = found[best] - usual
+    sampled = _some(learned)
+    scores = {name: _scores(options[name], sampled, forecast) for name in names}
+    usual = scores[names[0]]
+    best = max(names, key=lambda name: float(scores[name].mean()) if len(usual) else 0.0)
+    gain = scores[best] - usual
     if len(gain) < _FEWEST or gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
         return names[0]
     return best
@@ -171,24 +171,24 @@ def _scales(
     It is the logarithm of positive values within three decades, and the scores of counts with
     zeros: both let the variation grow with the level.
     """
-    found: dict[Transform, Scale] = {}
+    scales: dict[Transform, Scale] = {}
     counts = CountScale.fit(learned) if integer and lower == 0 and upper is None else None
     positive = float(everything.min()) > 0
     if counts is not None:
-        found["counts"] = counts
+        scales["counts"] = counts
     if positive and float(learned.max() / learned.min()) < _DECADES:
-        found["log"] = LogScale(0.0, 0.0)
-    found["none"] = IdentityScale()
+        scales["log"] = LogScale(0.0, 0.0)
+    scales["none"] = IdentityScale()
     if positive:
-        found.setdefault("log", LogScale(0.0, 0.0))
+        scales.setdefault("log", LogScale(0.0, 0.0))
     if lower is not None:
         offset = _ANSCOMBE if integer else smallest_positive(learned - lower)
-        found["sqrt"] = PowerScale(lower, offset, 0.5)
+        scales["sqrt"] = PowerScale(lower, offset, 0.5)
     if lower is not None and upper is not None:
         distance = np.minimum(learned - lower, upper - learned)
         offset = 0.5 if integer else 0.5 * smallest_positive(distance)
-        found["logit"] = LogitScale(lower, upper, offset)
-    return found
+        scales["logit"] = LogitScale(lower, upper, offset)
+    return scales
 
 
 def _some(series: Sequence[Series]) -> list[Series]:

@@ -260,16 +260,16 @@ class RequestReader:
                 values that the model reads. It names the series if there are several.
         """
         groups = group(columns, self.config.key)
-        found = []
+        requests = []
         for rows in groups:
             key = None if self.config.key is None else str(columns[self.config.key][rows[0]])
             side = select_rows(columns, rows)
             try:
-                found.append(self._read(key, side, rows))
+                requests.append(self._read(key, side, rows))
             except InvalidInput as error:
                 where = f"the series {key!r}: " if len(groups) > 1 else ""
                 raise InvalidInput(f"{where}{error.message}", INPUTS) from None
-        return found
+        return requests
 
     def _read(self, key: str | None, side: Columns, rows: np.ndarray) -> RequestedSeries:
         """
@@ -320,15 +320,15 @@ class RequestReader:
         uneven = np.flatnonzero(~spacing.is_whole(times) | (absent > len(times) + span))
         start = int(uneven[-1]) + 1 if len(uneven) else 0
         even = select_rows(side, slice(start, None))
-        found = with_absent_steps(even, self.target, time, spacing)
-        known = np.flatnonzero(present(found[self.target]))
+        complete = with_absent_steps(even, self.target, time, spacing)
+        known = np.flatnonzero(present(complete[self.target]))
         if start and (not len(known) or known[-1] + 1 < span):
             raise InvalidInput(
                 f"row {rows[start]} is not a whole number of steps after the row before it, or too "
                 f"many: a step is {spacing.describe()}, as in training, and this model reads the "
                 f"last {span}"
             )
-        return found
+        return complete
 
     def _check_values(self, values: np.ndarray) -> None:
         """Refuse a history that is too short, has too many holes, or values without a logarithm."""
@@ -364,7 +364,7 @@ def check_future(
     names = [column.name for column in needed]
     if not names:
         return [{} for _ in asked]
-    if future is not None and any(one.rows_ahead for one in asked):
+    if future is not None and any(request.rows_ahead for request in asked):
         raise InvalidInput("the inputs have rows of the steps ahead, too: give either", FUTURE)
     if future is not None and len(asked) > 1:
         raise InvalidInput(
@@ -373,7 +373,7 @@ def check_future(
             FUTURE,
         )
     if future is None:
-        return [_of_rows(one, names, horizon) for one in asked]
+        return [_of_rows(request, names, horizon) for request in asked]
     if missing := [name for name in names if name not in future]:
         raise InvalidInput(_needs(missing, horizon), FUTURE)
     for name in names:
@@ -384,9 +384,9 @@ def check_future(
     return [{name: future[name] for name in names}]
 
 
-def _of_rows(one: RequestedSeries, names: Sequence[str], horizon: int) -> Columns:
-    rows = one.rows_ahead
-    of_series = "" if one.past.key is None else f" of {one.past.key!r}"
+def _of_rows(request: RequestedSeries, names: Sequence[str], horizon: int) -> Columns:
+    rows = request.rows_ahead
+    of_series = "" if request.past.key is None else f" of {request.past.key!r}"
     if not rows:
         raise InvalidInput(_needs(names, horizon) + of_series, FUTURE)
     if rows < horizon:
@@ -395,7 +395,7 @@ def _of_rows(one: RequestedSeries, names: Sequence[str], horizon: int) -> Column
             f"{horizon}: give as many, or ask for a horizon of {rows}",
             INPUTS,
         )
-    return {name: one.ahead[name][:horizon] for name in names}
+    return {name: request.ahead[name][:horizon] for name in names}
 
 
 def _needs(names: Sequence[str], horizon: int) -> str:

@@ -68,7 +68,7 @@ def plan_series(
         raise ValueError("the recipe of a forecast reads the series: give `load`")
     config = _with_columns(config, profiles)
     names = [config.series.time_name, config.target, *filter(None, [config.series.key])]
-    others = [one.name for one in _may_be_static(config, profiles)]
+    others = [profile.name for profile in _may_be_static(config, profiles)]
     columns = load([*names, *others])
     config = _with_attributes(config, profiles, columns, others)
     series = split_series({name: columns[name] for name in names}, config.target, config.series)
@@ -126,9 +126,9 @@ def _with_columns(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) ->
     forecast = replace(config.series, time=_time(config.series, profiles))
     time, key = forecast.time_name, forecast.key
     if key is not None and (key not in profiles or profiles[key].type != "category"):
-        found = f"is of type {profiles[key].type}" if key in profiles else "is not there"
+        problem = f"is of type {profiles[key].type}" if key in profiles else "is not there"
         raise InvalidData(
-            f"column {key!r} {found}; series are told apart by a category", "/forecast/key"
+            f"column {key!r} {problem}; series are told apart by a category", "/forecast/key"
         )
     if config.training.split not in ("random", SplitTime(time=time)):
         raise InvalidData(
@@ -192,13 +192,13 @@ def _time(forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]) -> st
     if name is None:
         times = [p.name for p in profiles.values() if p.type == "datetime"]
         if len(times) != 1:
-            found = f"are {', '.join(times[:20])}" if times else "is no datetime column"
-            message = f"a series needs a time: there {found}; name the column in forecast.time"
+            problem = f"are {', '.join(times[:20])}" if times else "is no datetime column"
+            message = f"a series needs a time: there {problem}; name the column in forecast.time"
             raise InvalidData(message, place)
         return times[0]
     if name not in profiles or profiles[name].type not in ("datetime", "number"):
-        found = f"is of type {profiles[name].type}" if name in profiles else "is not there"
-        raise InvalidData(f"column {name!r} {found}; a time is a datetime or a number", place)
+        problem = f"is of type {profiles[name].type}" if name in profiles else "is not there"
+        raise InvalidData(f"column {name!r} {problem}; a time is a datetime or a number", place)
     if forecast.zone is None:
         return name
     try:
@@ -226,8 +226,8 @@ def _may_be_static(
     taken = {config.target, forecast.time_column, forecast.key, *forecast.past}
     named = [profiles[feature.name] for feature in config.features or ()]
     if config.features is None:
-        named = [one for one in profiles.values() if one.use and one.type in _TYPES]
-    return [one for one in named if one.name not in taken]
+        named = [profile for profile in profiles.values() if profile.use and profile.type in _TYPES]
+    return [profile for profile in named if profile.name not in taken]
 
 
 def _with_attributes(
@@ -270,7 +270,7 @@ def _with_attributes(
 
     if config.features is None and forecast.static is None and num_series >= _MIN_SERIES:
         features = tuple(feature(name) for name in constant if is_shared(name))
-    named = {one.name for one in features}
+    named = {feature.name for feature in features}
     features += tuple(feature(name) for name in forecast.past if name not in named)
     chosen = constant if forecast.static is None else forecast.static
     static = None if forecast.key is None else tuple(f.name for f in features if f.name in chosen)
@@ -338,10 +338,10 @@ def find_seasons(series: Sequence[Series], spacing: Spacing) -> tuple[int, ...]:
     A week is tested on the changes from day to day, which have no daily pattern.
     """
     season, *longer = spacing.seasons
-    some = series[:: -(-len(series) // _SEASONS_ASKED)]
+    sampled = series[:: -(-len(series) // _SEASONS_ASKED)]
 
     def most_have(season: int, apart: int) -> bool:
-        return float(np.mean([is_seasonal(one.values, season, apart) for one in some])) > 0.5
+        return float(np.mean([is_seasonal(one.values, season, apart) for one in sampled])) > 0.5
 
     if any(most_have(one, season) for one in longer):
         return spacing.seasons

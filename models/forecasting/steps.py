@@ -224,8 +224,8 @@ def _within_month(times: np.ndarray) -> np.ndarray:
 
 
 def _most_common(steps: Sequence[np.ndarray]) -> float:
-    found, counts = np.unique(np.concatenate(list(steps)), return_counts=True)
-    return float(found[counts.argmax()])
+    values, counts = np.unique(np.concatenate(list(steps)), return_counts=True)
+    return float(values[counts.argmax()])
 
 
 # Days since 1970-01-01. The bounds are the years 1 and 9999.

@@ -66,23 +66,23 @@ class SeenSeries:
             for name, kind in kinds.items()
         ]
         stored = tuple(types[name] for name in kinds)
-        found = cls(tuple(kinds), stored, SeenColumns(tuple(seen)))
-        _, scores = found._scores(held_out)
+        fitted = cls(tuple(kinds), stored, SeenColumns(tuple(seen)))
+        _, scores = fitted._scores(held_out)
         largest = float(scores.max(initial=0))
-        return replace(found, threshold=max(_LEAST, min(largest, 1e300)))
+        return replace(fitted, threshold=max(_LEAST, min(largest, 1e300)))
 
     def reasons(self, columns: Columns) -> tuple[Reason, ...]:
         """The most unusual value of each column, if the history is flagged; else empty."""
         values, scores = self._scores(columns)
         if not scores.size or scores.max() <= self.threshold:
             return ()
-        found = []
+        reasons = []
         for i, (name, column) in enumerate(zip(self.names, values, strict=True)):
             row = int(scores[:, i].argmax())
             if scores[row, i] > 0:
-                (one,) = reasons_of_column(name, self.columns.columns[i], column[row : row + 1])
-                found.append((float(scores[row, i]), one))
-        return strongest(found)
+                (reason,) = reasons_of_column(name, self.columns.columns[i], column[row : row + 1])
+                reasons.append((float(scores[row, i]), reason))
+        return strongest(reasons)
 
     def _scores(self, columns: Columns) -> tuple[list[np.ndarray], Float[np.ndarray, "rows names"]]:
         """The values of each column, and their scores; 0 for missing ones, because gaps are usual

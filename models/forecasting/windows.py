@@ -219,5 +219,5 @@ def windows(
         return np.empty(0, np.int64), torch.empty(0, span).double(), torch.empty(0).double()
     chosen = readable(values, span)[:-1] & ~np.isnan(values[span:])
     views = np.lib.stride_tricks.sliding_window_view(fill(values, season), span + 1)
-    found = torch.from_numpy(views[chosen].copy())
-    return np.flatnonzero(chosen) + span, found[:, :-1], found[:, -1]
+    cut = torch.from_numpy(views[chosen].copy())
+    return np.flatnonzero(chosen) + span, cut[:, :-1], cut[:, -1]

@@ -130,11 +130,11 @@ class Overlaps:
         deviations = (values - values.mean()).reshape(-1, self.horizon)
         theta, square = 0.0, float(np.square(deviations).mean())
         if self.horizon > 1 and square > 0:
-            found = float((deviations[:, 1:] * deviations[:, :-1]).mean()) / square
+            autocorrelation = float((deviations[:, 1:] * deviations[:, :-1]).mean()) / square
             steps = self.firsts[:, None] + np.arange(self.horizon)
             each = zip(self.series.tolist(), steps.tolist(), strict=True)
             distinct = len({(one, t) for one, row in each for t in row})
-            theta = float(np.clip(found + (1 + 4 * found) / distinct, 0, 1))
+            theta = float(np.clip(autocorrelation + (1 + 4 * autocorrelation) / distinct, 0, 1))
             if power == 1:
                 theta = min(1.0, theta + 0.5 * math.sqrt((1 - theta**2) / distinct))
 

@@ -39,7 +39,6 @@ from models.layers.layer import Layer
 from models.likelihoods import Likelihood, ShapedLikelihood
 from models.networks import MLP, LocallyDrawn, Network, Stack, point_shape
 from models.networks.network import fan_in
-from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.layout import StackedLayout
 from models.posteriors.mean_field import (
     DiagonalNormal,
@@ -57,6 +56,7 @@ from models.posteriors.priors import (
     ScaleMixturePrior,
     build_prior,
 )
+from models.posteriors.weight_groups import Groups, PartGroups, TensorGroups
 from models.tensors import Constant
 from models.training.distributed import Part
 

@@ -249,20 +249,20 @@ class Laplace(PointEstimates):
 
     def finish(self, fit: Fit, stages: Stages) -> Finished:
         config, of_rows = self.config, (stages.problem.task.chunks, stages.config.training.seed)
-        found = self.approximate(fit.state, *of_rows, stages.should_stop)
+        approximation = self.approximate(fit.state, *of_rows, stages.should_stop)
         if epochs := self.epochs(config, fit.best_epoch):
-            sigmas = torch.full_like(found.state.estimate.weights[0], FIRST_SIGMA)
-            for name, block in found.state.blocks.items():
-                sigmas[block.start : block.stop] = found.sigmas[name]
+            sigmas = torch.full_like(approximation.state.estimate.weights[0], FIRST_SIGMA)
+            for name, block in approximation.state.blocks.items():
+                sigmas[block.start : block.stop] = approximation.sigmas[name]
             chosen = replace(self, chosen=DiagonalPrior(sigmas))
             lower = replace(stages.lower(epochs, "laplace"), patience=None)
             again = stages.go_on(chosen, lower, fit.state, "laplace")
-            found = self.approximate(again, *of_rows, stages.should_stop)
+            approximation = self.approximate(again, *of_rows, stages.should_stop)
         metrics: Json = {
-            "log_marginal_likelihood": found.log_marginal_likelihood,
-            "prior_sigma": dict(found.sigmas),
+            "log_marginal_likelihood": approximation.log_marginal_likelihood,
+            "prior_sigma": dict(approximation.sigmas),
         }
-        return Finished(found.state, metrics, found.notes)
+        return Finished(approximation.state, metrics, approximation.notes)
 
     @torch.no_grad()
     def approximate(

@@ -24,7 +24,7 @@ from models.config import Json, KLConfig, ModelConfig, TrainingConfig
 from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
 from models.inference.objectives import Loss
-from models.inference.products import EXACT, Products
+from models.inference.precision import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import Masks, Network, point_shape
 from models.posteriors.layout import Layout, StackedLayout, Weights

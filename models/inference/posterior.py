@@ -158,7 +158,9 @@ def row_gradients(
 def preconditioner(posterior: LogPosterior, values: Values, rows: Rows) -> Root:
     """Return R at each chain's values, from all rows or some of them."""
     chains = values.detach()
-    return torch.stack([root_of(posterior, one, fisher(posterior, one, rows)) for one in chains])
+    return torch.stack(
+        [root_of(posterior, chain, fisher(posterior, chain, rows)) for chain in chains]
+    )
 
 
 def root_of(posterior: LogPosterior, values: Vector, information: Tensor) -> Tensor:

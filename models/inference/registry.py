@@ -8,7 +8,7 @@ from models.inference.mc_dropout import MCDropout
 from models.inference.method import Method, State
 from models.inference.metropolis import Metropolis
 from models.inference.point import MAP, MLE, Ensemble
-from models.inference.products import EXACT, Products
+from models.inference.precision import EXACT, Products
 from models.inference.swag import SWAG
 from models.likelihoods import Likelihood
 from models.networks import Network

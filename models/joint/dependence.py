@@ -74,7 +74,7 @@ class Dependence(RanksScores):
     def fit(cls, targets: Sequence[Transforms]) -> "Dependence":
         """The dependence of targets, whose transforms are of the same rows in the same order."""
         weights = targets[0].weights
-        middle = np.column_stack([one.middle for one in targets])
+        middle = np.column_stack([target.middle for target in targets])
         correlation = fit_correlation(middle, weights)
         largest = torch.from_numpy(largest_conformity(targets))
         of_rows = torch.from_numpy(weights) if (weights != 1).any() else None
@@ -99,7 +99,7 @@ class Dependence(RanksScores):
 
 def largest_conformity(targets: Sequence[Transforms]) -> Float[np.ndarray, "rows"]:
     """max_k |2F_k(y_k) − 1| of each row."""
-    each = [np.abs(2 * one.randomised - 1).clip(max=1) for one in targets]
+    each = [np.abs(2 * target.randomised - 1).clip(max=1) for target in targets]
     return np.max(each, axis=0)
 
 
@@ -126,13 +126,13 @@ def fit_correlation(
     deviations = np.sqrt(share @ scores**2)
     scores = scores / np.where(deviations > 0, deviations, np.inf)
     products = scores[:, :, None] * scores[:, None, :]
-    found = np.einsum("n,nij->ij", share, products)
+    correlation = np.einsum("n,nij->ij", share, products)
     # The variance of a weighted mean of products, as if the weights were numbers of rows.
-    spread = np.einsum("n,nij->ij", share, (products - found) ** 2) / (weights.sum() - 1)
+    spread = np.einsum("n,nij->ij", share, (products - correlation) ** 2) / (weights.sum() - 1)
     others = ~np.eye(targets, dtype=bool)
-    size = float((found[others] ** 2).sum())
+    size = float((correlation[others] ** 2).sum())
     shrinkage = min(1.0, float(spread[others].sum()) / size) if size > 0 else 1.0
-    return np.where(others, (1 - shrinkage) * found, 1.0)
+    return np.where(others, (1 - shrinkage) * correlation, 1.0)
 
 
 def _normal_scores(values: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:

@@ -17,8 +17,8 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnReading, Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
+from models.joint.answer import JointPrediction, joint_name
 from models.joint.dependence import Dependence, Transforms, draw_levels, draw_ranks
-from models.joint.prediction import JointPrediction, joint_name
 from models.likelihoods import NumberLikelihood
 from models.model import TrainedModel
 from models.networks import Network

@@ -16,7 +16,8 @@ from models.config import Json, ModelConfig, RecurrentConfig
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
 from models.inference.method import State
-from models.language.prediction import (
+from models.language.text import Corpus, Vocabulary
+from models.language.text_prediction import (
     PADDING,
     VALUES_PER_TEXT,
     VALUES_PER_TOKEN,
@@ -27,10 +28,9 @@ from models.language.prediction import (
     score,
     texts_at_once,
 )
-from models.language.text import Corpus, Vocabulary
 from models.likelihoods import Categorical
 from models.model import TrainedModel
-from models.networks.recurrent import LanguageModel
+from models.networks.sequences import LanguageModel
 from models.prediction.answers.questions import not_answered
 from models.prediction.device import to_host
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler

@@ -26,7 +26,7 @@ from models.inference.objectives import Loss, negative_elbo
 from models.language.model import BayesianLanguageModel, evaluate, stopping_score
 from models.language.text import Corpus, Vocabulary
 from models.language.text_recipe import MIN_LINES, NEEDED
-from models.networks.recurrent import LanguageModel
+from models.networks.sequences import LanguageModel
 from models.randomness import derive_seed
 from models.training.card import ColumnSummary, RowProfile
 from models.training.distributed import ALONE, Ranks

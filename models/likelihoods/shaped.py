@@ -144,9 +144,9 @@ class ShapedLikelihood:
         k, (mean, deviation) = self.components, offsets.unsqueeze(-2).unbind(-1)
         start = math.log(self._start_scale)
         unit = math.sqrt(FAMILIES[self.family].variance)  # the deviation at scale 1
-        own = _LOG_SCALES(outputs[..., k : 2 * k] + start)
+        log_scales = _LOG_SCALES(outputs[..., k : 2 * k] + start)
         added = 2 * (deviation / unit).log()
-        scales = 0.5 * torch.logaddexp(2 * own, added.expand_as(own)) - start
+        scales = 0.5 * torch.logaddexp(2 * log_scales, added.expand_as(log_scales)) - start
         return torch.cat([outputs[..., :k] + mean, scales, outputs[..., 2 * k :]], dim=-1)
 
     @cached_property

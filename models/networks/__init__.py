@@ -2,8 +2,6 @@
 
 from models.config import ConvolutionalConfig, NetworkConfig, RecurrentConfig
 from models.networks.convolutional import ConvolutionalNetwork
-from models.networks.keyed import KeyedNetwork as KeyedNetwork
-from models.networks.keyed import keyed_inputs as keyed_inputs
 from models.networks.mlp import ACTIVATIONS as ACTIVATIONS
 from models.networks.mlp import MLP as MLP
 from models.networks.mlp import SLOPES as SLOPES
@@ -12,7 +10,7 @@ from models.networks.network import LocallyDrawn as LocallyDrawn
 from models.networks.network import Masks as Masks
 from models.networks.network import Network as Network
 from models.networks.network import TensorSlot as TensorSlot
-from models.networks.recurrent import SequenceNetwork
+from models.networks.sequences import SequenceNetwork
 from models.networks.stack import Members as Members
 from models.networks.stack import Stack as Stack
 from models.networks.stack import num_inner_weights as num_inner_weights

@@ -96,9 +96,9 @@ def _of_rows(encoder: FeatureEncoder, columns: Columns) -> list[Sequence[Reason]
     return [strongest(one) for one in found]
 
 
-def strongest(found: Sequence[tuple[float, Reason]]) -> tuple[Reason, ...]:
+def strongest(reasons: Sequence[tuple[float, Reason]]) -> tuple[Reason, ...]:
     """Those with the highest scores; without any, that of the row as a whole."""
-    ordered = sorted(found, key=lambda one: -one[0])[:MAX_REASONS]
+    ordered = sorted(reasons, key=lambda one: -one[0])[:MAX_REASONS]
     return tuple(reason for _, reason in ordered) or (COMBINATION,)
 
 
@@ -107,15 +107,15 @@ def reasons_of_column(name: str, seen: SeenColumn, values: np.ndarray) -> list[R
     levels = seen.kind in {"category", "boolean"}
     code: Code = "unseen_level" if levels else "out_of_range"
     what, absent = _what(seen), is_missing(seen.kind, values).tolist()
-    found = [
+    reasons = [
         Reason(name, "missing_unseen", None, what) if lacks else Reason(name, code, value, what)
         for value, lacks in zip(_values(seen, values), absent, strict=True)
     ]
     for gap in seen.gaps:
         ends = Range(_number(gap.lowest), _number(gap.highest))
         for row in np.flatnonzero(gap.depth(values)).tolist():
-            found[row] = replace(found[row], code="gap", seen=ends)
-    return found
+            reasons[row] = replace(reasons[row], code="gap", seen=ends)
+    return reasons
 
 
 def _what(seen: SeenColumn) -> Seen | None:

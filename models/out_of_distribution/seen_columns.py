@@ -160,15 +160,15 @@ class SeenColumns:
         """
         found = np.zeros((len(values[0]) if values else 0, len(self.columns)))
         for start in range(0, len(self._numbers), _BLOCK):
-            some = self._numbers[start : start + _BLOCK]
-            matrix = np.array([as_numbers(self.columns[i].kind, values[i]) for i in some]).T
-            low, high, width, complete = self._known[:, start : start + len(some)]
+            block = self._numbers[start : start + _BLOCK]
+            matrix = np.array([as_numbers(self.columns[i].kind, values[i]) for i in block]).T
+            low, high, width, complete = self._known[:, start : start + len(block)]
             scores = _outside(matrix, matrix, low, high, width)
             scores = np.where(np.isnan(matrix), complete, scores)
-            for place, i in enumerate(some):
+            for place, i in enumerate(block):
                 for gap in self.columns[i].gaps:
                     np.maximum(scores[:, place], gap.depth(matrix[:, place]), out=scores[:, place])
-            found[:, some] = scores
+            found[:, block] = scores
         for i, column in enumerate(self.columns):
             if column.kind not in {"number", "datetime"}:
                 found[:, i] = _of_other(column, values[i], new_levels.get(i))

@@ -144,8 +144,8 @@ class Tail(TensorRecord):
         with np.errstate(over="ignore", invalid="ignore"):
             beyond = (values - knots[-1]) / unit
             within = np.interp(values, knots, surprises)
-            found = np.where(beyond > 0, float(self.above) + beyond, within)
-        return torch.from_numpy(np.maximum(np.fmin(found, MOST), 0.0)).to(scores.device)
+            surprise = np.where(beyond > 0, float(self.above) + beyond, within)
+        return torch.from_numpy(np.maximum(np.fmin(surprise, MOST), 0.0)).to(scores.device)
 
 
 @dataclass(frozen=True)
@@ -222,14 +222,14 @@ class FeatureScores:
 
     def fit(self, rows: Rows, seed: int) -> "FeatureScores":
         """A copy whose other parts are fitted to training rows."""
-        some = rows[evenly_spread(len(rows), MAX_ROWS).to(rows.inputs.device)]
-        if len(some) < LEAST_ROWS:
+        sampled = rows[evenly_spread(len(rows), MAX_ROWS).to(rows.inputs.device)]
+        if len(sampled) < LEAST_ROWS:
             return self
-        narrow, wide = (part.cpu() for part in self.inputs(some.inputs))
+        narrow, wide = (part.cpu() for part in self.inputs(sampled.inputs))
         tails = dict(self.tails)
         dependence, subspace = None, None
         if len(self.inputs.features) > 1:
-            dependence, left_out = Dependence.fit(narrow, self.inputs.column, seed, some.weights)
+            dependence, left_out = Dependence.fit(narrow, self.inputs.column, seed, sampled.weights)
             tails[DEPENDENCE] = Tail.fit(left_out)
         if len(self.inputs.wide):
             is_left_out = torch.arange(len(wide)) % LEFT_OUT == 0
@@ -251,8 +251,8 @@ class FeatureScores:
         placed = self._on(rows.device)
         parts = [
             # The smallest of the parts' p-values (Tippett 1931).
-            torch.stack(list(placed.surprises(some, own))).amax(0)
-            for some, own in zip(rows.split(_CHUNK), of_columns.split(_CHUNK), strict=True)
+            torch.stack(list(placed.surprises(block, own))).amax(0)
+            for block, own in zip(rows.split(_CHUNK), of_columns.split(_CHUNK), strict=True)
         ]
         return torch.cat(parts).round(decimals=_DECIMALS)
 
@@ -281,16 +281,16 @@ class FeatureScores:
 
         0 for tensors, texts and features without inputs.
         """
-        found = np.zeros((len(rows), self.num_features))
+        contributed = np.zeros((len(rows), self.num_features))
         if self.dependence is None:
-            return found
+            return contributed
         placed = self._on(rows.device)
         assert placed.dependence is not None
         for start in range(0, len(rows), _FEW):
             narrow, _ = placed.inputs(rows[start : start + _FEW])
             each = placed.dependence.contributions(narrow, placed.inputs.column).cpu().numpy()
-            found[start : start + _FEW, list(self.inputs.features)] = each
-        return found
+            contributed[start : start + _FEW, list(self.inputs.features)] = each
+        return contributed
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors that are stored, by name."""

@@ -118,8 +118,8 @@ class StackedLayout(Layout):
     def flatten(self, weights: Weights) -> Shaped[Tensor, "*samples weights"]:
         parts = []
         for i, (_, layout) in enumerate(self.parts):
-            own = {name: weights[f"{part_name(i)}{name}"] for name in layout.shapes}
-            parts.append(layout.flatten(own).flatten(-2))
+            named = {name: weights[f"{part_name(i)}{name}"] for name in layout.shapes}
+            parts.append(layout.flatten(named).flatten(-2))
         return torch.cat(parts, dim=-1)
 
 

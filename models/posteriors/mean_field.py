@@ -20,7 +20,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
-from models.posteriors.groups import Groups
+from models.posteriors.weight_groups import Groups
 from models.tensors import TensorRecord
 
 

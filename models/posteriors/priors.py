@@ -15,8 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import GaussianPriorConfig, PriorConfig
-from models.posteriors.groups import Groups, PerGroup
 from models.posteriors.mean_field import DiagonalNormal
+from models.posteriors.weight_groups import Groups, PerGroup
 
 Scalar = Float[Tensor, ""]
 PerPart = Float[Tensor, "parts"]

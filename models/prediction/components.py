@@ -36,11 +36,11 @@ def component_moments(
     `target.z_extremes` count as these extremes.
     """
     rows = locs.shape[-1]
-    some = rows if torch.compiler.is_exporting() else _rows_at_once(locs)
-    if some < rows:
+    at_once = rows if torch.compiler.is_exporting() else _rows_at_once(locs)
+    if at_once < rows:
         parts = [
             component_moments(target, family, *(v[..., part].contiguous() for v in (locs, scales)))
-            for part in (slice(start, start + some) for start in range(0, rows, some))
+            for part in (slice(start, start + at_once) for start in range(0, rows, at_once))
         ]
         means, variances = zip(*parts, strict=True)
         return torch.cat(means, -1), torch.cat(variances, -1)

@@ -238,16 +238,16 @@ TEXT_OUTPUTS = (
 @lru_cache(maxsize=256)  # every answer reads them
 def of_task(outputs: Declared, task: str) -> Sequence[Output]:
     """The outputs of models of a task, without those of parts."""
-    return [one for one in outputs if isinstance(one, Output) and task in one.tasks]
+    return [output for output in outputs if isinstance(output, Output) and task in output.tasks]
 
 
 @lru_cache(maxsize=256)
 def first_by_name(outputs: Declared, task: str) -> Mapping[str, Output]:
     """The first output of each name, which says what its errors are called."""
-    found: dict[str, Output] = {}
-    for one in of_task(outputs, task):
-        found.setdefault(one.name, one)
-    return found
+    by_name: dict[str, Output] = {}
+    for output in of_task(outputs, task):
+        by_name.setdefault(output.name, output)
+    return by_name
 
 
 def in_columns(
@@ -260,13 +260,13 @@ def in_columns(
     """
     for (axis, *_), some in groupby(outputs, _columns_together):
         group = list(some)
-        names = [one.error if errors else str(one.column) for one in group]
+        names = [output.error if errors else str(output.column) for output in group]
         if axis is None or not (axis.records if errors else axis.columns):
-            yield from ((name, one, None) for name, one in zip(names, group, strict=True))
+            yield from ((name, output, None) for name, output in zip(names, group, strict=True))
             continue
         for i, at in enumerate(coordinates.get(axis, ())):
             text = axis.text(at)
-            yield from ((f"{n}_{text}", one, i) for n, one in zip(names, group, strict=True))
+            yield from ((f"{n}_{text}", output, i) for n, output in zip(names, group, strict=True))
 
 
 def _columns_together(output: Output) -> tuple[Axis | None, object, str]:
@@ -280,7 +280,7 @@ def by_error_name(
     """Values by the names that their errors have, in the order of `values`."""
     declared = first_by_name(outputs, task)
     columns = in_columns((declared[name] for name in values), coordinates, errors=True)
-    return {name: at(values[one.name], i) for name, one, i in columns}
+    return {name: at(values[output.name], i) for name, output, i in columns}
 
 
 def at(values: Any, number: int | None) -> Any:

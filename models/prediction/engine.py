@@ -57,6 +57,7 @@ _MIN_SAMPLES = 16  # in a chunk, so that enough samples share the first layer's 
 _MOMENTS = 4  # the propagation of moments relative to a sample
 _SEED_VALUES = 2**17  # outputs of seeds that are summarised together: 1 MiB in float64
 _FILLED_VALUES = 2**22  # outputs of filled rows at a time: 32 MiB of moments
+PAUSE_PAIRS = 2**17  # rows × samples between two pauses
 _FIT_VALUES = 2**24  # values in the mixtures that `calibrate` fits a scale to: 128 MiB
 
 
@@ -230,7 +231,7 @@ class Engine:
         With a calibration their variance is the calibrated epistemic variance.
 
         Args:
-            pause: called before each chunk of draws.
+            pause: called before each chunk of draws, and of rows.
         """
         if not isinstance(fitted, FittedDraws):
             whole = FittedDraws.of(self.network, fitted.state)
@@ -244,13 +245,17 @@ class Engine:
                 outputs = picks.of_outputs(outputs, self._num_locations)
             parts.append((outputs, point))
         outputs, point = torch.cat([outputs for outputs, _ in parts], 1), parts[0][1]
-        mixture = self.whole_mixture(outputs.double(), point)
-        if calibration is not None:
-            mixture = calibration.apply(mixture)
-        if isinstance(mixture, CategoricalMixture):
-            return mixture.probs.cpu().numpy()
-        drawn = mixture.predicted_means()
-        return drawn.cpu().numpy()
+        drawn = []
+        for some in outputs.split(max(1, PAUSE_PAIRS // samples), dim=1):
+            pause()
+            mixture = self.whole_mixture(some.double(), point)
+            if calibration is not None:
+                mixture = calibration.apply(mixture)
+            if isinstance(mixture, CategoricalMixture):
+                drawn.append(mixture.probs)
+            else:
+                drawn.append(mixture.predicted_means())
+        return torch.cat(drawn, dim=1).cpu().numpy()
 
     def calibrate(
         self, fitted: Ready, rows: Rows, seed: int, samples: int, groups: int = 0

@@ -83,16 +83,16 @@ def factor_at(factors: Factors, samples: int) -> float:
 
 
 _OTHER_UNITS = {
-    one.name
-    for one in outputs()
-    if isinstance(one, Output)
-    and one.unit in ("target squared", "probability squared", "nats", "per target", "costs")
+    output.name
+    for output in outputs()
+    if isinstance(output, Output)
+    and output.unit in ("target squared", "probability squared", "nats", "per target", "costs")
 }
 """Outputs whose errors `target_mc_error` does not bound."""
 _QUANTILES = {
-    one.name
-    for one in outputs()
-    if isinstance(one, Output) and one.unit == "target" and one.name != "mean"
+    output.name
+    for output in outputs()
+    if isinstance(output, Output) and output.unit == "target" and output.name != "mean"
 }
 
 

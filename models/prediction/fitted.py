@@ -105,7 +105,7 @@ class Sampled:
         return replace(
             first,
             moments=torch.cat([part.moments for part in parts], 2),
-            noise=torch.cat([own.unsqueeze(1).expand(shape) for own in noise], 1),
+            noise=torch.cat([block.unsqueeze(1).expand(shape) for block in noise], 1),
             integrated=torch.cat(known, 2) if known else None,
         )
 
@@ -292,7 +292,7 @@ class Fitted:
             together = own[-1].stop - own[0].start
             if together > at_once and group.members > 1:
                 pairs = zip(group.each, own, strict=True)
-                yield from ((one, (share,)) for one, share in pairs if _count(share))
+                yield from ((network, (share,)) for network, share in pairs if _count(share))
             elif together:
                 yield group, own
 
@@ -393,13 +393,13 @@ def _among(columns: Tensor | slice | None, inputs: Units) -> Tensor | slice | No
 def _stacked(networks: Sequence[Networks]) -> tuple[Networks, ...]:
     """Small networks of equal shape that follow each other, in one; the others as they are."""
     groups: list[list[Networks]] = []
-    for one in networks:
+    for network in networks:
         last = groups[-1][0] if groups else None
-        if last is not None and _is_small(one) and _are_alike(last, one):
-            groups[-1].append(one)
+        if last is not None and _is_small(network) and _are_alike(last, network):
+            groups[-1].append(network)
         else:
-            groups.append([one])
-    return tuple(own[0] if len(own) == 1 else _stack(own) for own in groups)
+            groups.append([network])
+    return tuple(alike[0] if len(alike) == 1 else _stack(alike) for alike in groups)
 
 
 def _are_alike(one: Networks, other: Networks) -> bool:
@@ -415,9 +415,11 @@ def _stack(networks: Sequence[Networks]) -> Networks:
         dense = [layer for layer in layers if isinstance(layer, LayerMoments)]
         return LayerMoments.stacked(dense) if dense else None
 
-    each = (stacked(layers) for layers in zip(*(one.layers for one in networks), strict=True))
+    each = (
+        stacked(layers) for layers in zip(*(network.layers for network in networks), strict=True)
+    )
     layers = tuple(layer for layer in each if layer is not None)
-    path = stacked([one.path for one in networks])
+    path = stacked([network.path for network in networks])
     return replace(networks[0], layers=layers, path=path, members=len(networks))
 
 

@@ -85,13 +85,15 @@ class LayerMoments:
     @classmethod
     def stacked(cls, layers: Sequence["LayerMoments"]) -> "LayerMoments":
         """The same layer of several members."""
-        weight, bias = (torch.cat([getattr(one, k) for one in layers]) for k in ("weight", "bias"))
+        weight, bias = (
+            torch.cat([getattr(layer, k) for layer in layers]) for k in ("weight", "bias")
+        )
         return cls(weight, bias)
 
     def member(self, number: int) -> "LayerMoments":
         """The layer of one member, on the same memory."""
-        some = slice(number, number + 1)
-        return LayerMoments(self.weight[some], self.bias[some])
+        place = slice(number, number + 1)
+        return LayerMoments(self.weight[place], self.bias[place])
 
     @property
     def loc(self) -> Float[Tensor, "members outputs inputs"]:

@@ -113,7 +113,7 @@ def errors_of_quantiles(
     """
     at_once = max(1, _AT_ONCE // mixture.locs.numel())
     parts = zip(values.split(at_once), levels.split(at_once), strict=True)
-    return torch.cat([_of_quantiles(mixture, raw, *some, error) for some in parts])
+    return torch.cat([_of_quantiles(mixture, raw, *part, error) for part in parts])
 
 
 def _of_quantiles(

@@ -160,8 +160,8 @@ class NumberMixture:
     def of_rows(self, rows: Int[Tensor, "some"]) -> "NumberMixture":
         """The mixtures of some rows, by their numbers."""
         integrated = self.integrated and self.integrated.of_rows(rows)
-        some = self._changed(lambda part: part[..., rows])
-        return replace(some, member=self.member, integrated=integrated)
+        mixture = self._changed(lambda part: part[..., rows])
+        return replace(mixture, member=self.member, integrated=integrated)
 
     def separated(self) -> "NumberMixture":
         """One sample, whose rows are those of the first sample, of the second, …"""
@@ -307,7 +307,7 @@ class NumberMixture:
 
     def _mean_of(self, parts: Callable[[Values], ValuesPerSample], values: Values) -> Values:
         at_once = max(1, _AT_ONCE // self.locs.numel())
-        return torch.cat([parts(some).mean(1) for some in values.split(at_once)])
+        return torch.cat([parts(block).mean(1) for block in values.split(at_once)])
 
     def grid(self, points: int) -> Float[Tensor, "points rows"]:
         """Increasing values that show each row's density; whole numbers if only these occur.
@@ -389,8 +389,8 @@ class NumberMixture:
         """The credible interval of each level: its lower bounds, then its upper ones, included."""
         shortest = self.target.shortest
         tails = interval_tails(self.locs.new_tensor(levels).unsqueeze(1), shortest=shortest)
-        found = self.quantiles(tails[:, 0].tolist())
-        return chosen(found, tails.expand_as(found), shortest=shortest)[0]
+        ends = self.quantiles(tails[:, 0].tolist())
+        return chosen(ends, tails.expand_as(ends), shortest=shortest)[0]
 
     def quantile_parts(self, values: Values) -> ValuesPerSample:
         """(1 − F_s(q)) ÷ f(q) at quantiles q of each row: what each sample adds to them.

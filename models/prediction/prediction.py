@@ -100,13 +100,13 @@ class Prediction(Summary):
     @property
     def out_of_distribution(self) -> np.ndarray:
         """Per row, whether it is unlike the training rows."""
-        found: np.ndarray = self["out_of_distribution"]
-        return found
+        flags: np.ndarray = self["out_of_distribution"]
+        return flags
 
     @property
     def classes(self) -> tuple[ClassName, ...] | None:
-        found: tuple[ClassName, ...] | None = self.constants.get("classes")
-        return found
+        classes: tuple[ClassName, ...] | None = self.constants.get("classes")
+        return classes
 
     @property
     def num_values(self) -> int:
@@ -121,14 +121,14 @@ class Prediction(Summary):
 
 
 def _size(summary: Summary) -> int:
-    own = sum(_length(values) for values in (*summary.values.values(), *summary.errors.values()))
-    return own + sum(map(_size, summary.parts.values()))
+    size = sum(_length(values) for values in (*summary.values.values(), *summary.errors.values()))
+    return size + sum(map(_size, summary.parts.values()))
 
 
 def _length(values: Any) -> int:
     if isinstance(values, np.ndarray):
         return values.size
-    return sum(len(one) if isinstance(one, list | tuple) else 1 for one in values)
+    return sum(len(value) if isinstance(value, list | tuple) else 1 for value in values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +147,8 @@ class RowPrediction(Prediction):
     @property
     def mean(self) -> np.ndarray:
         """Of numbers, or of class probabilities."""
-        found: np.ndarray = self["mean"]
-        return found
+        mean: np.ndarray = self["mean"]
+        return mean
 
     @property
     def median(self) -> np.ndarray | None:
@@ -174,8 +174,8 @@ class RowPrediction(Prediction):
     @property
     def draws(self) -> np.ndarray | None:
         """Samples × rows (× classes)."""
-        found = self.get("draws")
-        return None if found is None else np.moveaxis(found, 1, 0)
+        draws = self.get("draws")
+        return None if draws is None else np.moveaxis(draws, 1, 0)
 
     def with_draws(self, draws: np.ndarray | None) -> Self:
         """A copy with draws, samples × rows (× classes), or without any."""
@@ -186,29 +186,29 @@ class RowPrediction(Prediction):
     @property
     def intervals(self) -> tuple[Interval, ...]:
         """In the order of a response: credible ones first."""
-        found, adapted = [], self.constants.get("adapted_level", ())
+        intervals, adapted = [], self.constants.get("adapted_level", ())
         for kind in KINDS:
             ends = [self.get(name) for name in bound_names(kind)]
             for i, level in enumerate(
                 self.coordinates.get(LEVEL, ()) if ends[0] is not None else ()
             ):
                 moved = adapted[i] if kind == "adaptive" else None
-                found.append(Interval(level, kind, ends[0][:, i], ends[1][:, i], moved))
-        return tuple(found)
+                intervals.append(Interval(level, kind, ends[0][:, i], ends[1][:, i], moved))
+        return tuple(intervals)
 
     @property
     def mc_errors(self) -> dict[str, np.ndarray] | None:
         """Of every output by name; None if they were not requested, or cannot be estimated."""
         if not self.errors:
             return None
-        found: dict[str, np.ndarray] = {}
+        by_name: dict[str, np.ndarray] = {}
         for part in questions.PARTS:
             if part.name in self.parts:
                 errors, at = self.parts[part.name].errors, self.parts[part.name].coordinates
                 for name, values in errors.items():
-                    own = by_error_name({name: values}, part.outputs, self.task, at)
-                    found |= {f"{part.prefix}{k}": v for k, v in own.items()}
-        return found | by_error_name(self.errors, self.outputs, self.task, self.coordinates)
+                    named = by_error_name({name: values}, part.outputs, self.task, at)
+                    by_name |= {f"{part.prefix}{k}": v for k, v in named.items()}
+        return by_name | by_error_name(self.errors, self.outputs, self.task, self.coordinates)
 
     @property
     def uncertainty(self) -> np.ndarray:
@@ -244,29 +244,29 @@ class RowPrediction(Prediction):
 
     def select(self, start: int, stop: int, options: BatchOptions) -> Self:
         """The prediction of rows start … stop − 1, with the intervals that the options request."""
-        some = self.of_rows(slice(start, stop))
+        part = self.of_rows(slice(start, stop))
         known = list(self.coordinates.get(LEVEL, ()))
         kinds = {
-            one.name: one.kind
-            for one in of_task(self.outputs, self.task)
-            if one.along is LEVEL and one.name in self.values
+            output.name: output.kind
+            for output in of_task(self.outputs, self.task)
+            if output.along is LEVEL and output.name in self.values
         }
         unwanted = [k for k, v in kinds.items() if v and v not in options.interval_kinds]
-        some = some.without(*unwanted)
+        part = part.without(*unwanted)
         if known == list(options.intervals):
-            return some
+            return part
         places = [known.index(level) for level in options.intervals]
 
         def of_levels(values: Mapping[str, Any]) -> dict[str, Any]:
             return {k: v[:, places] if k in kinds else v for k, v in values.items()}
 
-        constants = dict(some.constants)
+        constants = dict(part.constants)
         for name in constants.keys() & {"adapted_level", *map(closed_name, KINDS)}:
             constants[name] = [constants[name][i] for i in places]
         return replace(
-            some,
-            values=of_levels(some.values),
-            errors=of_levels(some.errors),
+            part,
+            values=of_levels(part.values),
+            errors=of_levels(part.errors),
             coordinates={**self.coordinates, LEVEL: options.intervals},
             constants=constants,
         )
@@ -512,12 +512,12 @@ def to_prediction(
         values["predictive_entropy"] = values["expected_entropy"] + values["mutual_information"]
         constants["classes"] = classes
     if "adaptive_lower" in values:
-        adapted = {one.level: one.adapted for one in adapted_to(options)}
+        adapted = {adapted.level: adapted.adapted for adapted in adapted_to(options)}
         constants["adapted_level"] = [adapted.get(level, level) for level in options.intervals]
     if "closed" in summary.constants:
         kinds = [kind for kind in KINDS if bound_names(kind)[0] in values]
         constants |= {closed_name(kind): [True] * len(options.intervals) for kind in kinds}
-    found = RowPrediction(
+    answer = RowPrediction(
         values=values,
         errors=summary.errors,
         parts=summary.parts,
@@ -529,4 +529,4 @@ def to_prediction(
         sampler=options.sampler,
         prune=options.prune,
     ).with_mc_error(keep=options.return_mc_errors)
-    return questions.finished(found, options).abstaining(options.abstain_above)
+    return questions.finished(answer, options).abstaining(options.abstain_above)

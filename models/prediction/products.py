@@ -222,7 +222,8 @@ def measure_rounding(exact: Summary, rounded: Summary, weights: int) -> Rounding
         weights: as of `Rounding`.
     """
     before, after = (
-        np.sqrt(one["aleatoric_variance"] + one["epistemic_variance"]) for one in (exact, rounded)
+        np.sqrt(summary["aleatoric_variance"] + summary["epistemic_variance"])
+        for summary in (exact, rounded)
     )
     error = exact.errors["total_variance"] / 2  # of the deviation s it is that of s² ÷ 2s
     known = np.isfinite(before + after + error) & (before > 0)

@@ -36,8 +36,8 @@ class Summary:
 
     def get(self, name: str) -> Any:
         """The values of an output, or its constant; None if it was not asked for."""
-        found = self.values.get(name)
-        return self.constants.get(name) if found is None else found
+        value = self.values.get(name)
+        return self.constants.get(name) if value is None else value
 
     def with_values(self, **values: Any) -> Self:
         """A copy with other or more values."""
@@ -83,13 +83,15 @@ class Summary:
         """The summary of some rows."""
         return self.each(lambda values: values[rows])
 
-    def with_errors(self, factor: float | None, own: Mapping[str, float] | None = None) -> Self:
+    def with_errors(
+        self, factor: float | None, by_output: Mapping[str, float] | None = None
+    ) -> Self:
         """A copy with all errors multiplied by the factor, or by their output's own one.
 
         None takes them out: samples from no known distribution have none.
         """
-        own, given = own or {}, {} if factor is None else self.errors
-        errors = {name: own.get(name, factor) * error for name, error in given.items()}
+        by_output, given = by_output or {}, {} if factor is None else self.errors
+        errors = {name: by_output.get(name, factor) * error for name, error in given.items()}
         parts = {name: part.with_errors(factor) for name, part in self.parts.items()}
         return replace(self, errors=errors, parts=parts)
 
@@ -99,12 +101,12 @@ class Summary:
         first = parts[0]
         if len(parts) == 1:
             return first
-        shared = [k for k in first.errors if all(k in one.errors for one in parts)]
+        shared = [k for k in first.errors if all(k in part.errors for part in parts)]
         return replace(
             first,
-            values={k: _joined([one.values[k] for one in parts]) for k in first.values},
-            errors={k: _joined([one.errors[k] for one in parts]) for k in shared},
-            parts={k: Summary.joined([one.parts[k] for one in parts]) for k in first.parts},
+            values={k: _joined([part.values[k] for part in parts]) for k in first.values},
+            errors={k: _joined([part.errors[k] for part in parts]) for k in shared},
+            parts={k: Summary.joined([part.parts[k] for part in parts]) for k in first.parts},
         )
 
 

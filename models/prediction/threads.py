@@ -73,7 +73,7 @@ def in_threads(compute: Callable[[slice], T], parts: Sequence[slice]) -> list[T]
     if len(parts) == 1:
         return [compute(parts[0])]
     waiting = [_pool(os.getpid()).submit(compute, part) for part in parts[1:]]
-    return [compute(parts[0]), *(one.result() for one in waiting)]
+    return [compute(parts[0]), *(future.result() for future in waiting)]
 
 
 @cache

@@ -19,7 +19,7 @@ from models.evaluation.calibration import Calibration, LabelledMixture, fit_cali
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
 from models.features.boosted import FARTHEST, LEAST_ROWS, MOST_CLASSES, BoostedTrees, Labelled
-from models.features.gaussian_process import MOST_INPUTS, GaussianProcess
+from models.features.gaussian_process import MOST_INPUTS, GaussianProcess, Offsets
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
 from models.features.targets import NumberTarget
@@ -110,9 +110,23 @@ class FoldProblem(RowProblem):
             None if rows.weights is None else rows.weights.cpu(),
             self.folds.of_row.cpu(),
         )
-        device = rows.inputs.device
-        model = replace(model, process=process.to(device))
-        return replace(self, model=model, rows=replace(rows, offsets=offsets.to(device)))
+        return self._above(process, offsets)
+
+    def widened(self, process: GaussianProcess, shorter: float = 1.0) -> "FoldProblem":
+        """The problem above a process that only widens (`GaussianProcess.widening`)."""
+        model, rows = self.model, self.rows
+        process, offsets = process.to("cpu").widening(
+            model.encoder.plain(rows.inputs).cpu(),
+            None if rows.weights is None else rows.weights.cpu(),
+            self.folds.of_row.cpu(),
+            shorter,
+        )
+        return self._above(process, offsets)
+
+    def _above(self, process: GaussianProcess, offsets: Offsets) -> "FoldProblem":
+        device = self.rows.inputs.device
+        model = replace(self.model, process=process.to(device))
+        return replace(self, model=model, rows=replace(self.rows, offsets=offsets.to(device)))
 
     @property
     def takes_trees(self) -> bool:

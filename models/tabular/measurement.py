@@ -63,8 +63,8 @@ def calibrated(model: TabularModel, rows: Rows, samples: int) -> TabularModel:
     engine, seed, groups = model.engine, model.default_seed, model.num_groups
     variants = {}
     for prune, variant in model.variants_by_prune.items():
-        found = engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
-        variants[prune] = replace(variant, calibration=found)
+        calibration = engine.calibrate(model.fitted(prune), rows, seed, samples, groups)
+        variants[prune] = replace(variant, calibration=calibration)
     return model.with_variants(variants)
 
 
@@ -131,8 +131,8 @@ def fit_detector(model: TabularModel, rows: Rows) -> Detector:
     surprises = model.surprise(rows.inputs)
     usual = np.where(surprises >= MOST, np.inf, surprises)
     weights = None if rows.weights is None else rows.weights.cpu().numpy()
-    found = Detector.fit(SURPRISE, usual, rate, weights)
-    return replace(found, threshold=max(found.threshold, -math.log10(rate)))
+    detector = Detector.fit(SURPRISE, usual, rate, weights)
+    return replace(detector, threshold=max(detector.threshold, -math.log10(rate)))
 
 
 def predictive_ood_score(
@@ -244,7 +244,7 @@ def describe_numbers(parts: Iterable[Labelled], calibration: AnyNumberCalibratio
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
         ends = mixture.intervals([CHART_LEVEL])[:, 0]
         columns.append([v.double().cpu().numpy() for v in (part.targets, mixture.mean(), *ends)])
-    actual, mean, lower, upper = (np.concatenate(one) for one in zip(*columns, strict=True))
+    actual, mean, lower, upper = (np.concatenate(column) for column in zip(*columns, strict=True))
     finite = np.isfinite(np.stack([actual, mean, lower, upper])).all(0)
     named = {"actual": actual, "mean": mean, "lower": lower, "upper": upper}
     return {"level": CHART_LEVEL} | {
@@ -258,17 +258,17 @@ def describe_classes(
     """By class: recall, precision and false positive rate of the rows whose probability of the
     class is at least the threshold; the most frequent classes first. Classes without rows, and one
     that all rows have, are left out."""
-    found, each, of_rows = [], [], []
+    predicted, each, of_rows = [], [], []
     for part in parts:
         assert isinstance(part.mixture, CategoricalMixture)
         mixture = part.mixture if calibration is None else calibration.apply(part.mixture)
-        found.append(mixture.mean().cpu())
+        predicted.append(mixture.mean().cpu())
         each.append(part.targets.cpu())
         of_rows.append(filled(part.weights, part.targets).cpu())
-    probabilities, targets, weights = torch.cat(found), torch.cat(each), torch.cat(of_rows)
+    probabilities, targets, weights = torch.cat(predicted), torch.cat(each), torch.cat(of_rows)
     counts = torch.bincount(targets, minlength=len(classes)).tolist()
-    some = [k for k in range(len(classes)) if 0 < counts[k] < len(targets)]
-    order = sorted(some, key=lambda k: (-counts[k], k))
+    usable = [k for k in range(len(classes)) if 0 < counts[k] < len(targets)]
+    order = sorted(usable, key=lambda k: (-counts[k], k))
     curves = [
         {"label": classes[k], **_curve_of(probabilities[:, k], targets == k, weights)}
         for k in order[:MOST_CLASSES]

@@ -49,7 +49,7 @@ from models.prediction.declared_outputs import ENTROPIES, FEATURE
 from models.prediction.default_sampler.errors import with_bias
 from models.prediction.default_sampler.record import Candidate
 from models.prediction.device import Budget, to_device
-from models.prediction.engine import Engine, Ready
+from models.prediction.engine import PAUSE_PAIRS, Engine, Ready
 from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.fitted import Fitted
 from models.prediction.monte_carlo_error import VARIANCES, even_error, standard_error
@@ -72,8 +72,6 @@ from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws
 from models.prediction.work import values_per_sample
-
-_PAUSE_PAIRS = 2**17  # rows × samples between two pauses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -548,7 +546,7 @@ class TabularModel(TrainedModel):
     def _paused(self, fitted: Ready, x: Tensor, options: ResolvedOptions, pause: Pause) -> Summary:
         """`summary`, with a pause before each block of rows."""
         parts = []
-        for block in x.split(max(1, _PAUSE_PAIRS // options.samples)):
+        for block in x.split(max(1, PAUSE_PAIRS // options.samples)):
             pause()
             parts.append(self.summary(fitted, block, options))
         return Summary.joined(parts)

@@ -227,12 +227,12 @@ def _fit_number(
     if config.likelihood == "auto":  # the race chooses the scale
         return candidates[0]
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
-    some = select_rows(learned, rows.numpy())
+    sampled = select_rows(learned, rows.numpy())
     # Without pieces, which a line does not need, and effects, which are made of these targets.
-    some_weights = row_weights(config, some)
-    encoder = FeatureEncoder.fit(config.features or (), types, some, weights=some_weights)
-    inputs, seed = encoder.encode(some), config.training.seed
-    return rank(candidates, inputs, some[name], seed, some_weights)[0][0]
+    some_weights = row_weights(config, sampled)
+    encoder = FeatureEncoder.fit(config.features or (), types, sampled, weights=some_weights)
+    inputs, seed = encoder.encode(sampled), config.training.seed
+    return rank(candidates, inputs, sampled[name], seed, some_weights)[0][0]
 
 
 def _rows(

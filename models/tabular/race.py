@@ -16,6 +16,7 @@ from models.config import Json, MLPConfig
 from models.evaluation.weighting import Paired, mean, paired, standard_error
 from models.exceptions import Diverged
 from models.features.boosted import LEAST_ROWS, MOST_CLASSES
+from models.features.gaussian_process import GaussianProcess
 from models.features.target_shapes import describe_shape
 from models.inference.method import Fit
 from models.model import TrainedModel
@@ -36,6 +37,7 @@ SHAPE_EPOCHS = 40
 # Nats per row that a Gaussian process may cost: a width that is wrong by 10 % costs as much. Scores
 # of rows do not tell whether a width is noise or doubt, so a process cannot gain there.
 _TOLERATED = 0.01
+_SHORTER = (0.5, 1.0)  # factors of its lengths, if it only widens
 TREE_EPOCHS = 40  # of the linear model that shows whether trees help
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
@@ -144,7 +146,8 @@ class Race:
         """Fit the first candidate with and without a Gaussian process below it.
 
         The process is kept unless the rows speak against it: what it says of holes between them,
-        they cannot tell. All other candidates are compared above it then.
+        they cannot tell. If they speak against its mean, it may still widen rows that are far from
+        others. All other candidates are compared above it then.
         """
         self.tried.append(first)
         plain = self._fit_or_drop(raced, first, "candidate-0-", first.name)
@@ -155,10 +158,10 @@ class Race:
             name = f"{first.name}, above a Gaussian process,"
             moved = self._fit_or_drop(above, first, "process-", name)
             ahead = moved.ahead_of(plain) if plain and moved else None
-            if ahead and -ahead.difference > _TOLERATED:
-                moved = None
+            if plain and ahead and -ahead.difference > _TOLERATED:
+                above, moved = _widened(above, plain)
             if plain or moved:  # otherwise nothing is known of the process
-                notes = (note_on_process(ahead, is_kept=moved is not None),)
+                notes = (note_on_process(ahead, above.model.process if moved else None),)
         best = moved or plain
         self.attempts += [] if best is None else [best]
         return above if moved else raced, notes
@@ -212,7 +215,10 @@ class Race:
             return raced
         whole = joined(self.problem, kept[:1])
         whole = whole.with_trees() if raced.has_trees else whole
-        return whole.above_process() if raced.model.process else whole
+        process = raced.model.process
+        if process is not None:
+            whole = whole.widened(process) if process.only_widens else whole.above_process()
+        return whole
 
     def _search(self, raced: FoldProblem) -> None:
         """Encodings, a linear model, no KL, other weights of it, widths: if allowed."""
@@ -293,6 +299,21 @@ class Race:
                 problem = joined(_in_epochs(whole, epochs), [attempt.candidate])
                 fits[i] = Fitting(problem, self.stages, f"all-rows-{i}-").fit()
         return replace(fits[0], state=fits[0].state.joined([fit.state for fit in fits]))
+
+
+def _widened(above: FoldProblem, plain: Attempt) -> tuple[FoldProblem, Attempt | None]:
+    """A fit without the process, above one that only widens; None if it costs too much, too.
+
+    Rows told against the mean of a smooth function, and so against its lengths: shorter ones first.
+    """
+    process = above.model.process
+    assert process is not None
+    for shorter in _SHORTER:
+        wider = above.widened(process, shorter)
+        attempt = replace(plain, scores=wider.log_scores(plain.fit.state))
+        if attempt.ahead_of(plain).difference >= -_TOLERATED:
+            return wider, attempt
+    return above, None
 
 
 def _in_epochs(problem: FoldProblem, epochs: int) -> FoldProblem:
@@ -421,15 +442,18 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
     return tuple(notes)
 
 
-def note_on_process(ahead: Paired | None, *, is_kept: bool) -> str:
+def note_on_process(ahead: Paired | None, process: GaussianProcess | None) -> str:
     """Whether a Gaussian process is below the networks, and what it gains.
 
     Args:
         ahead: of the fit without it; None if one of the two diverged.
+        process: None if there is none below them.
     """
-    verb = "is" if is_kept else "was tried, and is not,"
+    verb = "was tried, and is not," if process is None else "is"
+    if process is not None and process.only_widens:
+        verb = "widens predictions far from the rows, and its mean is not"
     if ahead is None:
-        without = "without" if is_kept else "with"
+        without = "without" if process else "with"
         return f"a Gaussian process {verb} below the networks: {without} it the fit diverged"
     better = "better" if ahead.difference >= 0 else "worse"
     return (

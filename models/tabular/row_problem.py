@@ -21,8 +21,8 @@ from models.prediction.engine import Engine
 from models.tabular import measurement
 from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
-from models.tabular.simulation import promise
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
+from models.tabular.unlabelled import promise
 from models.training.card import RowProfile
 from models.training.distributed import ALONE, Ranks
 from models.training.row_task import RowTask
@@ -118,15 +118,15 @@ class RowProblem:
             metrics, by_row[fraction] = measurement.score(
                 model, fraction, self.scores, SCORE_SAMPLES
             )
-            found = measurement.measure_rounding(model, fraction, x)
+            rounding = measurement.measure_rounding(model, fraction, x)
             factors, each = measurement.measure_sobol_factors(model, fraction, x)
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
                 sobol_factors=factors,
                 output_factors=each,
-                bfloat16=found is not None and found.is_hidden,
-                rounding=found,
+                bfloat16=rounding is not None and rounding.is_hidden,
+                rounding=rounding,
                 detector=detector,
                 promise=promise(model, fraction, self.scores),
                 samplers=measurement.measure_samplers(model, fraction, x),
@@ -164,9 +164,9 @@ class RowProblem:
         if not can_be_explained(model.encoder):
             return None
         training = model.config.training
-        some = self.sampled
-        read = some.inputs[:, : len(model.encoder.feature_of_compact)]
-        rows = replace(some, inputs=read)
+        sampled = self.sampled
+        read = sampled.inputs[:, : len(model.encoder.feature_of_compact)]
+        rows = replace(sampled, inputs=read)
         return choose_background(rows, training.seed, training.background)
 
 

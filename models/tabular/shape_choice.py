@@ -40,14 +40,14 @@ def shapes_of(problem: FoldProblem, most: int) -> list[Shape]:
     Then come a Gaussian, the default on the next scale, and other numbers of components.
     """
     model = problem.model
-    some = problem.thinned(MAX_ROWS).rows
+    sampled = problem.thinned(MAX_ROWS).rows
     values = problem.rows.targets.cpu().numpy()
     candidates = describe_target(
         values, model.config.support, DEFAULT_SHAPE, _numbers(problem.rows.weights)
     )
     seed = model.config.training.seed
-    x = model.encoder.plain(some.inputs.cpu())
-    ranked = rank(candidates, x, some.targets.cpu().numpy(), seed, _numbers(some.weights))
+    x = model.encoder.plain(sampled.inputs.cpu())
+    ranked = rank(candidates, x, sampled.targets.cpu().numpy(), seed, _numbers(sampled.weights))
     return _in_turn([target for target, _ in ranked])[:most]
 
 

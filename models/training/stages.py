@@ -9,7 +9,7 @@ from models.config import Json, ModelConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.inference.bbb import BBBState
 from models.inference.method import Fit, Method
-from models.inference.products import choose_products, notes_on_products
+from models.inference.precision import choose_products, notes_on_products
 from models.inference.registry import build_method, method_of
 from models.model import TrainedModel
 from models.posteriors.pruning import prune

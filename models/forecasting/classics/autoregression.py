@@ -157,12 +157,12 @@ class Autoregression:
         """The coefficients of (1 − B) and (1 − Bᵐ), if differences are taken, in the backshift
         operator B.
         """
-        found = torch.ones(1, dtype=torch.float64)
+        polynomial = torch.ones(1, dtype=torch.float64)
         if self.changes:
-            found = pad(found, (0, 1)) - pad(found, (1, 0))
+            polynomial = pad(polynomial, (0, 1)) - pad(polynomial, (1, 0))
         if self.seasonal_changes:
-            found = pad(found, (0, self._apart)) - pad(found, (self._apart, 0))
-        return found
+            polynomial = pad(polynomial, (0, self._apart)) - pad(polynomial, (self._apart, 0))
+        return polynomial
 
     @property
     def reach(self) -> int:
@@ -193,13 +193,18 @@ class Autoregression:
             return torch.empty(len(places), 0, dtype=torch.float64)
         most = (*[FEW] * len(self.shorter), self.waves)
         each = zip(self.seasons, most, strict=True)
-        return torch.cat([season_basis(one, count)[places % one] for one, count in each], 1)
+        return torch.cat(
+            [season_basis(period, count)[places % period] for period, count in each], 1
+        )
 
     @property
     def widths(self) -> Float64[Tensor, "terms"]:
         """Prior standard deviations. A lag just after a season counts as its distance from it."""
         near = [
-            min(lag, *(abs(lag - one) + 1 if 1 < one <= lag else lag for one in self.seasons))
+            min(
+                lag,
+                *(abs(lag - season) + 1 if 1 < season <= lag else lag for season in self.seasons),
+            )
             for lag in self.lags
         ]
         waves = self.waves_at(torch.arange(1)).shape[1]
@@ -238,11 +243,11 @@ class Autoregression:
     def _weights(self, coefficients: Coefficients) -> Float64[Tensor, "rows draws reach"]:
         """The weight of each earlier value in the next one, the latest last."""
         polynomial = self._polynomial
-        found = torch.zeros(*coefficients.shape[:2], self.reach + 1, dtype=torch.float64)
-        found[..., : len(polynomial)] = polynomial
+        weights = torch.zeros(*coefficients.shape[:2], self.reach + 1, dtype=torch.float64)
+        weights[..., : len(polynomial)] = polynomial
         for k, lag in enumerate(self.lags):
-            found[..., lag : lag + len(polynomial)] -= coefficients[..., k, None] * polynomial
-        return -found[..., 1:].flip(-1)
+            weights[..., lag : lag + len(polynomial)] -= coefficients[..., k, None] * polynomial
+        return -weights[..., 1:].flip(-1)
 
 
 def _products(

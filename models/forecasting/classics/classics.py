@@ -38,8 +38,8 @@ def log_scores(
     """Log density of each value of u under the mixture of all paths; NaN where it is missing."""
     means, variances = paths.means.flatten(0, 1), paths.variances.flatten(0, 1)
     density = -0.5 * ((targets - means).square() / variances + (2 * torch.pi * variances).log())
-    found = density.logsumexp(0) - math.log(len(means))
-    return found.nan_to_num(_FLOOR, _FLOOR, _FLOOR).where(~targets.isnan(), torch.nan)
+    mixed = density.logsumexp(0) - math.log(len(means))
+    return mixed.nan_to_num(_FLOOR, _FLOOR, _FLOOR).where(~targets.isnan(), torch.nan)
 
 
 def stack(
@@ -75,7 +75,7 @@ def candidates(
         seasons: the shortest first.
         shortest, longest: steps of the histories that they are fitted to.
     """
-    known = [one for one in seasons if 1 < one <= longest] or [1]
+    known = [season for season in seasons if 1 < season <= longest] or [1]
     lengths = (1, known[0]) if known[0] > 1 else (1,)
     smooth = [Smoothing(t, s) for s in lengths for t in ("none", "drift", "damped")]
     return (*smooth, *_autoregressions(known, shortest, longest))
@@ -126,11 +126,11 @@ class Weighted:
 
     def paths(self, values: Values, asked: PathRequest, effect: Effect | None) -> Paths:
         """Sample paths, with the effects on the steps ahead."""
-        found = self.member.paths(self._left(values, effect), asked)
+        paths = self.member.paths(self._left(values, effect), asked)
         if not self.has_effects or effect is None:
-            return found
+            return paths
         shift = effect.drawn(asked)
-        return replace(found, values=found.values + shift, means=found.means + shift)
+        return replace(paths, values=paths.values + shift, means=paths.means + shift)
 
     def log_scores(
         self, values: Values, targets: Float64[Tensor, "rows horizon"], effect: Effect | None
@@ -198,7 +198,8 @@ class Classics:
         """Log density of each target under the mixture."""
         effect = _effect(self.effects, values, regressors)
         each = [
-            math.log(one.weight) + one.log_scores(values, targets, effect) for one in self.members
+            math.log(member.weight) + member.log_scores(values, targets, effect)
+            for member in self.members
         ]
         return torch.stack(each).logsumexp(0)
 
@@ -206,13 +207,13 @@ class Classics:
         self, values: Values, asked: PathRequest, regressors: Regressors | None = None
     ) -> Paths:
         """Sample paths: each member has draws in proportion to its weight."""
-        weights = torch.tensor([one.weight for one in self.members], dtype=torch.float64)
+        weights = torch.tensor([member.weight for member in self.members], dtype=torch.float64)
         ends = [0, *(weights.cumsum(0) * asked.draws).round().int().tolist()[:-1], asked.draws]
         counts = [stop - start for start, stop in pairwise(ends)]
         effect = _effect(self.effects, values, regressors)
         parts = [
-            one.paths(values, replace(asked, draws=count), effect)
-            for one, count in zip(self.members, counts, strict=True)
+            member.paths(values, replace(asked, draws=count), effect)
+            for member, count in zip(self.members, counts, strict=True)
             if count
         ]
         return Paths.concatenate(parts, dim=0)

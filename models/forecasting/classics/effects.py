@@ -93,17 +93,17 @@ class Errors:
         scaled = filled(values) / unit_of(values).unsqueeze(1)
         terms = self.of_changes.terms(scaled)[:, self.reach - 1 :]
         terms = terms * self.counted(values).unsqueeze(-1)
-        found = Regression.of(terms.mT @ terms, num_known(values), self.of_changes.widths)
-        return found.mean[:, : len(self.lags)]
+        regression = Regression.of(terms.mT @ terms, num_known(values), self.of_changes.widths)
+        return regression.mean[:, : len(self.lags)]
 
     def filtered(self, columns: Columns, weights: Weights) -> Float64[Tensor, "rows filtered _"]:
         """w_t − Σ φ_i w_{t−i} of the changes w of each column."""
         changes = columns.diff(dim=1)
         start, stop = self.reach - 1, changes.shape[1]
-        found = changes[:, start:]
+        filtered = changes[:, start:]
         for lag, weight in zip(self.lags, weights.unbind(1), strict=True):
-            found = found - weight.view(-1, 1, 1) * changes[:, start - lag : stop - lag]
-        return found
+            filtered = filtered - weight.view(-1, 1, 1) * changes[:, start - lag : stop - lag]
+        return filtered
 
     def continued(
         self,
@@ -197,12 +197,12 @@ class Effects:
         curved = tuple(j for j in range(given) if len(regressors[..., j].unique()) > _LEVELS)
         curved = curved if given + len(curved) <= MOST else ()
         every = _with_squares(regressors, curved)
-        found = cls(_errors(values, season), (_FIRST,) * every.shape[-1], curved)
+        effects = cls(_errors(values, season), (_FIRST,) * every.shape[-1], curved)
         for _ in range(_FITS):
-            found = found._with_widths(values, every)
-            if not any(found.widths):
+            effects = effects._with_widths(values, every)
+            if not any(effects.widths):
                 return None
-        return found
+        return effects
 
     def of(self, values: Values, regressors: Regressors) -> Effect:
         """The effects on each history."""
@@ -219,15 +219,15 @@ class Effects:
     def _of(self, values: Values, regressors: Regressors) -> Effect:
         steps, unit = values.shape[1], unit_of(values)
         past, ahead = regressors[:, :steps], regressors[:, steps:]
-        found = self._fitted(values, past)
-        beta = unit.unsqueeze(1) * found.beta.mean
-        foreseen = self.errors.continued(past, found.weights, found.of_means, ahead.shape[1])
+        fitted = self._fitted(values, past)
+        beta = unit.unsqueeze(1) * fitted.beta.mean
+        foreseen = self.errors.continued(past, fitted.weights, fitted.of_means, ahead.shape[1])
         return Effect(
             torch.einsum("rtk,rk->rt", past, beta),
             torch.einsum("rtk,rk->rt", ahead, beta),
-            (ahead - foreseen) @ (unit.view(-1, 1, 1) * found.beta.root),
-            found.beta.noise,
-            found.beta.freedom,
+            (ahead - foreseen) @ (unit.view(-1, 1, 1) * fitted.beta.root),
+            fitted.beta.noise,
+            fitted.beta.freedom,
         )
 
     @property
@@ -239,10 +239,10 @@ class Effects:
         past = regressors[:, : values.shape[1]]
         fit, widths = self._fitted(values, past), self._widths
         for _ in range(_ROUNDS):
-            found = _regression(fit.products, fit.count, widths)
-            squares = (found.mean.square() / found.noise.unsqueeze(1)).sum(0)
-            widths = (squares / found.known.sum(0).clamp(min=1e-12)).sqrt().clamp(max=_WIDEST)
-        widths = torch.where(found.known.mean(0) > _LEAST, widths, 0.0)
+            regression = _regression(fit.products, fit.count, widths)
+            squares = (regression.mean.square() / regression.noise.unsqueeze(1)).sum(0)
+            widths = (squares / regression.known.sum(0).clamp(min=1e-12)).sqrt().clamp(max=_WIDEST)
+        widths = torch.where(regression.known.mean(0) > _LEAST, widths, 0.0)
         return replace(self, widths=tuple(widths.tolist()))
 
     def _fitted(self, values: Values, past: Columns) -> _Fit:
@@ -276,11 +276,11 @@ def _regression(
     products: Products, count: Float64[Tensor, "rows"], widths: Float64[Tensor, "regressors"]
 ) -> Regression:
     """`Regression` with the noise that maximises the evidence instead of a prior of it."""
-    found = Regression.of(products, count, widths)
-    squares = products[:, -1, -1] - (found.mean * products[:, :-1, -1]).sum(1)
-    freedom = (count - found.known.sum(1)).clamp(min=1)
+    regression = Regression.of(products, count, widths)
+    squares = products[:, -1, -1] - (regression.mean * products[:, :-1, -1]).sum(1)
+    freedom = (count - regression.known.sum(1)).clamp(min=1)
     noise = squares.clamp(min=0) / freedom + torch.finfo(torch.float64).tiny
-    return replace(found, noise=noise, freedom=freedom)
+    return replace(regression, noise=noise, freedom=freedom)
 
 
 def _with_squares(regressors: Regressors, some: Sequence[int]) -> Float64[Tensor, "rows all both"]:

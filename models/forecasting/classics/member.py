@@ -194,12 +194,12 @@ def missing_share(values: Values, steps: float) -> Float64[Tensor, "rows"]:
 
 def filled(values: Values) -> Values:
     """Missing values interpolated on straight lines; before the first and after the last, level."""
-    places, found = np.arange(values.shape[1]), values.clone()
-    for row in found:
+    places, copy = np.arange(values.shape[1]), values.clone()
+    for row in copy:
         known = (~row.isnan()).numpy()
         if known.any() and not known.all():
             row[:] = torch.from_numpy(np.interp(places, places[known], row.numpy()[known]))
-    return found
+    return copy
 
 
 def unit_of(values: Values) -> Float64[Tensor, "rows"]:

@@ -88,8 +88,8 @@ class State:
     @property
     def log_prob(self) -> Float64[Tensor, "rows particles"]:
         """Log marginal likelihood, up to a constant."""
-        found = self.start.log_evidence
-        return found.masked_fill(self.start.failed | found.isnan(), _IMPOSSIBLE)
+        total = self.start.log_evidence
+        return total.masked_fill(self.start.failed | total.isnan(), _IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
@@ -203,10 +203,10 @@ class Smoothing:
         draws = generator(0, "smoothing", "population", stage)
         normal = torch.randn(_KEPT, 4, generator=draws).double()
         chi = torch.randn(_KEPT, _FREEDOM, generator=draws).double().square().mean(1, keepdim=True)
-        found = mean + (normal / chi.sqrt()) @ root.T
+        proposed = mean + (normal / chi.sqrt()) @ root.T
         count = round(_DEFENSIVE * _KEPT)
-        found[:count] = self._prior(count)
-        whitened = torch.linalg.solve_triangular(root, (found - mean).T, upper=False).T
+        proposed[:count] = self._prior(count)
+        whitened = torch.linalg.solve_triangular(root, (proposed - mean).T, upper=False).T
         student = (
             -0.5 * (_FREEDOM + 4) * torch.log1p(whitened.square().sum(1) / _FREEDOM)
             - root.diagonal().log().sum()
@@ -214,11 +214,11 @@ class Smoothing:
             - math.lgamma(_FREEDOM / 2)
             - 2 * math.log(_FREEDOM * math.pi)
         )
-        prior = -0.5 * found.square().sum(1) - 2 * math.log(2 * math.pi)
+        prior = -0.5 * proposed.square().sum(1) - 2 * math.log(2 * math.pi)
         both = torch.stack(
             [prior + math.log(_DEFENSIVE), student + math.log1p(-_DEFENSIVE)]
         ).logsumexp(0)
-        return found, prior - both
+        return proposed, prior - both
 
     def _parameters(self, particles: Particles) -> Parameters:
         location, spread = torch.tensor(_PRIOR, dtype=torch.float64).T

@@ -303,13 +303,13 @@ def summarise(
         calibration: None if there is none: then no interval is conformal.
     """
     of_draws = means.unflatten(1, sums.draws.shape[1:]).cumsum(-1).flatten(1)
-    found = _summary(sums, of_draws, options)
+    summary = _summary(sums, of_draws, options)
     steps = sums.draws.shape[-1]
     if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
-        return found
+        return summary
     ends = sums.within([calibration.half_widths(level, steps) for level in options.intervals])
     conformal = bounds("conformal", [(low.flatten(), high.flatten()) for low, high in ends])
-    return found.with_values(**to_host(conformal))
+    return summary.with_values(**to_host(conformal))
 
 
 def over_series(
@@ -328,15 +328,15 @@ def over_series(
     )
 
 
-def with_errors(found: Summary, batches: Sequence[Sums], options: BatchOptions) -> Summary:
+def with_errors(summary: Summary, batches: Sequence[Sums], options: BatchOptions) -> Summary:
     """The answer with the standard error of each number that comes from draws of sums.
 
     It is that of the mean over independent batches of weight draws, of which each is calibrated and
     summed for itself (batch means: Asmussen and Glynn 2007, Stochastic Simulation, §IV.5).
     """
-    each = [_of_draws(one, options) for one in batches]
+    each = [_of_draws(batch, options) for batch in batches]
     errors = {k: standard_error(torch.stack([one[k] for one in each])) for k in each[0]}
-    return replace(found, errors={**to_host(errors), **found.errors})
+    return replace(summary, errors={**to_host(errors), **summary.errors})
 
 
 def _summary(sums: Sums, means: Float64[Tensor, "samples rows"], options: BatchOptions) -> Summary:

@@ -58,11 +58,11 @@ def contributions(
         label: the number of each row's predicted class, if the mean are probabilities.
     """
     places: tuple[Any, ...] = (0 if label is None else slice(-2), -2, -1)
-    found = {}
+    named = {}
     for end, each in (("", values), ("_error", errors)):
         for part, place in zip(PARTS, places, strict=True):
-            found[f"{part}_contribution{end}"] = each[..., place]
+            named[f"{part}_contribution{end}"] = each[..., place]
         if label is not None:
             of_label = np.take_along_axis(each[..., :-2], label[:, None, None], axis=2)
-            found[f"label_contribution{end}"] = of_label[..., 0]
-    return found
+            named[f"label_contribution{end}"] = of_label[..., 0]
+    return named

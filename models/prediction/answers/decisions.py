@@ -81,15 +81,15 @@ def errors(
     return {name: error(each) for name, each in parts.items()}
 
 
-def _finish(found: Summary, options: ResolvedOptions) -> Summary:
-    costs, classes = _costs(options), found.get("classes")
+def _finish(summary: Summary, options: ResolvedOptions) -> Summary:
+    costs, classes = _costs(options), summary.get("classes")
     if costs.abstain is not None:
-        found = found.with_values(ask=~(found["expected_cost"] <= costs.abstain))
+        summary = summary.with_values(ask=~(summary["expected_cost"] <= costs.abstain))
     if classes is None:
-        return found
+        return summary
     actions = _names(costs, classes)
-    named = [actions[i] for i in found["action"].astype(int).tolist()]
-    return found.with_values(action=named).with_constants(actions=actions)
+    named = [actions[i] for i in summary["action"].astype(int).tolist()]
+    return summary.with_values(action=named).with_constants(actions=actions)
 
 
 def check(options: BatchOptions, classes: Classes) -> None:
@@ -224,10 +224,10 @@ def decision(
     """
     cost = _without_limit(action, cost)
     expected = cost.mean(0)
-    found = {"action": action, "expected_cost": expected, "value_of_information": expected}
+    decided = {"action": action, "expected_cost": expected, "value_of_information": expected}
     if least is not None:
-        found["value_of_model_information"] = (expected - least.mean(0)).clamp_min(0)
-    return found
+        decided["value_of_model_information"] = (expected - least.mean(0)).clamp_min(0)
+    return decided
 
 
 def _without_limit(action: Float[Tensor, "rows"], cost: PerSample) -> PerSample:

@@ -25,7 +25,7 @@ _SUMS = (
     QUANTILE,
     EXCEEDS,
 )
-_SUMS_OF_SERIES = tuple(one for one in _SUMS if one.kind != "conformal")
+_SUMS_OF_SERIES = tuple(output for output in _SUMS if output.kind != "conformal")
 
 
 def _sums(name: str, member: str, prefix: str, outputs: tuple[Output, ...]) -> Part:

@@ -89,12 +89,12 @@ def _errors_of_exceeds(
 ) -> dict[str, Tensor]:
     """Of S_s(t), and of the shift of the sample times f(t)."""
     assert isinstance(mixture, NumberMixture)
-    moved, found = shift(mixture, raw), []
+    moved, errors = shift(mixture, raw), []
     for threshold in options.exceeds:
         value = at_values(mixture, [threshold])
         parts = mixture.survival_parts(value).squeeze(0)
-        found.append(error(parts if moved is None else parts + mixture.density(value) * moved))
-    return {"exceeds": torch.stack(found, dim=1)}
+        errors.append(error(parts if moved is None else parts + mixture.density(value) * moved))
+    return {"exceeds": torch.stack(errors, dim=1)}
 
 
 def _quantiles(
@@ -135,21 +135,24 @@ def _errors_of_density(
 ) -> dict[str, Tensor]:
     """f_s(y), and the shift of the sample times what a shift of all samples does to the density."""
     assert isinstance(mixture, NumberMixture)
-    moved, found = shift(mixture, raw), []
+    moved, errors = shift(mixture, raw), []
     for value in values["density_values"].T.split(1):
         each = mixture.density_parts(value)
         if moved is not None:
             slope = ((value - mixture.locs) / mixture.scales.square()).squeeze(1) * each
             each = each + slope.mean(1) * moved
-        found.append(error(each.squeeze(0)))
-    return {"density": torch.stack(found, dim=-1)}
+        errors.append(error(each.squeeze(0)))
+    return {"density": torch.stack(errors, dim=-1)}
 
 
-def _finish_density(found: Summary, options: ResolvedOptions) -> Summary:
-    kinds = ["probability" if one else "density" for one in found["density_is_whole"].tolist()]
-    atoms = found["density_atoms"][0].tolist()
-    found = found.without("density_is_whole", "density_atoms").with_values(density_kind=kinds)
-    return found.with_coordinates(ATOM, atoms).with_constants(density_kinds=kinds[0])
+def _finish_density(summary: Summary, options: ResolvedOptions) -> Summary:
+    kinds = [
+        "probability" if is_whole else "density"
+        for is_whole in summary["density_is_whole"].tolist()
+    ]
+    atoms = summary["density_atoms"][0].tolist()
+    summary = summary.without("density_is_whole", "density_atoms").with_values(density_kind=kinds)
+    return summary.with_coordinates(ATOM, atoms).with_constants(density_kinds=kinds[0])
 
 
 QUESTIONS = (

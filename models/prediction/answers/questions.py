@@ -8,12 +8,12 @@ from torch import Tensor
 
 from models.evaluation.calibration import Calibration
 from models.prediction.answers import (
-    class_sets,
     contributions,
     decisions,
     forecasts,
     numbers,
     reasons,
+    sets,
 )
 from models.prediction.answers.question import Classes, Question, TensorsByName
 from models.prediction.declared_outputs import (
@@ -37,10 +37,10 @@ S = TypeVar("S", bound=Summary)
 QUESTIONS: tuple[Question, ...] = (
     *numbers.QUESTIONS,
     decisions.QUESTION,
-    class_sets.QUESTION,
+    sets.QUESTION,
     *forecasts.QUESTIONS,
 )
-PARTS = tuple(one for each in QUESTIONS for one in each.outputs if isinstance(one, Part))
+PARTS = tuple(output for each in QUESTIONS for output in each.outputs if isinstance(output, Part))
 
 
 def outputs() -> Declared:
@@ -50,7 +50,7 @@ def outputs() -> Declared:
 
 @cache
 def _outputs(asked: Sequence[Question]) -> Declared:
-    of_questions = (one for question in asked for one in question.outputs)
+    of_questions = (output for question in asked for output in question.outputs)
     return (*ROW_OUTPUTS, *of_questions, *contributions.OUTPUTS, reasons.REASONS)
 
 
@@ -99,12 +99,12 @@ def errors_of(
     }
 
 
-def finished(found: S, options: ResolvedOptions) -> S:
+def finished(summary: S, options: ResolvedOptions) -> S:
     """The prediction with the outputs of all questions that are asked."""
     for question in QUESTIONS:
         if question.finish is not None and question.is_asked(options):
-            found = cast(S, question.finish(found, options))
-    return found
+            summary = cast(S, question.finish(summary, options))
+    return summary
 
 
 def check(options: BatchOptions, classes: Classes) -> None:
@@ -117,7 +117,11 @@ def check(options: BatchOptions, classes: Classes) -> None:
 @cache
 def not_answered(task: str) -> Mapping[str, str]:
     """Options that models of a task do not have, each with its error message."""
-    return {one.option: _refusal(one, task) for one in QUESTIONS if task not in one.tasks}
+    return {
+        question.option: _refusal(question, task)
+        for question in QUESTIONS
+        if task not in question.tasks
+    }
 
 
 def _refusal(question: Question, task: str) -> str:

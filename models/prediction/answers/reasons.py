@@ -42,9 +42,9 @@ class Levels:
         return {"levels": self.levels, "count": self.count}
 
     def __str__(self) -> str:
-        some = ", ".join(map(shown, self.levels[:3]))
+        first = ", ".join(map(shown, self.levels[:3]))
         more = self.count - len(self.levels[:3])
-        return f"{some} and {more} more" if more > 0 else some or "no value"
+        return f"{first} and {more} more" if more > 0 else first or "no value"
 
 
 Seen = Range | Levels

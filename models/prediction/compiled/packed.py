@@ -47,9 +47,9 @@ class Packed:
 
     @classmethod
     def of(cls, groups: tuple[Networks, ...]) -> "Packed":
-        networks = [one for group in groups for one in group.each]
+        networks = [network for group in groups for network in group.each]
         shapes = np.zeros(
-            (len(networks), 1 + max(len(one.layers) for one in networks), 3), np.int64
+            (len(networks), 1 + max(len(network.layers) for network in networks), 3), np.int64
         )
         blocks, start = [], 0
         for m, network in enumerate(networks):
@@ -81,10 +81,10 @@ class Packed:
                 for group in self.groups
                 for _ in range(group.members)
             ]
-            found = np.zeros((len(read), max(map(len, read))), np.int64)
-            for row, own in zip(found, read, strict=True):
+            columns = np.zeros((len(read), max(map(len, read))), np.int64)
+            for row, own in zip(columns, read, strict=True):
                 row[: len(own)] = own
-            self._columns[inputs] = found
+            self._columns[inputs] = columns
         return self._columns[inputs]
 
     def noise(self, shares: Sequence[slice], noise: RequestNoise) -> tuple[np.ndarray, ...]:
@@ -121,7 +121,7 @@ def _block(layer: LayerMoments) -> Float32[np.ndarray, "_"]:
     outputs, inputs = layer.weight.shape[2:]
     padding = (0, -inputs % 4, 0, -outputs % 2)
     weights = [layer.loc[0], layer.variance[0], layer.squared_loc[0]]
-    pads = [torch.nn.functional.pad(one, padding).flatten() for one in weights]
+    pads = [torch.nn.functional.pad(weight, padding).flatten() for weight in weights]
     biases = [torch.nn.functional.pad(layer.bias[0, i, 0], (0, padding[3])) for i in range(2)]
     return torch.cat([*pads, *biases]).numpy()
 

@@ -90,8 +90,8 @@ def measure_samplers(
     drawn = _drawn(summarise, candidates, rough)
     near = any(_is_exact(rough, summaries, _FAR) for _, summaries in drawn)
     truth = add_runs(num_runs if is_even else _INDEPENDENT_RUNS * num_runs) if near else rough
-    found = (_measured(candidate, truth, summaries) for candidate, summaries in drawn)
-    return MeasuredSamplers(rows, default_operations, tuple(found))
+    measured = (_measured(candidate, truth, summaries) for candidate, summaries in drawn)
+    return MeasuredSamplers(rows, default_operations, tuple(measured))
 
 
 def _drawn(
@@ -101,7 +101,7 @@ def _drawn(
 
     More samples are more exact. So it is found by bisection.
     """
-    drawing = [one for one in candidates if one.samples]
+    drawing = [candidate for candidate in candidates if candidate.samples]
     known: dict[Candidate, list[Summary]] = {}
     low, high = 0, len(drawing)
     while low < high:
@@ -110,9 +110,13 @@ def _drawn(
         exact = _is_exact(truth, known[drawing[middle]])
         low, high = (low, middle) if exact else (middle + 1, high)
     most = drawing[high].operations if high < len(drawing) else math.inf
-    closed = (one for one in candidates if not one.samples and one.operations < most)
-    known |= {one: summarise(one, range(1)) for one in closed}
-    return [(one, known[one]) for one in candidates if one in known]
+    closed = (
+        candidate
+        for candidate in candidates
+        if not candidate.samples and candidate.operations < most
+    )
+    known |= {candidate: summarise(candidate, range(1)) for candidate in closed}
+    return [(candidate, known[candidate]) for candidate in candidates if candidate in known]
 
 
 def _samples(sampler: Sampler, samples: int) -> Candidate:
@@ -128,10 +132,10 @@ def _is_exact(truth: Truth, summaries: Sequence[Summary], factor: float = 1.0) -
 def _measured(candidate: Candidate, truth: Truth, summaries: Sequence[Summary]) -> MeasuredSampler:
     """The errors of a candidate over rows and seeds, beside those of 100 independent samples."""
     errors = truth.errors(summaries)
-    found = {name: Spread.of(values) for name, values in errors.items()}
+    spreads = {name: Spread.of(values) for name, values in errors.items()}
     return MeasuredSampler(
         **asdict(candidate),
-        errors={name: found[name].ratio(truth.promised[name]) for name in found},
+        errors={name: spreads[name].ratio(truth.promised[name]) for name in spreads},
         exact=_is_exact(truth, summaries),
         bias=_biases(errors, summaries[0]),
     )
@@ -173,8 +177,8 @@ def candidates(engine: Engine, fitted: Ready) -> list[Candidate]:
     if isinstance(fitted, FittedDraws):
         return []
     most = _WORTH * default_operations(engine, fitted)
-    found = [*_moments(engine, fitted), *_sobol(engine, fitted)]
-    return sorted((one for one in found if one.operations < most), key=lambda one: one.operations)
+    ways = [*_moments(engine, fitted), *_sobol(engine, fitted)]
+    return sorted((way for way in ways if way.operations < most), key=lambda way: way.operations)
 
 
 def default_operations(engine: Engine, fitted: Ready, samples: int = 100) -> float:

@@ -64,7 +64,11 @@ class MeasuredSamplers:
         Args:
             drawing: only samplers that draw samples.
         """
-        exact = (one for one in self.candidates if one.exact and (one.samples or not drawing))
+        exact = (
+            candidate
+            for candidate in self.candidates
+            if candidate.exact and (candidate.samples or not drawing)
+        )
         return next(exact, None)
 
     def describe(self) -> Json | None:
@@ -79,14 +83,21 @@ class MeasuredSamplers:
     @property
     def nodes(self) -> int | None:
         """The nodes that `moments` needs; None for as many as without a measurement."""
-        return next((one.nodes for one in self.candidates if one.exact and one.nodes), None)
+        return next(
+            (
+                candidate.nodes
+                for candidate in self.candidates
+                if candidate.exact and candidate.nodes
+            ),
+            None,
+        )
 
     def bias_of(self, sampler: str, samples: int) -> Mapping[str, float]:
         """The bias of a measured candidate; empty for others."""
         closed = sampler == "moments"
-        for one in self.candidates:
-            if one.sampler == sampler and (
-                one.nodes == self.nodes if closed else one.samples == samples
+        for candidate in self.candidates:
+            if candidate.sampler == sampler and (
+                candidate.nodes == self.nodes if closed else candidate.samples == samples
             ):
-                return one.bias
+                return candidate.bias
         return {}

@@ -108,8 +108,8 @@ class EncodedPart:
         """The type of a row on disk."""
         width, kind = self.inputs.shape[1], self.targets.dtype
         weights = [] if self.weights is None else [("weights", np.float32)]
-        own = [("inputs", np.float32, (width,)), ("targets", kind), ("folds", np.int8), *weights]
-        return np.dtype([("hashes", np.uint64), *own])
+        named = [("inputs", np.float32, (width,)), ("targets", kind), ("folds", np.int8), *weights]
+        return np.dtype([("hashes", np.uint64), *named])
 
     def pack(self) -> np.ndarray:
         """The rows in the type of `record`."""

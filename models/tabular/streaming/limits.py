@@ -58,7 +58,7 @@ def encoded_bytes(config: ModelConfig, columns: Mapping[str, ColumnProfile], num
     coded = isinstance(network, MLPConfig) and network.parts is not None
     coded = coded or config.training.folds is not None
     features = config.features or ()
-    widths = [_width(one.type, columns[one.name], coded=coded) for one in features]
+    widths = [_width(feature.type, columns[feature.name], coded=coded) for feature in features]
     return _FLOAT * num_rows * (sum(widths) + _OTHERS)
 
 

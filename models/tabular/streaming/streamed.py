@@ -92,9 +92,9 @@ def prepare_streamed(
         InvalidData: as `models.tabular.preparation.prepare`.
         Stopped: between two blocks.
     """
-    found = survey(table)
+    surveyed = survey(table)
     limits = Limits.of(memory_bytes, len(table.config.columns))
-    sets = Sets.of(table.config.training, found, limits.held_out)
+    sets = Sets.of(table.config.training, surveyed, limits.held_out)
     gathered = gather(table, types, sets, limits)
     division = gathered.division
     if not gathered.learned or not len(division.scores):
@@ -116,7 +116,7 @@ def prepare_streamed(
     )
     sampled = len(gathered.division.training)
     notes = (
-        *notes_on_left_out(found.without_target, found.of_weight_0),
+        *notes_on_left_out(surveyed.without_target, surveyed.of_weight_0),
         *model.notes,
         (
             f"streamed from disk: the fits read {gathered.learned} rows in a random order, in "

@@ -180,6 +180,31 @@ def test_a_row_of_weight_two_counts_as_two_rows() -> None:
     assert not torch.allclose(one(at), heavy(at), atol=1e-3)
 
 
+def test_one_that_only_widens_leaves_most_rows_as_they_are(
+    fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
+) -> None:
+    """a² max(0, s² − u)/(a² − u) of the exact s², with half the lengths."""
+    process, _, (x, y, hole, _), folds = fitted
+    wider, offsets = process.widening(x, None, folds, 0.5)
+    assert wider.only_widens
+    assert not process.only_widens
+    torch.testing.assert_close(wider.lengths, process.lengths / 2)
+    inner = [
+        exact(wider, x[folds != fold], y[folds != fold], x[folds == fold]) for fold in range(3)
+    ]
+    usual = torch.cat(inner)[:, 1].square().quantile(0.9)
+    square, at = process.size**2, torch.cat([hole, torch.tensor([[60.0]])])
+    beyond = exact(wider, x, y, at)[:, 1].square() - usual
+    expected = (square * beyond.clamp_min(0) / (square - usual)).sqrt()
+    torch.testing.assert_close(wider(at)[:, 1].double(), expected, rtol=0.02, atol=0.02)
+    assert not wider(at)[:, 0].any()
+    assert float(wider(at)[-1, 1]) == pytest.approx(float(process.size), rel=1e-3)
+    assert not offsets[:, 0].any()
+    assert float((offsets[:, 1] > 0.01 * process.size).double().mean()) == pytest.approx(
+        0.1, abs=0.02
+    )
+
+
 def test_it_is_read_as_it_was_stored(
     fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
 ) -> None:

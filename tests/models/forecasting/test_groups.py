@@ -12,7 +12,7 @@ from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.rollout import Paths
-from models.forecasting.totals.groups import Groups, read_groups, reconciled
+from models.forecasting.totals.series_groups import Groups, read_groups, reconciled
 from models.forecasting.totals.sums import fit_rho, pair
 from models.prediction.options import ResolvedOptions, Totals
 from models.prediction.prediction import RowPrediction, to_prediction

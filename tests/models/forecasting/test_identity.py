@@ -11,14 +11,14 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import Columns
-from models.forecasting.identity import WIDTH, key_helps, with_unseen
+from models.forecasting.identity import WIDTH, KeyedNetwork, key_helps, keyed_inputs, with_unseen
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import LOGARITHM
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState
 from models.layers.tables import KeyTable
-from models.networks import Inputs, KeyedNetwork, TensorSlot, build_network, keyed_inputs
+from models.networks import Inputs, TensorSlot, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import PLAIN, SMALL, fit, in_panel

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.forecasting.totals.groups import projection, summing_matrix
+from models.forecasting.totals.series_groups import projection, summing_matrix
 from tests.models.functions import randn
 
 S = summing_matrix([[0, 1, 2, 3], [0, 1], [2, 3]], 4)  # a total of two groups of two

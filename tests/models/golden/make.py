@@ -41,8 +41,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import Columns
+from models.joint.fitting import train_joint
 from models.joint.model import JointModel
-from models.joint.training import train_joint
 from models.model import TrainedModel
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve

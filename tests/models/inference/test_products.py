@@ -11,7 +11,7 @@ from models.config import (
     MLPConfig,
 )
 from models.features.rows import Rows
-from models.inference.products import EXACT, Products
+from models.inference.precision import EXACT, Products
 from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP

@@ -5,8 +5,8 @@ import pytest
 
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import Columns
+from models.joint.fitting import train_joint
 from models.joint.model import JointModel
-from models.joint.training import train_joint
 from models.training.train import TrainingRun
 from tests.models.training.fitting import resolved
 

@@ -10,9 +10,9 @@ from models.artifact.files import examine_artifact, read_model, write_model
 from models.config import TrainingConfig
 from models.exceptions import CorruptArtifact, Stopped
 from models.features.columns import Columns
+from models.joint.answer import JointPrediction, joint_name
+from models.joint.fitting import train_joint
 from models.joint.model import JointModel
-from models.joint.prediction import JointPrediction, joint_name
-from models.joint.training import train_joint
 from models.prediction.declared_outputs import LEVEL
 from models.prediction.options import PredictOptions
 from models.training.progress import Progress

@@ -19,7 +19,7 @@ from models.language.model import BayesianLanguageModel
 from models.language.text import Corpus
 from models.language.text_problem import TextTask
 from models.likelihoods import Categorical
-from models.networks.recurrent import LanguageModel
+from models.networks.sequences import LanguageModel
 from models.randomness import generator
 from models.training.recipe import resolve
 from models.training.train import train

@@ -23,7 +23,6 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
-from models.language import prediction
 from models.language.model import BayesianLanguageModel
 from models.language.text_problem import text_problem
 from models.prediction.options import PredictOptions

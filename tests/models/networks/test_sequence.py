@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 
 from models.config import RecurrentConfig
 from models.layers.recurrent import Recurrent
-from models.networks.recurrent import LanguageModel, recurrent_layers, run
+from models.networks.sequences import LanguageModel, recurrent_layers, run
 from models.posteriors.layout import Layout
 from tests.models.functions import randn
 

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal
 
-from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import MeanFieldNormal, Reparameterised, reparameterise
+from models.posteriors.weight_groups import Groups, PartGroups, TensorGroups
 from models.randomness import generator
 
 

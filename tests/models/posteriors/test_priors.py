@@ -9,7 +9,6 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch.distributions import Categorical, MixtureSameFamily, Normal, kl_divergence
 
-from models.posteriors.groups import Groups, PartGroups, TensorGroups
 from models.posteriors.mean_field import DiagonalNormal
 from models.posteriors.priors import (
     EmpiricalBayesPrior,
@@ -18,6 +17,7 @@ from models.posteriors.priors import (
     RelevancePrior,
     ScaleMixturePrior,
 )
+from models.posteriors.weight_groups import Groups, PartGroups, TensorGroups
 
 MIXTURE = ScaleMixturePrior(0.25, 1.5, 0.01)
 SIX, THREE = TensorGroups(0, (1, 6, 1), 0), TensorGroups(6, (1, 3, 1), 1)

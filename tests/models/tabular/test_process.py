@@ -10,11 +10,13 @@ import torch
 from models.artifact.export import build
 from models.artifact.files import read_model, write_model
 from models.config import LikelihoodConfig, TrainingConfig
+from models.evaluation import acquisition
 from models.features.columns import Columns
 from models.features.target_shapes import describe_target
 from models.likelihoods import ShapedLikelihood
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.tabular.simulation import informed
 from models.training.train import train
 from tests.models.golden.asking import by
 from tests.models.training.fitting import resolved, types_of
@@ -59,6 +61,22 @@ def test_doubt_is_large_in_the_hole_and_small_among_rows(
     assert among.max() < 0.4  # of a wave of amplitude 3 with noise 0.3
     assert epistemic(model, HOLE, sampler=sampler, prune=prune).min() > 3 * among.max()
     assert epistemic(model, FAR, sampler=sampler, prune=prune)[0] > 1.0
+
+
+def test_rows_are_flagged_where_doubt_is_large(model: TabularModel) -> None:
+    answer = model.predict(rows_of(np.concatenate([HOLE, FAR, ROWS])), PredictOptions(samples=200))
+    assert answer.out_of_distribution.tolist() == [True] * 4 + [False] * 4
+    codes = [found[0].code for found in answer["reasons"][:4]]
+    assert codes == ["gap"] * 3 + ["out_of_range"]
+    doubt = answer.variance["epistemic"]
+    assert doubt[:4].min() > 9 * doubt[4:].max()
+
+
+def test_a_label_in_the_hole_tells_most(model: TabularModel) -> None:
+    x = np.concatenate([ROWS, HOLE, np.linspace(0.8, 1.9, 20)])
+    z = informed(model, model.encode(rows_of(x)), PredictOptions(samples=200))
+    best = acquisition.choose(z, 1).rows[0]
+    assert x[best] in HOLE
 
 
 @pytest.mark.parametrize("sampler", ["sobol", "moments"])

@@ -112,6 +112,33 @@ def test_a_process_is_tried_only_where_the_model_of_all_rows_has_it(
     assert any("Gaussian process is below" in note for note in model.notes) == (most == 200)
 
 
+def test_a_process_that_only_widens_costs_little_and_doubts_a_hole() -> None:
+    """Steps with a hole. Of 200 rows 100 are raced on."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-2, 2, 400)
+    x = x[np.abs(x) > 0.7][:200]
+    y = 2.0 * (x > -1.2) + 2.0 * (x > 1.2) + 0.1 * random.normal(size=200)
+    problem = _problem({"x": x, "y": y})
+    raced, first, one = problem.thinned(100), _candidate(problem), Race(problem, _stages())
+    plain = one._fit(raced, first, "candidate-0-")
+    above, found = race._widened(joined(raced, [first]).above_process(), plain)
+    assert found is not None
+    assert found.ahead_of(plain).difference >= -0.01
+    whole = one._whole(above, [first])
+    process, offsets = whole.model.process, whole.rows.offsets
+    assert process is not None
+    assert offsets is not None
+    assert process.only_widens
+    assert len(offsets) == len(whole.rows) > len(raced.rows)
+    assert float((offsets[:, 1] > 0.01 * process.size).double().mean()) < 0.15
+    encoder = whole.model.encoder
+    at = encoder.plain(encoder.encode({"x": np.array([0.0, 9.0, -1.5, 1.5])}))
+    deviation = process(at)[:, 1] / float(process.size)
+    assert deviation[:2].min() > 0.8
+    assert deviation[2:].max() < 0.1
+    assert "widens" in race.note_on_process(found.ahead_of(plain), process)
+
+
 def test_useless_features_and_noise_cost_little() -> None:
     model = _train(_two_classes(500, 0))
     fresh = _two_classes(4_000, 1)

@@ -34,20 +34,20 @@ class JointPrediction(RowPrediction):
 
     @property
     def is_finite(self) -> bool:
-        return all(one.is_finite for one in self.targets.values())
+        return all(answer.is_finite for answer in self.targets.values())
 
     @property
     def num_values(self) -> int:
-        return super().num_values + sum(one.num_values for one in self.targets.values())
+        return super().num_values + sum(answer.num_values for answer in self.targets.values())
 
     def select(self, start: int, stop: int, options: BatchOptions) -> Self:
-        targets = {k: one.select(start, stop, options) for k, one in self.targets.items()}
+        targets = {k: answer.select(start, stop, options) for k, answer in self.targets.items()}
         return replace(super().select(start, stop, options), targets=targets)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         names = parts[0].targets
-        each = {k: RowPrediction.joined([one.targets[k] for one in parts]) for k in names}
+        each = {k: RowPrediction.joined([part.targets[k] for part in parts]) for k in names}
         return replace(super().joined(parts), targets=each)
 
 

@@ -25,7 +25,7 @@ from torch.special import entr
 from models.inference.method import Functions
 from models.language.text import Corpus
 from models.layers.recurrent import CELLS
-from models.networks.recurrent import LanguageModel, States
+from models.networks.sequences import LanguageModel, States
 from models.prediction.pauses import Pause, go_on
 from models.prediction.prediction import Prediction
 from models.prediction.whole_draws import FittedDraws

@@ -37,24 +37,26 @@ def of_mixture(
     assert isinstance(mixture, CategoricalMixture)
     assert options.set_level is not None
     ranked = RankedClasses.of(mixture.mean())
-    found = {"set_order": ranked.order.int()}
+    sizes = {"set_order": ranked.order.int()}
     if "credible" in options.interval_kinds:
-        found["set"] = ranked.credible_sizes(options.set_level).int()
+        sizes["set"] = ranked.credible_sizes(options.set_level).int()
     sets = calibration.sets if isinstance(calibration, ClassCalibration) else None
     if sets is not None and "conformal" in options.interval_kinds:
-        found["conformal_set"] = sets.sizes(ranked, options.set_level).int()
-    return found
+        sizes["conformal_set"] = sets.sizes(ranked, options.set_level).int()
+    return sizes
 
 
-def _finish(found: Summary, options: ResolvedOptions) -> Summary:
+def _finish(summary: Summary, options: ResolvedOptions) -> Summary:
     """The names of the classes in each set, the most probable first."""
-    ordered = np.array(found.get("classes"), dtype=object)[found["set_order"]].tolist()
+    ordered = np.array(summary.get("classes"), dtype=object)[summary["set_order"]].tolist()
     sets = {
-        one.name: [row[:size] for row, size in zip(ordered, found[one.name].tolist(), strict=True)]
-        for one in OUTPUTS
-        if one.name in found.values
+        output.name: [
+            row[:size] for row, size in zip(ordered, summary[output.name].tolist(), strict=True)
+        ]
+        for output in OUTPUTS
+        if output.name in summary.values
     }
-    return found.without("set_order").with_values(**sets)
+    return summary.without("set_order").with_values(**sets)
 
 
 QUESTION = Question(

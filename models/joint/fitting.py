@@ -60,17 +60,17 @@ def _of_member(run: TrainingRun, target: str, number: int, count: int) -> Traini
 
 
 def _report(
-    report: Callable[[Progress], None], target: str, number: int, count: int, own: Progress
+    report: Callable[[Progress], None], target: str, number: int, count: int, progress: Progress
 ) -> None:
     """Report as if the targets that follow took as long as this one."""
     left = count - 1 - number
-    whole = own.eta_seconds / (1 - own.fraction) if own.fraction < 1 else 0.0
+    whole = progress.eta_seconds / (1 - progress.fraction) if progress.fraction < 1 else 0.0
     report(
         replace(
-            own,
-            stage=f"{target}: {own.stage}",
-            fraction=(number + own.fraction) / count,
-            eta_seconds=own.eta_seconds + left * whole,
+            progress,
+            stage=f"{target}: {progress.stage}",
+            fraction=(number + progress.fraction) / count,
+            eta_seconds=progress.eta_seconds + left * whole,
         )
     )
 
@@ -97,8 +97,8 @@ def _dependence(calibrating: Sequence[dict[float, Transforms]], prune: float) ->
     """
     if not all(calibrating):
         return Dependence.unknown(len(calibrating))
-    targets = [one[prune] for one in calibrating]
-    if len({len(one.middle) for one in targets}) > 1:
+    targets = [member[prune] for member in calibrating]
+    if len({len(target.middle) for target in targets}) > 1:
         raise InvalidData(
             "the targets are calibrated on different rows: give training.folds and "
             "training.calibration_fraction",
