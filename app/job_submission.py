@@ -1,7 +1,8 @@
 """Submits a job: writes its row, then sends the message that wakes a worker."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 from asgi_correlation_id import correlation_id
@@ -10,7 +11,7 @@ from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.resolution import notes_on_targets, resolve_targets
-from core.exceptions import Invalid, NotFound, Unavailable
+from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
 from core.jobs.backlog import read_backlog
 from core.jobs.jobs import Job, Origin
 from core.jobs.specs import AcquireSpec, EvaluateSpec, TrainSpec
@@ -18,6 +19,8 @@ from core.telemetry.tracing import current_traceparent
 from models.config import ModelConfig
 from models.tabular.streaming.limits import is_streamed
 
+BYTES_OF_VALUE = {"number": 16, "datetime": 16, "boolean": 16}  # an array and a copy
+BYTES_OF_TEXT = 80  # a short text as an object, and the pointer to it
 CUDA = re.compile(r"cuda(:\d{1,3})?")  # which cards a worker has, only the worker knows
 log = structlog.stdlib.get_logger(__name__)
 
@@ -54,18 +57,49 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
     dataset = find_dataset(context, request)
     given = given_configs(request, dataset)
     _check_device(context, given[0].training.device)
-    first, *others = resolved = resolve_targets(context.datasets, dataset, given)
-    check_memory(context, dataset, resolved)
-    return TrainSpec(
-        model=request.model,
-        dataset=dataset.id,
-        config=first,
-        others=tuple(others),
-        alias=request.alias,
-        metadata=request.metadata,
-        given=request.given(),
-        notes=notes_on_targets(context.datasets, dataset, given, resolved),
-    )
+    with series_in_memory(context, dataset, given[0]):
+        first, *others = resolved = resolve_targets(context.datasets, dataset, given)
+        check_memory(context, dataset, resolved)
+        return TrainSpec(
+            model=request.model,
+            dataset=dataset.id,
+            config=first,
+            others=tuple(others),
+            alias=request.alias,
+            metadata=request.metadata,
+            given=request.given(),
+            notes=notes_on_targets(context.datasets, dataset, given, resolved),
+        )
+
+
+@contextmanager
+def series_in_memory(context: Context, dataset: Dataset, given: ModelConfig) -> Iterator[None]:
+    """Reserve the memory of the series that the recipe of a forecast reads; tables read parts.
+
+    Raises:
+        TooLarge: it is more than one request may have.
+        Unavailable: too much memory is reserved by others.
+    """
+    num_bytes, most = series_bytes(dataset, given), context.memory.largest
+    if num_bytes > most:
+        raise TooLarge(
+            f"the series of {dataset.rows} rows take {num_bytes} bytes of memory, and one request "
+            f"may take {most} (CREDENCE_MEMORY_BYTES): give fewer rows, or name fewer features"
+        )
+    with context.memory.reserve("trainings", num_bytes, caller=context.caller.share):
+        yield
+
+
+def series_bytes(dataset: Dataset, given: ModelConfig) -> int:
+    """Memory of the columns that the recipe of a forecast reads whole; 0 for tables."""
+    forecast = given.forecast
+    if given.task != "forecasting" or forecast is None:
+        return 0
+    read = {given.target, forecast.time_column, forecast.key}
+    if forecast.key is not None:  # features may be attributes of series
+        read |= {one.name for one in given.features or dataset.columns}
+    types = [column.type for column in dataset.columns if column.name in read]
+    return dataset.rows * sum(BYTES_OF_VALUE.get(one, BYTES_OF_TEXT) for one in types)
 
 
 def check_memory(

@@ -15,6 +15,7 @@ from app.job_submission import (
     current_request,
     find_dataset,
     named_dataset,
+    series_in_memory,
     wake,
 )
 from app.openapi import json_request, problems
@@ -62,7 +63,9 @@ def compare(
     `GET /jobs/{id}/result` has the scores, as a table or as a page with charts.
     """
     dataset = find_dataset(context, request)
-    configs = _resolve(context, request, dataset)
+    given = request.config(dataset.columns, request.method_configs(dataset.columns)[0])
+    with series_in_memory(context, dataset, given):
+        configs = _resolve(context, request, dataset)
     check_memory(context, dataset, configs[:1], compared=True)
     _check_out_of_distribution(context, request, dataset, configs[0])
     sent = request.config(dataset.columns, configs[0].method)

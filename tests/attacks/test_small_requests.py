@@ -1,6 +1,7 @@
 """Rows 22 to 24: requests of a few kilobytes that take minutes, gigabytes or the event loop."""
 
 import io
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from pydantic import TypeAdapter
 from starlette.datastructures import QueryParams
 
+from app.job_submission import series_bytes
 from app.serving import arrow_format
 from models.artifact.files import read_model
+from models.config import ForecastConfig, ModelConfig
 from models.prediction.options import PredictOptions
 from tests.app.cards import publish_all
 from tests.app.running import Service, serving
@@ -107,6 +110,29 @@ def test_an_answer_has_the_numbers_that_are_counted(
     usual = model.values_per_row(model.resolve(PredictOptions(samples=40)))
     counted = rows * (model.values_per_row(model.resolve(asked)) - usual)
     assert counted / 2 < more < 2 * counted
+
+
+def test_series_that_a_request_reads_are_reserved(tmp_path: Path) -> None:
+    """Whole columns were read in the API, whatever memory was free."""
+    series = {"key": "shop", "time": "day"}
+    given = ModelConfig(target="sold", task="forecasting", forecast=ForecastConfig(**series))
+    with serving(tmp_path / "data") as service:
+        context = service.context
+        found, _ = context.datasets.add_columns("shops", SHOPS)
+        counted = series_bytes(found, given)
+        held = sum(
+            each.nbytes + sum(map(sys.getsizeof, each.tolist() if each.dtype == object else ()))
+            for each in context.datasets.columns(found.id).values()
+        )
+        assert counted / 2 < held < 2 * counted
+        body = {"model": "later", "dataset": found.id, "target": "sold", "task": "forecasting"}
+        free = context.memory.total - sum(context.memory.reserved().values())
+        with context.memory.reserve("uploads", free - counted + 1):
+            refused = service.post("/train", body | {"forecast": series})
+        assert refused.status_code == 503, refused.text
+        assert int(refused.headers["Retry-After"]) >= 1
+        accepted = service.post("/train", body | {"forecast": series})
+        assert accepted.status_code in {202, 422}, accepted.text
 
 
 def test_what_cannot_be_cut_may_not_take_long(data_dir: Path) -> None:

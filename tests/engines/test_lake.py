@@ -24,7 +24,7 @@ from tests.engines.conftest import skip_without
 from tests.waiting import wait_until
 
 pytest.importorskip("boto3", reason="the server of the tests needs it")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 FILES, ROWS = 8, 250  # rows of a file, which becomes a part
@@ -144,7 +144,7 @@ def test_engines_answer_as_the_service_though_a_worker_is_killed(
     lake = scored.lake
     first = _predict(scored, engine, tmp_path / "first")
     try:
-        wait_until(lambda: len(lake.parts(engine)) >= 2, 300)
+        wait_until(lambda: len(lake.parts(engine)) >= 2)
         _worker(psutil.Process(first.pid), engine).kill()
         first.wait(120)
     finally:
