@@ -5,6 +5,8 @@ a host are one site, and a service without keys needs no cookie. So `check_origi
 requests of other pages that change something.
 """
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -32,9 +34,9 @@ class ForeignOrigin(CredenceError):
         )
 
 
-def presented_key(connection: Scope) -> bytes | None:
+def presented_key(connection: Mapping[str, Any]) -> bytes | None:
     """The key of a request, if it has one; a header takes precedence over the cookie."""
-    headers = Headers(scope=connection)
+    headers = Headers(raw=list(connection["headers"]))
     authorization = headers.get("authorization")
     if authorization is None:
         return _of_cookie(headers)
