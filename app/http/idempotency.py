@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -69,7 +70,9 @@ def idempotent(handle: Handler) -> Handler:
         try:
             return await handle(request)
         except AlreadyCompleted:
-            completed = await services.plain.run(share, find, operation)
+            # Not in the caller's threads: a plain route keeps its turn until the response is sent,
+            # and all who have one would wait for another.
+            completed = await to_thread.run_sync(find, operation)
             assert completed is not None, "the other request has committed"
             return _replay(operation, completed)
 

@@ -23,6 +23,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
+from models.language import text_prediction
 from models.language.model import BayesianLanguageModel
 from models.language.text_problem import text_problem
 from models.prediction.options import PredictOptions
@@ -115,7 +116,7 @@ def test_next_tokens_are_the_average_with_its_entropies(ensemble: BayesianLangua
 def test_a_text_pauses_in_each_window_and_what_runs_meanwhile_changes_nothing(
     ensemble: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prediction, "_WINDOW_STEPS", 2)
+    monkeypatch.setattr(text_prediction, "_WINDOW_STEPS", 2)
     x, options = ensemble.encode(column(TEXTS)), PredictOptions(samples=3, seed=3)
     others: list[float] = []
 
@@ -134,10 +135,10 @@ def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
 ) -> None:
     options = PredictOptions(samples=7, seed=3)
     together = model.predict(column(TEXTS), options)
-    monkeypatch.setattr(prediction, "_WINDOW_STEPS", 2)
+    monkeypatch.setattr(text_prediction, "_WINDOW_STEPS", 2)
     in_windows = model.predict(column(TEXTS), options)
     for name in ("_LOGITS_BYTES", "_WEIGHTS_BYTES", "_WINDOW_BYTES"):
-        monkeypatch.setattr(prediction, name, 1)
+        monkeypatch.setattr(text_prediction, name, 1)
     for row, text in enumerate(TEXTS):
         values = together["token_log_likelihoods"][row]
         assert in_windows["token_log_likelihoods"][row] == pytest.approx(values, abs=1e-5)

@@ -16,7 +16,7 @@ from models.features.target_shapes import describe_target
 from models.likelihoods import ShapedLikelihood
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
-from models.tabular.simulation import informed
+from models.tabular.unlabelled import informed
 from models.training.train import train
 from tests.models.golden.asking import by
 from tests.models.training.fitting import resolved, types_of
