@@ -37,11 +37,9 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet -rs
 PARALLEL := --numprocesses 2 --dist loadfile
 REPORT = $(if $(JUNIT),--junitxml $(JUNIT))
 APART := stack or pages or slow or timing or docker or engines or gpu
-# Folders without a case of the gate, whose libraries take a third of the time to collect.
-UNREAD := $(addprefix --ignore tests/,attacks chaos credence/agents credence/commands credence/serving engines fuzz integration oidc)
 
 test: $(INSTALLED)  ## The gate: all that needs no processes of its own, no browser and no long simulation; 7 minutes
-	$(PYTEST) tests $(UNREAD) -m "not ($(APART))" $(PARALLEL) $(REPORT) $(COVERAGE)
+	$(PYTEST) tests -m "not ($(APART))" $(PARALLEL) $(REPORT) $(COVERAGE)
 
 test-stack: $(INSTALLED)  ## Workers, commands, databases, brokers, overload, and what only a clock shows; 20 minutes
 	$(PYTEST) docs/python.md docs/how-to/text.md tests -m "(stack or timing) and not pages" $(REPORT)

@@ -70,7 +70,7 @@ def idempotent(handle: Handler) -> Handler:
         try:
             return await handle(request)
         except AlreadyCompleted:
-            # Not in the caller's threads: a plain route keeps its turn until the response is sent,
+            # Not in the caller's threads: a plain route keeps its turn until this function returns,
             # and all who have one would wait for another.
             completed = await to_thread.run_sync(find, operation)
             assert completed is not None, "the other request has committed"

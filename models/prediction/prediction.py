@@ -512,7 +512,7 @@ def to_prediction(
         values["predictive_entropy"] = values["expected_entropy"] + values["mutual_information"]
         constants["classes"] = classes
     if "adaptive_lower" in values:
-        adapted = {adapted.level: adapted.adapted for adapted in adapted_to(options)}
+        adapted = {moved.level: moved.adapted for moved in adapted_to(options)}
         constants["adapted_level"] = [adapted.get(level, level) for level in options.intervals]
     if "closed" in summary.constants:
         kinds = [kind for kind in KINDS if bound_names(kind)[0] in values]

@@ -476,7 +476,7 @@ def note_on_trees(attempts: Sequence[Attempt], found: Sequence[Attempt], gain: P
     ahead = gain if is_mixed else best_of(with_trees).ahead_of(best_of(without))
     return (
         f"boosted trees {'are' if gain.is_certain else 'were tried, and are no'} inputs: "
-        f"{'what is kept' if is_mixed else 'the best candidate'} is with them "
+        f"with them, {'what is kept' if is_mixed else 'the best candidate'} is "
         f"{'better' if ahead.difference >= 0 else 'worse'} than without by "
         f"{abs(ahead.difference):.2g} nats per row (standard error {ahead.standard_error:.2g})"
     )

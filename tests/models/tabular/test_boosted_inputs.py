@@ -85,7 +85,7 @@ def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None
     assert with_trees.ahead_of(without).is_certain
     assert with_trees.candidate.name.startswith("plain inputs with trees, linear")
     assert with_trees in kept
-    assert note.startswith("boosted trees are inputs: what is kept is with them better than")
+    assert note.startswith("boosted trees are inputs: with them, what is kept is better than")
 
 
 def test_the_race_leaves_out_trees_that_gain_nothing() -> None:
