@@ -17,7 +17,7 @@ from core.registry.registry import Version
 from core.schedules.runs import Decision
 from core.telemetry import tracing
 from models.artifact.files import read_model
-from models.config import ModelConfig
+from models.config import Json, ModelConfig
 from models.evaluation.gate import LEVEL, Scores, judge
 from models.exceptions import Stopped
 from models.features.columns import InputColumn
@@ -71,7 +71,7 @@ def decide(
         before = None if theirs is None else score(theirs)
         some = None if weights is None else torch.from_numpy(weights[chosen.rows])
         verdict = judge(score(challenger), before, spec.scheduled.gate, some)
-    measured = {"rows_are": chosen.name} | verdict.to_json()
+    measured: Json = {"rows_are": chosen.name} | verdict.to_json()
     reason = f"{measured.pop('reason')} ({chosen.sentence})"
     return Decision(measured.pop("passed"), reason, number, measured)
 
@@ -109,8 +109,8 @@ def _changed_inputs(challenger: TrainedModel, champion: TrainedModel, theirs: st
     if other := [f"{name} as {kind}, not {old}" for name, kind, old in both if kind != old]:
         yield f"it takes {_listed(other)}"
     if needed == sent and [*needed] != [*sent]:
-        new, old = next(pair for pair in zip(needed, sent, strict=True) if pair[0] != pair[1])
-        yield f"in rows without names it takes {new} where {theirs} takes {old}"
+        here, there = next(pair for pair in zip(needed, sent, strict=True) if pair[0] != pair[1])
+        yield f"in rows without names it takes {here} where {theirs} takes {there}"
 
 
 def _classes(model: TrainedModel) -> set[str]:
