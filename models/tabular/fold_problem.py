@@ -36,6 +36,8 @@ from models.training.row_task import RowTask
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3
 PROCESS_ROWS = 50_000  # whose covariances with the centres of a process are in memory: 100 MB
+TREE_FOLDS = 12  # at least, of boosted trees, if the table is small
+_CELLS_OF_MORE_FITS = 50_000  # rows × columns, whose trees take some seconds
 _CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
 _CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
 _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
@@ -173,8 +175,8 @@ class FoldProblem(RowProblem):
             targets = model.target.to_z(targets.double()).clamp(-FARTHEST, FARTHEST).float()
         weights = None if rows.weights is None else rows.weights.cpu()
         labelled = Labelled(rows.inputs.cpu(), targets.cpu(), weights)
-        of_row = self.folds.of_row.cpu()
-        found = BoostedTrees.fit(labelled, of_row, encoder.tree_columns, classes)
+        folds = self._tree_folds.of_row.cpu()
+        found = BoostedTrees.fit(labelled, folds, encoder.tree_columns, classes)
         if found is None:
             return self
         trees, outputs = found
@@ -185,6 +187,17 @@ class FoldProblem(RowProblem):
             rows=replace(rows, inputs=encoder.with_trees(rows.inputs, outputs.to(rows.inputs))),
             scores=replace(self.scores, inputs=encoder.with_trees(self.scores.inputs)),
         )
+
+    @property
+    def _tree_folds(self) -> Folds:
+        """The folds of boosted trees: in a small table parts of the members', if rows are random.
+
+        Trees without a smaller fold differ less from those of all rows, which new rows have.
+        """
+        cells = len(self.rows) * len(self.model.encoder.tree_columns)
+        if cells > _CELLS_OF_MORE_FITS or self.model.config.training.split != "random":
+            return self.folds
+        return self.folds.cut(-(-TREE_FOLDS // self.folds.count))
 
     @cached_property
     def head(self) -> "FoldProblem":

@@ -9,14 +9,15 @@ import torch
 
 from models.artifact.export import build
 from models.artifact.files import read_model, write_model
-from models.config import InputsConfig, PartConfig, TrainingConfig
+from models.config import InputsConfig, PartConfig, SplitBy, TrainingConfig
 from models.config.networks import MLPConfig
+from models.config.training import Split
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular import race as tabular_race
 from models.tabular.candidates import Budget, Candidate, first_candidate
-from models.tabular.fold_problem import FoldProblem
+from models.tabular.fold_problem import TREE_FOLDS, FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.race import Attempt, Race, joined
@@ -41,10 +42,13 @@ def steps(rows: int, seed: int) -> Columns:
     return {**{f"x{i}": x[:, i] for i in range(NUMBERS)}, "level": level, "y": y}
 
 
-def prepared(columns: Columns, *, boosted: bool | None = None) -> tuple[Race, Candidate]:
+def prepared(
+    columns: Columns, *, boosted: bool | None = None, split: Split = "random"
+) -> tuple[Race, Candidate]:
     """The race of a table, which has tried nothing yet, and a linear candidate."""
     wish = InputsConfig(boosted=boosted)
-    config = resolved(columns, training=QUICK, inputs=wish, pruning=())
+    training = replace(QUICK, split=split)
+    config = resolved(columns, training=training, inputs=wish, pruning=())
     problem = prepare(columns, types_of(columns), config)
     assert isinstance(problem, FoldProblem)
     reporter = ProgressReporter(100, ignore)
@@ -76,6 +80,16 @@ def model(raced: Chosen) -> TabularModel:
     attempt = race.attempts[1]
     problem = joined(problem, [attempt.candidate])
     return problem.finish(Fitting(problem, race.stages).finish(attempt.fit))
+
+
+def test_trees_of_few_rows_leave_out_few() -> None:
+    race, _ = prepared(steps(ROWS, 0))
+    assert race.problem._tree_folds.count == TREE_FOLDS
+
+
+def test_trees_leave_out_all_rows_of_a_group() -> None:
+    race, _ = prepared(steps(ROWS, 0), split=SplitBy(by="level"))
+    assert race.problem._tree_folds is race.problem.folds
 
 
 def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None:
