@@ -27,6 +27,7 @@ from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
 from models.prediction.engine import Engine, Ready
+from models.prediction.number_mixture import NumberMixture
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.row_problem import SCORE_SAMPLES, RowProblem
 from models.tabular.streaming.on_disk import StreamedTask
@@ -124,6 +125,27 @@ class FoldProblem(RowProblem):
             shorter,
         )
         return self._above(process, offsets)
+
+    def counted_once(self, model: Any) -> "tuple[TabularModel, FoldProblem]":
+        """Model and problem without what the process and the networks above it both state.
+
+        A process that only widens states nothing among the rows, and stays as it is.
+        """
+        process, offsets = model.process, self.rows.offsets
+        if process is None or process.only_widens:
+            return model, self
+        assert offsets is not None
+        x = self.rows.inputs[evenly_spread(len(self.rows), _SCALING_ROWS)]
+        engine, seed = replace(model.engine, process=None), model.default_seed
+        request = model.fitted(0.0), x, engine.samplers[0], seed, SCORE_SAMPLES
+        variances = []
+        for _, mixture in engine.mixtures(*request):
+            assert isinstance(mixture, NumberMixture)
+            variances.append(mixture.location_variances().cpu())
+        plain = model.encoder.plain(x).cpu()
+        found = process.to("cpu").beside(offsets.cpu(), plain, torch.cat(variances))
+        problem = self._above(*found)
+        return replace(model, process=problem.model.process), problem
 
     def _above(self, process: GaussianProcess, offsets: Offsets) -> "FoldProblem":
         device = self.rows.inputs.device

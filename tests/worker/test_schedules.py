@@ -242,8 +242,8 @@ def test_a_challenger_that_callers_cannot_use_does_not_take_over(
     run = nightly.carry_out()
     assert run.outcome is not None
     assert (run.status, run.version, nightly.champion()) == ("refused", 2, 1), run.outcome
-    said = "change what callers send and read, then move the alias yourself"
-    assert run.outcome["reason"] == f"{change}: {said}"
+    said = "Change what callers send and read, then move the alias yourself"
+    assert run.outcome["reason"] == f"{change}. {said}"
 
 
 def test_a_refused_challenger_may_be_made_the_champion_by_hand(nightly: Nightly) -> None:

@@ -60,8 +60,8 @@ def decide(
             path = context.registry.path(champion)
             theirs = read_model(path, service_device(context.settings))
             if changes := [*_changes(challenger, theirs, f"version {number}")]:
-                advice = "change what callers send and read, then move the alias yourself"
-                return Decision(False, f"{'; '.join(changes)}: {advice}", number, {})
+                advice = "Change what callers send and read, then move the alias yourself"
+                return Decision(False, f"{'; '.join(changes)}. {advice}", number, {})
         held_out, weights = _held_out(context, spec, challenger.config, types)
         chosen = _choose(context, spec, held_out, champion)
 
