@@ -18,8 +18,9 @@ class PartConfig:
 
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
     inputs. `boosted` adds the outputs of boosted trees, which only a training that chooses its
-    recipe has; with `inputs` "none" they are all that is read. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight`
-    replaces the weight of the KL in the method's settings.
+    recipe has; with `inputs` "none" the part reads nothing else. `skip` adds a linear path from the
+    inputs around the hidden layers. `kl_weight` replaces the weight of the KL in the method's
+    settings.
     """
 
     __pydantic_config__ = STRICT
