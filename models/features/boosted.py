@@ -9,9 +9,9 @@ by nodes 2i and 2i + 1 of the next, and a branch that ends early goes on with tw
 trees take a step at once for all rows, in torch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,9 @@ MOST_CLASSES = 8  # each has a forest
 MOST_TREES = 120  # of a row, in all forests: 1,000 rows take 3 to 5 ms
 _MOST_DEPTH = 8  # of stored trees
 FARTHEST = 5.0  # deviations of a target: outliers would have trees of their own
-_DEPTH, _RATE, _LEAST_LEAF = 5, 0.1, 20
-LEAST_ROWS = 10 * _LEAST_LEAF  # fewer fill too few leaves for steps and interactions
+_DEPTH, _RATE = 5, 0.1
+_LEAST_LEAVES = 20, 2  # rows: few rows in a leaf find pairs and rare cases, many find less noise
+LEAST_ROWS = 10 * _LEAST_LEAVES[0]  # fewer fill too few leaves for steps and interactions
 _AT_ONCE = 40  # trees between two looks at the out-of-fold loss
 _FITTED_ROWS = 50_000  # of a forest: a few seconds
 _PREFIX = "boosted"  # of the tensors in a file
@@ -77,9 +78,9 @@ class BoostedTrees(TensorRecord):
         """The trees of all rows, and for each row the outputs of the trees of the other folds.
 
         Outputs are predicted means, or log odds of classes, standardised over the rows. All folds
-        have the same number of trees: the one with the least out-of-fold loss, so that no rows are
-        set aside for it. None if its loss is not below that of no trees by two standard errors:
-        the choice among so many numbers finds a gain in noise, too.
+        have leaves of equally many rows at least, and the same number of trees: those with the
+        least out-of-fold loss, so that no rows are set aside for it. None if this is not below the
+        loss of no trees by two standard errors: the choice among so many finds a gain in noise.
 
         Args:
             folds: the number of each row's fold.
@@ -88,31 +89,18 @@ class BoostedTrees(TensorRecord):
             most: trees of a row, in all forests.
         """
         outputs = 1 if classes is None or classes == 2 else classes
-        numbers = folds.unique().tolist()
-        left_out = [torch.nonzero(folds == fold).flatten() for fold in numbers]
-        others = [labelled.some(torch.nonzero(folds != fold).flatten()) for fold in numbers]
-        learners = [_Learner(some, columns, classes) for some in others]
-        count, best, most = 0, 0, most // outputs
-        while count < most and best >= count - _AT_ONCE:
-            count = min(count + _AT_ONCE, most)
-            found = torch.empty(len(folds), outputs, 1 + count)
-            for own, learner in zip(left_out, learners, strict=True):
-                trees = learner.grow(count)
-                for some in own.split(BLOCK):
-                    added = torch.nn.functional.pad(trees.of_trees(labelled.rows[some]), (1, 0))
-                    found[some] = added.cumsum(2) + trees.base.unsqueeze(1)
-            losses = _losses(found, labelled, classes)
-            best = int(losses.mean(0).argmin())
-        gain = losses[:, 0] - losses[:, best]
+        learners = [partial(_Learner, columns, classes, leaf) for leaf in _LEAST_LEAVES]
+        tried = [_Grown.of(learner, labelled, folds, most // outputs) for learner in learners]
+        best = min(tried, key=lambda grown: grown.losses[:, 1].mean())
+        gain = best.losses[:, 0] - best.losses[:, 1]
         if not gain.mean() > 2 * gain.std() / len(gain) ** 0.5:
             return None
-        out_of_fold = found[:, :, best]
-        mean, std = out_of_fold.mean(0), out_of_fold.std(0)
-        trees = _Learner(labelled, columns, classes).grow(best)
+        mean, std = best.outputs.mean(0), best.outputs.std(0)
+        trees = best.learner(labelled).grow(best.num_trees)
         scaled = replace(
             trees, values=trees.values / std.view(-1, 1, 1), base=(trees.base - mean) / std
         )
-        return scaled, (out_of_fold - mean) / std
+        return scaled, (best.outputs - mean) / std
 
     @classmethod
     def of(cls, model: Any, columns: Sequence[int]) -> "BoostedTrees":
@@ -191,10 +179,50 @@ class BoostedTrees(TensorRecord):
         return trees
 
 
+class _Grown(NamedTuple):
+    """Trees of all folds but one for each row: as many as have the least loss.
+
+    `losses` are those of no trees, and of these.
+    """
+
+    learner: "Callable[[Labelled], _Learner]"
+    num_trees: int
+    outputs: Outputs
+    losses: Float[Tensor, "rows 2"]
+
+    @classmethod
+    def of(
+        cls,
+        learner: "Callable[[Labelled], _Learner]",
+        labelled: Labelled,
+        folds: Int[Tensor, "rows"],
+        most: int,
+    ) -> "_Grown":
+        numbers = folds.unique().tolist()
+        left_out = [torch.nonzero(folds == fold).flatten() for fold in numbers]
+        others = [labelled.some(torch.nonzero(folds != fold).flatten()) for fold in numbers]
+        learners = [learner(some) for some in others]
+        count = best = 0
+        while count < most and best >= count - _AT_ONCE:
+            count = min(count + _AT_ONCE, most)
+            parts = []
+            for own, each in zip(left_out, learners, strict=True):
+                trees = each.grow(count)
+                for some in own.split(BLOCK):
+                    added = torch.nn.functional.pad(trees.of_trees(labelled.rows[some]), (1, 0))
+                    parts.append(added.cumsum(2) + trees.base.unsqueeze(1))
+            outputs = torch.cat(parts)[torch.cat(left_out).argsort()]
+            losses = _losses(outputs, labelled)
+            best = int(losses.mean(0).argmin())
+        return cls(learner, best, outputs[:, :, best], losses[:, [0, best]])
+
+
 class _Learner:
     """Trees of some rows, which grow in number."""
 
-    def __init__(self, labelled: Labelled, columns: Sequence[int], classes: int | None) -> None:
+    def __init__(
+        self, columns: Sequence[int], classes: int | None, leaf: int, labelled: Labelled
+    ) -> None:
         from sklearn.ensemble import (  # noqa: PLC0415 - predictions do without
             HistGradientBoostingClassifier,
             HistGradientBoostingRegressor,
@@ -207,7 +235,7 @@ class _Learner:
             learning_rate=_RATE,
             max_depth=_DEPTH,
             max_leaf_nodes=None,
-            min_samples_leaf=_LEAST_LEAF,
+            min_samples_leaf=leaf,
             early_stopping=False,
             warm_start=True,
             random_state=0,
@@ -248,13 +276,13 @@ def _in_heaps(
 
 
 def _losses(
-    outputs: Float[Tensor, "rows outputs counts"], labelled: Labelled, classes: int | None
+    outputs: Float[Tensor, "rows outputs counts"], labelled: Labelled
 ) -> Float[Tensor, "rows counts"]:
-    """The weighted squared error, or log loss, of each number of trees."""
+    """The weighted squared error, or log loss of classes, of each number of trees."""
     _, targets, weights = labelled
-    if classes is None:
+    if targets.is_floating_point():
         losses = (outputs[:, 0] - targets.unsqueeze(1)).square()
-    elif classes == 2:
+    elif outputs.shape[1] == 1:
         sign = 1 - 2.0 * targets.unsqueeze(1)
         losses = torch.nn.functional.softplus(sign * outputs[:, 0])
     else:

@@ -174,12 +174,25 @@ class GaussianProcess(TensorRecord):
         zero = x.new_zeros(len(x), dtype=torch.float64)
         found = self.lengths * shorter, self.size, self.noise
         process, offsets = self._conditioned(found, x.double(), zero, weights, folds, zero + 1)
-        square, variance = self.size**2, offsets[:, 1].double().square()
-        stretch = square / (square - variance.quantile(_USUAL).clamp_max(_MOST_USUAL * square))
-        beyond = square - (square - variance) * stretch
-        deviation = beyond.clamp_min(_JITTER * square).sqrt()
-        process = replace(process, known=process.known * stretch.sqrt())
-        return process, torch.stack([zero, deviation], 1).float()
+        return _without(process, offsets, offsets[:, 1].double().square().quantile(_USUAL))
+
+    def beside(
+        self, offsets: Offsets, x: Points, variances: Float[Tensor, "rows"]
+    ) -> "tuple[GaussianProcess, Offsets]":
+        """The process without what the networks above it state, too, and its offsets.
+
+        Networks that learn what a process leaves would have learned the difference, had it been
+        another of those that the rows allow. So both variances are of one uncertainty. Of each row
+        the smaller one is in both; the mean u of these is taken off: s² becomes
+        a² max(0, s² − u)/(a² − u), in holes as good as before.
+
+        Args:
+            offsets: of all rows, given the other folds.
+            x: some of the rows.
+            variances: of the networks' locations in these.
+        """
+        both = self(x)[:, 1].double().square().minimum(variances.double())
+        return _without(self, offsets, both.mean())
 
     @property
     def only_widens(self) -> bool:
@@ -254,6 +267,18 @@ def _posterior(
     value, vector = value[value > _NEGLIGIBLE], vector[:, value > _NEGLIGIBLE]
     mean = vector @ ((vector.T @ moved) / (1 + value))
     return mean, vector * (value / (1 + value)).sqrt()
+
+
+def _without(
+    process: GaussianProcess, offsets: Offsets, usual: Float[Tensor, ""]
+) -> tuple[GaussianProcess, Offsets]:
+    """The process with the variance a² max(0, s² − u)/(a² − u), where u is usual; its offsets."""
+    square = process.size**2
+    stretch = square / (square - usual.clamp_max(_MOST_USUAL * square))
+    beyond = square - (square - offsets[:, 1].double().square()) * stretch
+    deviation = beyond.clamp_min(_JITTER * square).sqrt().float()
+    known = process.known * stretch.sqrt()
+    return replace(process, known=known), torch.stack([offsets[:, 0], deviation], 1)
 
 
 def _uneven_noise(

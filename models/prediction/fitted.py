@@ -95,18 +95,23 @@ class Sampled:
         moments = torch.stack([moved(mean, moves, locations), *variance])
         return replace(self, moments=moments, column=None)
 
+    @property
+    def noise_of_rows(self) -> Float[Tensor, "samples rows outputs"]:
+        assert self.noise is not None
+        if self.noise.ndim == 3:
+            return self.noise
+        return self.noise.unsqueeze(1).expand(-1, self.moments.shape[2], -1)
+
     @classmethod
     def beside(cls, parts: Sequence["Sampled"]) -> "Sampled":
-        """The same rows by several seeds, as rows one seed after the other."""
+        """Chunks of rows, or the same rows by several seeds, as rows one after the other."""
         if len(parts) == 1:
             return parts[0]
         first, known = parts[0], [part.integrated for part in parts if part.integrated is not None]
-        noise = [part.noise for part in parts if part.noise is not None]
-        shape = (-1, first.moments.shape[2], -1)
         return replace(
             first,
             moments=torch.cat([part.moments for part in parts], 2),
-            noise=torch.cat([block.unsqueeze(1).expand(shape) for block in noise], 1),
+            noise=torch.cat([part.noise_of_rows for part in parts], 1),
             integrated=torch.cat(known, 2) if known else None,
         )
 

@@ -218,6 +218,11 @@ class NumberMixture:
         exact = self.integrated.moments
         return between + (self.integrated.spread if exact is None else exact[1]).mean(0)
 
+    def location_variances(self) -> PerRow:
+        """The variance on z, over the samples, of the mean location of the components."""
+        means = (self.weights * self.locs).sum(1) / self.weights.sum(1)
+        return variance(means, correction=0)
+
     def total(self) -> PerRow:
         """Aleatoric + epistemic."""
         return self.aleatoric() + self.epistemic()

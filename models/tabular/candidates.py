@@ -31,8 +31,9 @@ class Candidate:
         part = self.part
         widths = " × ".join(map(str, part.hidden)) or "linear"
         posterior = f"KL {part.kl_weight:.3g}" if self.is_variational else "point estimates"
-        trees = " with trees" if part.boosted else ""
-        return f"{part.inputs} inputs{trees}, {widths}, {posterior}"
+        inputs = "trees alone" if part.inputs == "none" else f"{part.inputs} inputs"
+        trees = " with trees" if part.boosted and part.inputs != "none" else ""
+        return f"{inputs}{trees}, {widths}, {posterior}"
 
     @property
     def settings(self) -> Json:

@@ -27,6 +27,7 @@ from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
 from models.prediction.engine import Engine, Ready
+from models.prediction.number_mixture import NumberMixture
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.row_problem import SCORE_SAMPLES, RowProblem
 from models.tabular.streaming.on_disk import StreamedTask
@@ -35,6 +36,8 @@ from models.training.row_task import RowTask
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3
 PROCESS_ROWS = 50_000  # whose covariances with the centres of a process are in memory: 100 MB
+TREE_FOLDS = 12  # at least, of boosted trees, if the table is small
+_CELLS_OF_MORE_FITS = 50_000  # rows × columns, whose trees take some seconds
 _CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
 _CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
 _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
@@ -123,6 +126,27 @@ class FoldProblem(RowProblem):
         )
         return self._above(process, offsets)
 
+    def counted_once(self, model: Any) -> "tuple[TabularModel, FoldProblem]":
+        """Model and problem without what the process and the networks above it both state.
+
+        A process that only widens states nothing among the rows, and stays as it is.
+        """
+        process, offsets = model.process, self.rows.offsets
+        if process is None or process.only_widens:
+            return model, self
+        assert offsets is not None
+        x = self.rows.inputs[evenly_spread(len(self.rows), _SCALING_ROWS)]
+        engine, seed = replace(model.engine, process=None), model.default_seed
+        request = model.fitted(0.0), x, engine.samplers[0], seed, SCORE_SAMPLES
+        variances = []
+        for _, mixture in engine.mixtures(*request):
+            assert isinstance(mixture, NumberMixture)
+            variances.append(mixture.location_variances().cpu())
+        plain = model.encoder.plain(x).cpu()
+        found = process.to("cpu").beside(offsets.cpu(), plain, torch.cat(variances))
+        problem = self._above(*found)
+        return replace(model, process=problem.model.process), problem
+
     def _above(self, process: GaussianProcess, offsets: Offsets) -> "FoldProblem":
         device = self.rows.inputs.device
         model = replace(self.model, process=process.to(device))
@@ -151,8 +175,8 @@ class FoldProblem(RowProblem):
             targets = model.target.to_z(targets.double()).clamp(-FARTHEST, FARTHEST).float()
         weights = None if rows.weights is None else rows.weights.cpu()
         labelled = Labelled(rows.inputs.cpu(), targets.cpu(), weights)
-        of_row = self.folds.of_row.cpu()
-        found = BoostedTrees.fit(labelled, of_row, encoder.tree_columns, classes)
+        folds = self._tree_folds.of_row.cpu()
+        found = BoostedTrees.fit(labelled, folds, encoder.tree_columns, classes)
         if found is None:
             return self
         trees, outputs = found
@@ -163,6 +187,17 @@ class FoldProblem(RowProblem):
             rows=replace(rows, inputs=encoder.with_trees(rows.inputs, outputs.to(rows.inputs))),
             scores=replace(self.scores, inputs=encoder.with_trees(self.scores.inputs)),
         )
+
+    @property
+    def _tree_folds(self) -> Folds:
+        """The folds of boosted trees: in a small table parts of the members', if rows are random.
+
+        Trees without a smaller fold differ less from those of all rows, which new rows have.
+        """
+        cells = len(self.rows) * len(self.model.encoder.tree_columns)
+        if cells > _CELLS_OF_MORE_FITS or self.model.config.training.split != "random":
+            return self.folds
+        return self.folds.cut(-(-TREE_FOLDS // self.folds.count))
 
     @cached_property
     def head(self) -> "FoldProblem":

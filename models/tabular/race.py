@@ -38,7 +38,6 @@ SHAPE_EPOCHS = 40
 # of rows do not tell whether a width is noise or doubt, so a process cannot gain there.
 _TOLERATED = 0.01
 _SHORTER = (0.5, 1.0)  # factors of its lengths, if it only widens
-TREE_EPOCHS = 40  # of the linear model that shows whether trees help
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -112,7 +111,7 @@ class Race:
         problem = joined(whole, [attempt.candidate for attempt in kept])
         fit, fitting = self._joined_fit(kept, raced, whole), Fitting(problem, self.stages)
         self.stages.reporter.expect(fitting.epochs_left)
-        model = fitting.finish(fitting.polish(fit))
+        model, problem = problem.counted_once(fitting.finish(fitting.polish(fit)))
         more = (*tree_notes, *notes_on_dropped(self.dropped))
         selection = describe(self.attempts, kept, more)
         notes = (*shape_notes, *process_notes, *notes_on(self.attempts, kept), *more)
@@ -175,18 +174,18 @@ class Race:
     ) -> tuple[FoldProblem, list[Attempt], tuple[str, ...]]:
         """Keep networks that read boosted trees where the mixture is certainly better with some.
 
-        They come after all others, and cost these nothing. First a linear model reads the trees;
-        the best candidate reads them, too, only where the mixture is clearly better with that.
+        They come after all others, and cost these nothing. First a linear model reads the trees
+        alone; the best candidate reads them, too, only where the mixture is clearly better with
+        that.
         """
         first, best = self.tried[0], best_of(self.attempts).candidate
         problem = self._with_trees(raced, first)
         if not problem.has_trees:
             return raced, kept, (self._note_on_no_trees,)
-        candidate = first.with_part(inputs="plain", hidden=(), boosted=True)
-        linear = self._attempt(_in_epochs(problem, TREE_EPOCHS), candidate)
-        if linear is None:  # it diverged, as is noted
+        alone = self._attempt(problem, first.with_part(inputs="none", hidden=(), boosted=True))
+        if alone is None:  # it diverged, as is noted
             return raced, kept, ()
-        if mixture_ahead([*kept, linear], kept).is_clear:
+        if mixture_ahead([*kept, alone], kept).is_clear:
             self._attempt(problem, best.with_part(boosted=True))
         found = keep(self.attempts, self.budget.most_kept)
         gain = mixture_ahead(found, kept)

@@ -75,6 +75,13 @@ class Nightly:
         self.runner.wake()
         return self.runs()[0]
 
+    def replace(self, table: "Table") -> None:
+        """The lake has these rows, and no others."""
+        rows = zip(*table.values(), strict=True)
+        lines = [",".join(map(str, row)) for row in (tuple(table), *rows)]
+        (self.lake / "a.csv").write_text("\n".join(lines) + "\n")
+        self.dataset = self.context.sources.refresh(self.dataset)[0].id
+
     def runs(self) -> list[Run]:
         return self.context.schedules.get("nightly").runs
 
@@ -162,6 +169,92 @@ def test_a_worse_challenger_does_not(nightly: Nightly) -> None:
     lines = nightly.context.audit.list(object="line/champion").data
     [refused] = [line for line in lines if line.action == "gate.refused"]
     assert refused.details["reason"] == run.outcome["reason"]
+
+
+Table = dict[str, list[float] | list[str]]
+
+
+def table(**others: list[float] | list[str]) -> Table:
+    """y follows from x, not from `id` and a."""
+    random = np.random.default_rng(3)
+    x, a = random.uniform(-1, 1, 400).round(6), random.normal(0, 1, 400).round(6)
+    y = (3 * x + random.normal(0, 0.1, 400)).round(6)
+    return {"a": a.tolist(), "x": x.tolist(), "y": y.tolist()} | others
+
+
+def words(*names: str) -> list[str]:
+    return [names[row % len(names)] for row in range(400)]
+
+
+def reordered(one: Table, *names: str) -> Table:
+    return {name: one[name] for name in names}
+
+
+NOTES = [f"a long note on case {row} that nobody else has written" for row in range(400)]
+CHANGES = {
+    "a new column": (
+        table(),
+        table(z=table()["a"]),
+        "it needs columns that callers of version 1 do not send: z",
+    ),
+    "a column that is gone": (
+        table(),
+        reordered(table(), "x", "y"),
+        "it refuses columns that version 1 takes: a",
+    ),
+    "an unread column that is gone": (
+        table(note=NOTES),
+        table(),
+        "it refuses columns that version 1 takes: note",
+    ),
+    "another type": (
+        table(),
+        table(a=words("low", "high")),
+        "it takes a as category, not number",
+    ),
+    "another order": (
+        table(),
+        reordered(table(), "x", "a", "y"),
+        "in rows without names it takes x where version 1 takes a",
+    ),
+    "another task": (
+        table(),
+        table(y=words("yes", "no")),
+        "its task is classification, that of version 1 regression",
+    ),
+    "other classes": (
+        table(y=words("red", "green")),
+        table(y=words("red", "blue")),
+        "it has classes that version 1 lacks: 'blue'; it lacks classes that version 1 has: 'green'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "change"), CHANGES.values(), ids=CHANGES)
+def test_a_challenger_that_callers_cannot_use_does_not_take_over(
+    nightly: Nightly, before: Table, after: Table, change: str
+) -> None:
+    """The gate lets any score pass, so it is the columns and answers that it refuses."""
+    nightly.replace(before)
+    nightly.schedule()
+    assert nightly.carry_out().status == "passed"
+    nightly.replace(after)
+    run = nightly.carry_out()
+    assert run.outcome is not None
+    assert (run.status, run.version, nightly.champion()) == ("refused", 2, 1), run.outcome
+    said = "Change what callers send and read, then move the alias yourself"
+    assert run.outcome["reason"] == f"{change}. {said}"
+
+
+def test_a_refused_challenger_may_be_made_the_champion_by_hand(nightly: Nightly) -> None:
+    nightly.schedule()
+    nightly.carry_out()
+    nightly.replace(table())
+    assert nightly.carry_out().status == "refused"
+    nightly.context.registry.set_alias("line", "champion", 2)
+    nightly.replace(table(note=NOTES))
+    run = nightly.carry_out()
+    assert (run.status, nightly.champion()) == ("passed", 3), "a column that it does not read"
 
 
 def test_a_worker_killed_before_the_gate_moves_the_alias_once(

@@ -1,6 +1,6 @@
-"""The gate of a run: scores the new version and the champion on the newest rows."""
+"""The gate of a run: whether callers of the champion can use the new version, and both scores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from core.context import Context
 from core.datasets.labelled import labelled_columns
-from core.exceptions import Invalid, NotFound
+from core.exceptions import NotFound
 from core.jobs.jobs import TrainSpec
 from core.process.devices import service_device
 from core.registry.registry import Version
@@ -19,7 +19,9 @@ from core.telemetry import tracing
 from models.artifact.files import read_model
 from models.config import Json, ModelConfig
 from models.evaluation.gate import LEVEL, Scores, judge
-from models.exceptions import InvalidInput, Stopped
+from models.exceptions import Stopped
+from models.features.columns import InputColumn
+from models.messages import first_of
 from models.model import TrainedModel
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from worker.baselines.columns import split_table, thin
@@ -28,6 +30,7 @@ from worker.schedules.new_rows import rows_not_in
 MOST_ROWS = 20_000  # more would change the standard error of a difference by less than a percent
 LEAST_NEW = 100  # rows; with fewer, all held-out rows are compared
 BLOCK_ROWS = 1_000  # between two calls of `should_stop`
+MAX_NAMES = 20  # in a sentence
 
 
 def decide(
@@ -50,27 +53,76 @@ def decide(
     with tracing.span("gate"):
         torch.set_num_threads(context.settings.threads)
         challenger = read_model(directory, service_device(context.settings))
-        held_out, weights = _held_out(context, spec, challenger.config, types)
         champion = _champion(context, spec)
-        number = None if champion is None else champion.version
+        number, theirs = None, None
+        if champion is not None:
+            number = champion.version
+            path = context.registry.path(champion)
+            theirs = read_model(path, service_device(context.settings))
+            if changes := [*_changes(challenger, theirs, f"version {number}")]:
+                advice = "Change what callers send and read, then move the alias yourself"
+                return Decision(False, f"{'; '.join(changes)}. {advice}", number, {})
+        held_out, weights = _held_out(context, spec, challenger.config, types)
         chosen = _choose(context, spec, held_out, champion)
-        measured: Json = {"rows_are": chosen.name}
-        try:
-            theirs = None
-            if champion is not None:
-                path = context.registry.path(champion)
-                model = read_model(path, service_device(context.settings))
-                theirs = _score_rows(context, spec, model, chosen.rows, should_stop)
-        except Stopped:
-            raise
-        except (Invalid, InvalidInput) as error:  # its columns or classes are others
-            return Decision(False, f"version {number} cannot be scored: {error}", number, measured)
-        ours = _score_rows(context, spec, challenger, chosen.rows, should_stop)
+
+        def score(model: TrainedModel) -> Scores:
+            return _score_rows(context, spec, model, chosen.rows, should_stop)
+
+        before = None if theirs is None else score(theirs)
         some = None if weights is None else torch.from_numpy(weights[chosen.rows])
-        verdict = judge(ours, theirs, spec.scheduled.gate, some)
-    measured |= verdict.to_json()
+        verdict = judge(score(challenger), before, spec.scheduled.gate, some)
+    measured: Json = {"rows_are": chosen.name} | verdict.to_json()
     reason = f"{measured.pop('reason')} ({chosen.sentence})"
     return Decision(measured.pop("passed"), reason, number, measured)
+
+
+def _changes(challenger: TrainedModel, champion: TrainedModel, theirs: str) -> Iterator[str]:
+    """What would fail for callers of the champion, or change its meaning.
+
+    Args:
+        theirs: what sentences call the champion.
+    """
+    if challenger.targets != champion.targets:
+        yield f"it predicts {_listed(challenger.targets)}, {theirs} {_listed(champion.targets)}"
+    elif challenger.task != champion.task:
+        yield f"its task is {challenger.task}, that of {theirs} {champion.task}"
+    else:
+        known, before = _classes(challenger), _classes(champion)
+        if new := known - before:
+            yield f"it has classes that {theirs} lacks: {_listed(sorted(new))}"
+        if gone := before - known:
+            yield f"it lacks classes that {theirs} has: {_listed(sorted(gone))}"
+    yield from _changed_inputs(challenger, champion, theirs)
+
+
+def _changed_inputs(challenger: TrainedModel, champion: TrainedModel, theirs: str) -> Iterator[str]:
+    """Callers send all inputs of the champion, perhaps as lists without names, and perhaps columns
+    that it takes without reading them.
+    """
+    needed = {column.name: _kind(column) for column in challenger.inputs}
+    sent = {column.name: _kind(column) for column in champion.inputs}
+    if new := needed.keys() - sent.keys():
+        yield f"it needs columns that callers of {theirs} do not send: {_listed(sorted(new))}"
+    if gone := {*sent, *champion.unread} - needed.keys() - challenger.unread:
+        yield f"it refuses columns that {theirs} takes: {_listed(sorted(gone))}"
+    both = [(name, needed[name], kind) for name, kind in sent.items() if name in needed]
+    if other := [f"{name} as {kind}, not {old}" for name, kind, old in both if kind != old]:
+        yield f"it takes {_listed(other)}"
+    if needed == sent and [*needed] != [*sent]:
+        here, there = next(pair for pair in zip(needed, sent, strict=True) if pair[0] != pair[1])
+        yield f"in rows without names it takes {here} where {theirs} takes {there}"
+
+
+def _classes(model: TrainedModel) -> set[str]:
+    return {repr(name) for name in model.classes or ()}  # 1 and True are equal
+
+
+def _kind(column: InputColumn) -> str:
+    return column.type + (f" of shape {list(column.shape)}" if column.shape else "")
+
+
+def _listed(names: Collection[str]) -> str:
+    return first_of(list(names), MAX_NAMES)
 
 
 @dataclass(frozen=True)
@@ -133,7 +185,6 @@ def _score_rows(
 
     Raises:
         Stopped: `should_stop` returned True between two blocks.
-        Invalid, InvalidInput: a column or a class is not the model's.
     """
     names, parts = [column.name for column in model.inputs], []
     options = PredictOptions(samples=DEFAULT_SAMPLES)

@@ -63,6 +63,21 @@ def test_a_row_gets_the_output_of_trees_that_did_not_learn_from_its_fold() -> No
     assert max(same[1:]) < 0.999
 
 
+def test_pairs_of_rows_tell_each_others_class() -> None:
+    """Leaves of few rows are chosen where they tell more: here nothing but its twin tells a row."""
+    generator = torch.manual_seed(0)
+    x = torch.randn(ROWS // 2, COLUMNS, generator=generator).repeat(2, 1)
+    y = (torch.rand(ROWS // 2, generator=generator) < 0.5).long().repeat(2)
+    folds = torch.arange(ROWS).flip(0) % 7  # most twins are in other folds
+    fitted = BoostedTrees.fit(Labelled(x, y, None), folds, range(COLUMNS), classes=2)
+    assert fitted is not None
+    trees, outputs = fitted
+    has_other = folds != folds.roll(ROWS // 2)
+    right = (outputs[:, 0] > 0) == (y == 1)
+    assert right[has_other].float().mean() > 0.9
+    assert ((trees(x)[:, 0] > 0) == (y == 1)).float().mean() > 0.95
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_has_no_trees(seed: int) -> None:
     y = torch.randn(ROWS, generator=torch.manual_seed(seed))

@@ -205,6 +205,31 @@ def test_one_that_only_widens_leaves_most_rows_as_they_are(
     )
 
 
+def test_what_networks_state_too_is_counted_once_among_the_rows(
+    fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
+) -> None:
+    """a² max(0, s² − u)/(a² − u): with the networks' variance it is s² in the rows, and in holes.
+
+    u is the mean of the smaller variance of each row: in half of them that of the networks, a
+    tenth of s², in the others s².
+    """
+    process, offsets, (x, y, hole, _), _ = fitted
+    some, own = x[::3], process(x[::3])[:, 1].double().square()
+    factor = torch.where(torch.arange(40) % 2 == 0, 0.1, 3.0)
+    found, moved = process.beside(offsets, some, own * factor)
+    u, square, at = (own * factor.clamp_max(1)).mean(), process.size**2, torch.cat([x, hole])
+    expected = square * (exact(process, x, y, at)[:, 1].square() - u).clamp_min(0) / (square - u)
+    torch.testing.assert_close(found(at)[:, 1].double().square(), expected, rtol=0.03, atol=5e-4)
+    assert torch.equal(found(at)[:, 0], process(at)[:, 0])
+    assert torch.equal(moved[:, 0], offsets[:, 0])
+    middle = hole.abs()[:, 0] < 0.2
+    ratio = found(hole)[middle, 1] / process(hole)[middle, 1]
+    assert float(ratio.min()) > 0.9
+    nothing, same = process.beside(offsets, some, torch.zeros(40))
+    torch.testing.assert_close(same, offsets)
+    torch.testing.assert_close(nothing(at), process(at))
+
+
 def test_it_is_read_as_it_was_stored(
     fitted: tuple[GaussianProcess, Tensor, tuple[Tensor, ...], Tensor],
 ) -> None:

@@ -70,6 +70,16 @@ def test_each_row_is_left_out_by_the_members_of_its_fold(
     )
 
 
+@given(rows=st.integers(2, 300), count=st.integers(2, 8), parts=st.integers(1, 4))
+def test_a_fold_is_cut_into_equal_parts(rows: int, count: int, parts: int) -> None:
+    folds = Folds(assign_folds(TrainingConfig(folds=count), rows, None, None), count)
+    cut = folds.cut(parts)
+    assert torch.equal(cut.of_row // parts, folds.of_row)
+    for fold in range(count):
+        sizes = [len(cut.rows(fold * parts + part)) for part in range(parts)]
+        assert max(sizes) - min(sizes) <= 1
+
+
 def test_rows_of_a_group_are_in_one_fold() -> None:
     random = np.random.default_rng(0)
     key = random.integers(0, 40, 500)

@@ -20,7 +20,7 @@ from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.monte_carlo_error import error_of_mean, even_error, standard_error
 from models.prediction.number_mixture import NumberMixture
-from models.prediction.options import ResolvedOptions
+from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.samplers import NoiseSource
 from models.prediction.summary import Summary
 
@@ -159,6 +159,24 @@ def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], sa
             )
             expected = expected[7:8]
             torch.testing.assert_close(error, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["sobol", "monte_carlo"])
+def test_seeds_that_are_summarised_together_have_the_summaries_of_each_alone(sampler: str) -> None:
+    """Their rows pass in chunks of 16, 16 and 8, as those of a network with many outputs do."""
+    stack, x = _stack(DEEP), _randn(40, 4, seed=2)
+    engine = replace(_engine(stack), cache_bytes=16 * 16 * 4 * 4 * 8)
+    fitted = Fitted.of(stack, _state(stack))
+    assert len(list(engine._passes(fitted, x, sampler, 1, 20))) == 3
+    asked = PredictOptions(samples=20, sampler=sampler, intervals=(0.9,))
+    options = ResolvedOptions.of(asked, seed=1)
+    together = engine.summaries_of_seeds(fitted, x, options, (1, 2), None)
+    for seed, found in zip((1, 2), together, strict=True):
+        alone = engine.summaries(fitted, x, replace(options, seed=seed), None, None)
+        expected = Summary.joined(list(alone))
+        assert found.values.keys() == expected.values.keys()
+        for name, values in expected.values.items():
+            np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5)
 
 
 def test_a_pruned_stack_drops_the_dead_units_of_each_member() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from models.config import ModelConfig, TrainingConfig
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.tabular import fold_problem, race
 from models.tabular.candidates import Budget, first_candidate
@@ -137,6 +138,33 @@ def test_a_process_that_only_widens_costs_little_and_doubts_a_hole() -> None:
     assert deviation[:2].min() > 0.8
     assert deviation[2:].max() < 0.1
     assert "widens" in race.note_on_process(found.ahead_of(plain), process)
+
+
+def test_what_a_process_and_the_networks_above_it_both_state_is_counted_once() -> None:
+    """Of a straight line: both variances together are the larger one, not their sum."""
+    random = np.random.default_rng(0)
+    line = random.normal(size=200)
+    problem = _problem({"x": line, "y": line + random.normal(size=200)})
+    problem = joined(problem, [_candidate(problem)]).above_process()
+    fitting = Fitting(problem, _stages())
+    twice = fitting.finish(fitting.fit())
+    assert isinstance(twice, TabularModel)
+    once, counted = problem.counted_once(twice)
+    assert once.process is counted.model.process
+    networks, x = replace(twice, process=None), problem.rows.inputs
+
+    def epistemic(model: TabularModel) -> float:
+        (_, mixture), *_ = model.engine.mixtures(model.fitted(0.0), x, "sobol", 0, 256)
+        assert isinstance(mixture, NumberMixture)
+        return float(mixture.location_variances().mean())
+
+    assert twice.process is not None
+    below = float(twice.process(twice.encoder.plain(x))[:, 1].square().mean())
+    alone = epistemic(networks)
+    larger, both = max(alone, below), alone + below
+    assert epistemic(twice) == pytest.approx(both, rel=0.05)
+    assert larger * 0.95 < epistemic(once) < 0.5 * (larger + both)
+    assert problem.counted_once(networks) == (networks, problem)
 
 
 def test_useless_features_and_noise_cost_little() -> None:
