@@ -349,9 +349,12 @@ def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
     An attempt is kept if its mean score is less than a standard error of the paired difference
     below the best one's, or if the mixture is better with it: two models that err on different rows
     are better together. Of those, each time the one is added that helps the mixture most.
+
+    The first reads columns: what it does not know far from the rows, trees alone do not say.
     """
     ranked = _in_order(attempts)
-    kept, rest = ranked[:1], ranked[1:]
+    kept = [next(one for one in ranked if one.candidate.reads_columns)]
+    rest = [one for one in ranked if one is not kept[0]]
     ties = [one for one in rest if not ranked[0].ahead_of(one).is_clear]
     while rest and len(kept) < most:
         added = max(rest, key=lambda one: mixture_score([*kept, one]))
@@ -398,11 +401,14 @@ def describe(
     best = best_of(attempts)
     ranked = sorted(attempts, key=lambda attempt: -attempt.score)
     averaged = mixture_score(kept)
-    note = (
-        f"{best.candidate.name} is best{_margin(ranked)}"
-        if len(kept) == 1
-        else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
-    )
+    if len(kept) > 1:
+        note = f"{len(kept)} candidates are averaged: together {averaged:.4g}"
+    elif kept == [best]:
+        note = f"{best.candidate.name} is best{_margin(ranked)}"
+    else:
+        is_close = best.candidate.reads_columns
+        reason = "is not clearly better" if is_close else "is better, but reads no columns"
+        note = f"{kept[0].candidate.name} is kept: {best.candidate.name} {reason}"
     return {
         "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
         "metric": "log_likelihood",
