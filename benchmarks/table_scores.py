@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the central intervals whose ends are the quantiles
+LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of central intervals, between whose ends quantiles lie
 PROBABILITIES = np.array(
     [*((1 - level) / 2 for level in reversed(LEVELS)), 0.5, *((1 + level) / 2 for level in LEVELS)]
 )
@@ -19,17 +19,18 @@ BINS = 15  # of equal width, for the calibration error
 LEAST = 1e-9  # a probability of 0 would cost infinitely much
 
 
-def number_scores(truth: np.ndarray, quantiles: np.ndarray, mean: np.ndarray) -> dict[str, Any]:
-    """Scores of quantiles [rows, levels] at `PROBABILITIES`, which are sorted first.
+def number_scores(
+    truth: np.ndarray, quantiles: np.ndarray, mean: np.ndarray, ends: Sequence[np.ndarray]
+) -> dict[str, Any]:
+    """Scores of quantiles [rows, levels] at `PROBABILITIES`, and of the 90 % interval's ends.
 
     `impossible` compares with the least true value, where that is 0 or more.
     """
-    ordered = np.sort(quantiles, axis=1)
-    error = truth[:, None] - ordered
+    error = truth[:, None] - quantiles
     pinball = np.maximum(PROBABILITIES * error, (PROBABILITIES - 1) * error)
-    lower, upper = ordered[:, 0], ordered[:, -1]
+    lower, upper = ends
     covered = (lower <= truth) & (truth <= upper)
-    by_median = np.argsort(ordered[:, MIDDLE], kind="stable")
+    by_median = np.argsort(quantiles[:, MIDDLE], kind="stable")
     least = truth.min()
     return {
         "crps": float(2 * pinball.mean()),

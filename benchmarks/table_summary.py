@@ -33,11 +33,9 @@ class Beside:
     best: float | None
     linear: float | None
 
-    def ratio(self, other: float | None, kind: str = "credible") -> float | None:
-        """Our loss ÷ another's; None if one of them is missing."""
-        if other is None or kind not in self.scores:
-            return None
-        return loss(self.scores[kind]) / other
+    def ratio(self, other: float | None) -> float | None:
+        """Our loss ÷ another's; None if there is no other."""
+        return None if other is None else loss(self.scores["credible"]) / other
 
 
 def loss(line: Line) -> float:
@@ -70,8 +68,8 @@ def summary(found: Sequence[Beside]) -> str:
     """A Markdown table, the worst ratio first, and a line on all tables together."""
     ordered = sorted(found, key=lambda one: one.ratio(one.best) or 0.0, reverse=True)
     headers = (
-        "table", "loss", f"÷ {BEST}'s best", "conformal ÷", "÷ linear", "90 % covers", "conformal",
-        "thirds", "impossible", "seconds",
+        "table", "loss", f"÷ {BEST}'s best", "÷ linear", "90 % covers", "conformal", "thirds",
+        "impossible", "seconds",
     )  # fmt: skip
     lines = [results.markdown(headers, map(_row, ordered)), "", overall(found)]
     return "\n".join(lines)
@@ -83,7 +81,6 @@ def _row(one: Beside) -> list[str]:
         one.table,
         results.figure(loss(own), 4),
         _figure(one.ratio(one.best)),
-        _figure(one.ratio(one.best, "conformal")),
         _figure(one.ratio(one.linear)),
         _percent(own.get("cover90")),
         _percent(conformal.get("cover90")),

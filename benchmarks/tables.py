@@ -27,11 +27,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import results, table_summary
-from benchmarks.table_scores import LEVELS, class_scores, number_scores
+from benchmarks.table_scores import PROBABILITIES, class_scores, number_scores
 from credence.client import Client
 from examples.demo_parts.service import running_service
 
 ROWS = 500  # of a request
+LEVEL = 0.9  # of the intervals
 CLASSES = "classification"
 
 Json = dict[str, Any]
@@ -160,7 +161,7 @@ def measure(client: Client, table: Table, asked: Asked) -> list[Json]:
     rows, truth = table.test()
     body = {"model": table.name, "version": job["version"], **asked.predict}
     if table.task != CLASSES:
-        body |= {"intervals": list(LEVELS)}
+        body |= {"intervals": [LEVEL], "quantiles": PROBABILITIES.tolist()}
     blocks = [rows[i : i + ROWS] for i in range(0, len(rows), ROWS)]
     answers = [client.submit_predict(body | {"inputs": block}) for block in blocks]
     scored = _scores(answers, table.task, truth)
@@ -173,38 +174,24 @@ def _scores(answers: list[Any], task: str, truth: np.ndarray) -> Mapping[str, Js
     if task == CLASSES:
         probabilities = np.concatenate([answer["probabilities"] for answer in answers])
         return {"credible": class_scores(truth.tolist(), probabilities, answers[0]["classes"])}
-    mean = np.concatenate([answer["mean"] for answer in answers])
+    mean, truth = _joined(answer["mean"] for answer in answers), truth.astype(float)
+    asked = [
+        _joined(answer["quantiles"][i]["values"] for answer in answers)
+        for i in range(len(PROBABILITIES))
+    ]
     kinds = {interval["kind"] for interval in answers[0]["intervals"]}
-    quantiles = {kind: _quantiles(answers, kind) for kind in sorted(kinds, reverse=True)}
-    return {
-        kind: number_scores(truth.astype(float), values, mean)
-        for kind, values in quantiles.items()
-        if np.isfinite(values).all()
-    }
+    scores = {}
+    for kind in sorted(kinds, reverse=True):
+        intervals = [next(i for i in a["intervals"] if i["kind"] == kind) for a in answers]
+        ends = [_joined(interval[end] for interval in intervals) for end in ("lower", "upper")]
+        if np.isfinite(ends).all():
+            scores[kind] = number_scores(truth, np.stack(asked, axis=1), mean, ends)
+    return scores
 
 
-def _quantiles(answers: list[Any], kind: str) -> np.ndarray:
-    """The ends of the intervals of a kind and the median [rows, levels].
-
-    Without a median, it is the middle of the narrowest interval. NaN for unbounded intervals.
-    """
-    ends = {
-        (level, end): np.concatenate([_interval(a, level, kind)[end] for a in answers]).astype(
-            float
-        )
-        for level in LEVELS
-        for end in ("lower", "upper")
-    }
-    narrowest = 0.5 * (ends[LEVELS[0], "lower"] + ends[LEVELS[0], "upper"])
-    has_median = "median" in answers[0]
-    median = np.concatenate([a["median"] for a in answers]) if has_median else narrowest
-    lower = [ends[level, "lower"] for level in reversed(LEVELS)]
-    return np.stack([*lower, median, *(ends[level, "upper"] for level in LEVELS)], axis=1)
-
-
-def _interval(answer: Any, level: float, kind: str) -> Json:
-    found = (i for i in answer["intervals"] if (i["level"], i["kind"]) == (level, kind))
-    return next(found)
+def _joined(parts: Iterable[list[float]]) -> np.ndarray:
+    """The values of all rows; NaN where an interval has no bound."""
+    return np.concatenate([np.asarray(part, dtype=float) for part in parts])
 
 
 def report(chosen: Iterable[Table], file: Path, peers: Path) -> str:

@@ -106,7 +106,7 @@ class PartSettings(TypedDict, total=False):
 
     members: int
     hidden: Sequence[int]
-    inputs: Literal["plain", "piecewise"]
+    inputs: Literal["plain", "piecewise", "none"]
     boosted: bool
     skip: bool
     kl_weight: float | None

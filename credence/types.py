@@ -409,8 +409,8 @@ class Interval(TypedDict):
     Credible ones are equal-tailed and contain `level` of the predictive distribution. Conformal
     ones contain the target with that probability for rows like those of calibration; null means
     that these were too few. Adaptive ones are conformal ones at `adapted_level`, which follows the
-    labels that the service received. Those of whole numbers are `closed`: the shortest sets of
-    successive whole numbers that contain `level`, both bounds included.
+    labels that the service received. Those of whole numbers are `closed`: both bounds are included,
+    and one without which the interval still contains `level` is left out.
     """
 
     level: float

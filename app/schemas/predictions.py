@@ -113,9 +113,8 @@ class IntervalResponse(Response):
     upper: list[float | None]
     closed: bool | None = Field(
         None,
-        description="true for whole numbers, whose probability bounds hold: the interval is the "
-        "shortest set of successive whole numbers with at least this probability, both bounds "
-        "included",
+        description="true for whole numbers, which have a probability of their own: both bounds "
+        "are included. One without which the interval still has this probability is left out",
     )
 
 

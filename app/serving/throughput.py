@@ -122,10 +122,11 @@ class Throughput:
         known = self._cheapest.get(key.model)
         if known is None:
             return 0.0
-        more = key.typical_work / known.typical_work - 1.0
-        is_apart = key.explain or key.draws  # they are no answers beside a pass
-        share = 1.0 if is_apart else self._answer_shares.get(key.artifact, 1.0)
-        return self.seconds(known, rows, samples) * max(1.0, 1.0 + share * more)
+        times = key.typical_work / known.typical_work
+        if key.explain:  # so many rows are predicted for each, which takes less than one by one
+            return self.seconds(known, round(rows * times), samples)
+        share = 1.0 if key.draws else self._answer_shares.get(key.artifact, 1.0)  # beside a pass
+        return self.seconds(known, rows, samples) * max(1.0, 1.0 + share * (times - 1.0))
 
     def artifacts(self) -> Collection[str]:
         """The artifacts of which something is known."""

@@ -18,14 +18,15 @@ class PartConfig:
 
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
     inputs. `boosted` adds the outputs of boosted trees, which only a training that chooses its
-    recipe has. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight`
-    replaces the weight of the KL in the method's settings.
+    recipe has; with `inputs` "none" the part reads nothing else. `skip` adds a linear path from the
+    inputs around the hidden layers. `kl_weight` replaces the weight of the KL in the method's
+    settings.
     """
 
     __pydantic_config__ = STRICT
     members: Annotated[int, Interval(ge=1, le=128)] = 1
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] = (64,)
-    inputs: Literal["plain", "piecewise"] = "piecewise"
+    inputs: Literal["plain", "piecewise", "none"] = "piecewise"
     boosted: bool = False
     skip: bool = False
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None

@@ -40,8 +40,8 @@ class NumberTarget:
         integer: whether only whole numbers have probability.
         atoms: values that have a probability of their own, in increasing order.
         z_range: smallest and largest z of the training rows that are not atoms.
-        shortest: whether intervals are the shortest closed sets of whole numbers that hold their
-            level. Versions before release 0.9 have equal tails, as all other numbers.
+        shortest: whether intervals of whole numbers leave out an end without which they hold their
+            level. Versions before release 0.9 never do.
     """
 
     mean: Number

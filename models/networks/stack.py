@@ -262,6 +262,8 @@ def _members(part: PartConfig, config: MLPConfig, inputs: Inputs, num_outputs: i
 
 def _columns(part: PartConfig, inputs: Inputs) -> tuple[int, ...] | None:
     """The inputs that members read; None means all."""
+    if part.inputs == "none":
+        return inputs.boosted
     plain = inputs.plain if part.inputs == "plain" else None
     if not inputs.boosted:
         return plain

@@ -143,11 +143,13 @@ class Engine:
         calibration: Calibration | None,
         *,
         threads: int = 1,
+        pause: Pause = go_on,
     ) -> Iterator[Summary]:
         """`summarise` of each chunk of rows, by compiled kernels where they can.
 
         Args:
             threads: that may compute by kernels at once. A row's result does not depend on them.
+            pause: called before each chunk of rows, and of samples, if one thread computes.
         """
         parts, request = [slice(0, len(x))], (options.sampler, options.seed, options.samples)
         compiled = self.compiled
@@ -155,9 +157,11 @@ class Engine:
             passed = _MOMENTS * fitted.members if options.sampler == "moments" else options.samples
             parts = divided(len(x), fitted.operations * len(x) * passed, threads)
 
+        between = pause if len(parts) == 1 else go_on  # no other thread may run what waits
+
         def of_part(part: slice) -> list[Summary]:
             found = list[Summary]()
-            for rows, sampled in self._passes(fitted, x[part], *request):
+            for rows, sampled in self._passes(fitted, x[part], *request, pause=between):
                 groups, summary = self.groups(x[part][rows]), None
                 with torch.inference_mode():
                     if compiled is not None:
@@ -322,13 +326,14 @@ class Engine:
         seed: int,
         samples: int,
         offsets: Offsets | None = None,
+        pause: Pause = go_on,
     ) -> Iterator[tuple[slice, Sampled]]:
         """The outputs of each chunk of rows; rows that lack what training rows had are filled."""
         request = (sampler, seed, samples)
         for run, copies in self._runs(x):
             if copies is None:
                 own = offsets if offsets is None else offsets[run]
-                for rows, sampled in self._of_known(fitted, x[run], *request, own):
+                for rows, sampled in self._of_known(fitted, x[run], *request, own, pause):
                     yield slice(run.start + rows.start, run.start + rows.stop), sampled
                 continue
             # Few fixed samples would have few of the values.
@@ -337,7 +342,8 @@ class Engine:
             step = max(1, _FILLED_VALUES // (len(copies) * samples * self.likelihood.num_outputs))
             for start in range(run.start, run.stop, step):
                 rows = slice(start, min(start + step, run.stop))
-                parts = [p for _, p in self._of_known(fitted, copies.fill(x[rows]), *request)]
+                filled = copies.fill(x[rows])
+                parts = [p for _, p in self._of_known(fitted, filled, *request, pause=pause)]
                 picks = Picks.draw(
                     parts[0].num_samples, copies, seed, least=least, widening=fitted.widening
                 )
@@ -359,6 +365,7 @@ class Engine:
         seed: int,
         samples: int,
         offsets: Offsets | None = None,
+        pause: Pause = go_on,
     ) -> Iterator[tuple[slice, Sampled]]:
         """The outputs of each chunk of rows that lack nothing.
 
@@ -370,7 +377,7 @@ class Engine:
             for start in range(0, len(x), step):
                 rows = slice(start, min(start + step, len(x)))
                 with torch.inference_mode():
-                    outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
+                    outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples, pause)
                 counts, owners = (len(outputs),), fitted.owners(len(outputs), x.device)
                 yield rows, Sampled(outputs.unsqueeze(0), None, counts, point=point, owners=owners)
             return
@@ -383,6 +390,7 @@ class Engine:
         nodes = self.nodes[: fitted.nodes].to(x.device) if sampler == "moments" else None
         for start in range(0, len(x), chunks.rows):
             rows, sampled = slice(start, min(start + chunks.rows, len(x))), None
+            pause()
             with torch.inference_mode():
                 inputs = self._inputs(x[rows])
                 if self.compiled is not None:
@@ -393,7 +401,7 @@ class Engine:
                     sampled = fitted.propagate(inputs, nodes)
                 if sampled is None:
                     sampled = fitted.sample(
-                        inputs, samples, noise, chunks.samples, integrate=integrate
+                        inputs, samples, noise, chunks.samples, integrate=integrate, pause=pause
                     )
                 if self.process is not None:
                     own = self._offsets(inputs) if offsets is None else offsets[rows]

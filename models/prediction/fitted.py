@@ -18,6 +18,7 @@ from models.inference.bbb import BBBState
 from models.networks import MLP, Stack
 from models.prediction.compiled.packed import Packed
 from models.prediction.local import Layer, LayerMoments, Networks, Scratch, Units
+from models.prediction.pauses import Pause, go_on
 from models.prediction.products import Bfloat16Layer, is_large, product_of, rounds
 from models.prediction.samplers import RequestNoise, Sobol
 
@@ -243,6 +244,7 @@ class Fitted:
         at_once: int,
         *,
         integrate: bool,
+        pause: Pause = go_on,
     ) -> Sampled:
         """Outputs by local reparameterisation.
 
@@ -253,6 +255,7 @@ class Fitted:
                 are known for at most one hidden layer. In a deeper network the last hidden layer
                 would be integrated for each sample, which costs more than the samples that it
                 saves (docs/benchmarks.md).
+            pause: called before each chunk of samples.
         """
         shares = self.shares(samples)
         parts = list(self._parts(shares, min(at_once, _MAX_PAIRS // len(x))))
@@ -274,6 +277,7 @@ class Fitted:
                 index = [i * most + j for i, count in enumerate(counts) for j in range(count)]
                 chosen = torch.tensor(index)
             for done in range(0, most, at_once):
+                pause()
                 count = min(at_once, most - done)
                 starts = tuple(share.start + done for share in own)
                 blocks = networks.noise(noise.draw(networks.widths, starts, count))

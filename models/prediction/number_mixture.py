@@ -30,7 +30,7 @@ Pairs = Float[Tensor, "2 levels rows"]
 ValuesPerSample = Float[Tensor, "values samples rows"]
 
 _PLAIN = NumberTarget(0.0, 1.0)
-_STARTS = 5  # lower tails of shortest intervals: all would make them at most 1 % shorter
+_STARTS = 5  # lower tails that intervals of whole numbers are chosen from; the middle one is half
 _AT_ONCE = 2**18  # values in a product, which should stay in the processor's cache
 # Whole numbers over which the CRPS is summed, the smallest first. The sum over larger ones is an
 # integral, which differs little where probabilities change little from one number to the next.
@@ -483,8 +483,8 @@ class NumberMixture:
 def interval_tails(probabilities: Float[Tensor, "levels rows"], *, shortest: bool) -> Ends:
     """The probabilities below the lower ends of intervals, then below their upper ends.
 
-    The tails are equal. Where the shortest interval is wanted, there are `_STARTS` intervals of
-    each level, whose lower tails go from 0 to all that the level leaves.
+    The tails are equal. Of whole numbers (`shortest`) there are `_STARTS` intervals of each level,
+    whose lower tails go from 0 to all that the level leaves.
 
     Args:
         probabilities: of the intervals.
@@ -499,16 +499,22 @@ def interval_tails(probabilities: Float[Tensor, "levels rows"], *, shortest: boo
 def chosen(ends: Ends, tails: Ends, *, shortest: bool) -> tuple[Pairs, Pairs]:
     """The lower and the upper ends of the intervals, and the probabilities below them.
 
-    Of intervals of whole numbers that are as short as each other it is the most central one.
+    The tails are equal. Of whole numbers each end is left out if the level is held without it: of
+    those that hold it inside the central interval, it is the shortest and most central one.
 
     Args:
         ends: the quantiles of `tails`, which are those of `interval_tails`.
     """
-    starts = _STARTS if shortest else 1
-    found = [part.unflatten(0, (2, starts, -1)) for part in (ends, tails)]
-    if shortest:
-        off_centre = torch.arange(starts, device=ends.device).sub(starts // 2).abs() / starts
-        width = found[0][1] - found[0][0] + off_centre.view(-1, 1, 1)
-        best = width.argmin(0, keepdim=True).expand(2, 1, -1, -1)
-        found = [part.gather(1, best) for part in found]
-    return found[0][:, 0], found[1][:, 0]
+    if not shortest:
+        return ends.unflatten(0, (2, -1)), tails.unflatten(0, (2, -1))
+    (low, high), own = (part.unflatten(0, (2, _STARTS, -1)) for part in (ends, tails))
+    middle = _STARTS // 2
+    lowest, highest = low[middle], high[middle]
+    is_inside = (low >= lowest) & (high <= highest)
+    within = torch.stack([torch.minimum(low, lowest + 1), torch.maximum(high, highest - 1)])
+    off_centre = torch.arange(_STARTS, device=ends.device).sub(middle).abs() / _STARTS
+    width = torch.where(is_inside, within[1] - within[0], torch.inf) + off_centre.view(-1, 1, 1)
+    best = width.argmin(0, keepdim=True).expand(2, 1, -1, -1)
+    is_moved = within != torch.stack([low, high])
+    own = torch.where(is_moved, own[:, middle : middle + 1], own)
+    return within.gather(1, best)[:, 0], own.gather(1, best)[:, 0]

@@ -31,8 +31,9 @@ class Candidate:
         part = self.part
         widths = " × ".join(map(str, part.hidden)) or "linear"
         posterior = f"KL {part.kl_weight:.3g}" if self.is_variational else "point estimates"
-        trees = " with trees" if part.boosted else ""
-        return f"{part.inputs} inputs{trees}, {widths}, {posterior}"
+        inputs = f"{part.inputs} inputs" if self.reads_columns else "trees alone"
+        trees = " with trees" if part.boosted and self.reads_columns else ""
+        return f"{inputs}{trees}, {widths}, {posterior}"
 
     @property
     def settings(self) -> Json:
@@ -44,6 +45,11 @@ class Candidate:
             "kl_weight": part.kl_weight,
             "members": part.members,
         }
+
+    @property
+    def reads_columns(self) -> bool:
+        """Whether the members read more than the outputs of boosted trees."""
+        return self.part.inputs != "none"
 
     @property
     def is_variational(self) -> bool:

@@ -258,7 +258,7 @@ class TabularModel(TrainedModel):
     def predict_pausing(
         self, x: Float[Tensor, "rows inputs"], options: BatchOptions, pause: Pause
     ) -> RowPrediction:
-        """With pauses within draws, and while ever more samples come for `target_mc_error`."""
+        """With pauses within passes and draws, and between the blocks of `target_mc_error`."""
         options = self.resolve(options)
         fitted = self.fitted(options.prune)
 
@@ -266,7 +266,7 @@ class TabularModel(TrainedModel):
             return self._paused(fitted, x, options.with_samples(samples), pause)
 
         if options.target_mc_error is None or options.sampler == "moments":
-            summary, samples = self.summary(fitted, x, options), options.samples
+            summary, samples = self.summary(fitted, x, options, pause=pause), options.samples
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
@@ -548,23 +548,31 @@ class TabularModel(TrainedModel):
         parts = []
         for block in x.split(max(1, PAUSE_PAIRS // options.samples)):
             pause()
-            parts.append(self.summary(fitted, block, options))
+            parts.append(self.summary(fitted, block, options, pause=pause))
         return Summary.joined(parts)
 
     def summary(
-        self, fitted: Ready, x: Tensor, options: ResolvedOptions, score: str | None = None
+        self,
+        fitted: Ready,
+        x: Tensor,
+        options: ResolvedOptions,
+        score: str | None = None,
+        pause: Pause = go_on,
     ) -> Summary:
         """The arrays of all rows; errors are corrected by the variant's measured factor.
 
         Args:
             score: the out-of-distribution score; None for the detector's, if it is a mixture's.
+            pause: called within what takes long.
         """
         sampler, calibration = options.sampler, self.calibration_of(options.prune)
         if score is None and self.detector(options.prune).score != SURPRISE:
             score = self.detector(options.prune).score
         threads = torch.get_num_threads()
         with threads_for(fitted.operations * len(x) * options.samples):
-            found = self.engine.summaries(fitted, x, options, score, calibration, threads=threads)
+            found = self.engine.summaries(
+                fitted, x, options, score, calibration, threads=threads, pause=pause
+            )
             parts = list(found)
         has_errors = self.has_errors(sampler)
         factors = self._error_factors(options) if has_errors else (None,)

@@ -38,7 +38,6 @@ SHAPE_EPOCHS = 40
 # of rows do not tell whether a width is noise or doubt, so a process cannot gain there.
 _TOLERATED = 0.01
 _SHORTER = (0.5, 1.0)  # factors of its lengths, if it only widens
-TREE_EPOCHS = 40  # of the linear model that shows whether trees help
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -175,18 +174,18 @@ class Race:
     ) -> tuple[FoldProblem, list[Attempt], tuple[str, ...]]:
         """Keep networks that read boosted trees where the mixture is certainly better with some.
 
-        They come after all others, and cost these nothing. First a linear model reads the trees;
-        the best candidate reads them, too, only where the mixture is clearly better with that.
+        They come after all others, and cost these nothing. First a linear model reads the trees
+        alone; the best candidate reads them, too, only where the mixture is clearly better with
+        that.
         """
         first, best = self.tried[0], best_of(self.attempts).candidate
         problem = self._with_trees(raced, first)
         if not problem.has_trees:
             return raced, kept, (self._note_on_no_trees,)
-        candidate = first.with_part(inputs="plain", hidden=(), boosted=True)
-        linear = self._attempt(_in_epochs(problem, TREE_EPOCHS), candidate)
-        if linear is None:  # it diverged, as is noted
+        alone = self._attempt(problem, first.with_part(inputs="none", hidden=(), boosted=True))
+        if alone is None:  # it diverged, as is noted
             return raced, kept, ()
-        if mixture_ahead([*kept, linear], kept).is_clear:
+        if mixture_ahead([*kept, alone], kept).is_clear:
             self._attempt(problem, best.with_part(boosted=True))
         found = keep(self.attempts, self.budget.most_kept)
         gain = mixture_ahead(found, kept)
@@ -350,9 +349,12 @@ def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
     An attempt is kept if its mean score is less than a standard error of the paired difference
     below the best one's, or if the mixture is better with it: two models that err on different rows
     are better together. Of those, each time the one is added that helps the mixture most.
+
+    The first reads columns: what it does not know far from the rows, trees alone do not say.
     """
     ranked = _in_order(attempts)
-    kept, rest = ranked[:1], ranked[1:]
+    kept = [next(one for one in ranked if one.candidate.reads_columns)]
+    rest = [one for one in ranked if one is not kept[0]]
     ties = [one for one in rest if not ranked[0].ahead_of(one).is_clear]
     while rest and len(kept) < most:
         added = max(rest, key=lambda one: mixture_score([*kept, one]))
@@ -399,11 +401,14 @@ def describe(
     best = best_of(attempts)
     ranked = sorted(attempts, key=lambda attempt: -attempt.score)
     averaged = mixture_score(kept)
-    note = (
-        f"{best.candidate.name} is best{_margin(ranked)}"
-        if len(kept) == 1
-        else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
-    )
+    if len(kept) > 1:
+        note = f"{len(kept)} candidates are averaged: together {averaged:.4g}"
+    elif kept == [best]:
+        note = f"{best.candidate.name} is best{_margin(ranked)}"
+    else:
+        is_close = best.candidate.reads_columns
+        reason = "is not clearly better" if is_close else "is better, but reads no columns"
+        note = f"{kept[0].candidate.name} is kept: {best.candidate.name} {reason}"
     return {
         "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
         "metric": "log_likelihood",

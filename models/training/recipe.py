@@ -58,3 +58,6 @@ def _check_no_trees(config: ModelConfig) -> None:
     ):
         if part.boosted:
             raise InvalidData(message, f"/network/parts/{i}/boosted")
+        if part.inputs == "none":
+            nothing = "without boosted trees a part with inputs none reads nothing"
+            raise InvalidData(f"{nothing}: plain or piecewise", f"/network/parts/{i}/inputs")

@@ -18,7 +18,7 @@ def test_most_estimates_are_within_a_factor_of_two_and_all_within_four() -> None
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    models = ("4-8-2", "4-200-200-2", "4-8-5")
+    models = ("4-8-2", "4-200-200-2", "4-8-5", "3 targets", "8 series")
     found = [cost for model in models for cost in costs(model, rounds=5)]
     torch.set_num_threads(threads)
     table = [(cost.model, cost.option, cost.estimated, cost.measured) for cost in found]

@@ -12,7 +12,8 @@ def test_the_crps_is_twice_the_mean_pinball_loss() -> None:
     random = np.random.default_rng(0)
     truth, mean = random.normal(size=200), random.normal(size=200)
     quantiles = mean[:, None] + norm.ppf(PROBABILITIES)
-    found = number_scores(truth, quantiles[:, ::-1], mean)  # any order
+    ends = quantiles[:, 0], quantiles[:, -1]
+    found = number_scores(truth, quantiles, mean, ends)
     losses = [
         mean_pinball_loss(truth, quantiles[:, i], alpha=p) for i, p in enumerate(PROBABILITIES)
     ]
@@ -25,7 +26,8 @@ def test_the_crps_is_twice_the_mean_pinball_loss() -> None:
     assert found["thirds"][0] == round(covered[lowest].mean(), 3)
     assert found["impossible"] == 0.0  # there are negative values
     positive = np.array([0.0, 1.0, 2.0, 3.0])  # one interval begins below the least value
-    below = number_scores(positive, positive[:, None] + np.linspace(-1, 1, 11), positive)
+    around = positive[:, None] + np.linspace(-1, 1, 11)
+    below = number_scores(positive, around, positive, (around[:, 0], around[:, -1]))
     assert below["impossible"] == 0.25
 
 

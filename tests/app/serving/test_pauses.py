@@ -105,6 +105,7 @@ def test_small_requests_are_answered_within_a_large_one(engine: Engine, caller: 
     assert_equal(one.prediction, truth(rows_of(LARGE), options))
     assert_equal(other.prediction, truth(rows_of(1), options))
     assert not small.is_inference
+    assert min(one.queue_seconds, one.compute_seconds) >= 0, "no second counts twice"
 
 
 def test_small_requests_are_answered_within_draws(engine: Engine) -> None:

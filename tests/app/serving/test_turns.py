@@ -104,3 +104,12 @@ def test_queued_work_leaves_room_for_a_caller_who_has_none() -> None:
     assert entered(admission, "polite", rows=3) == 1
     with pytest.raises(Unavailable, match="1200 rows × samples wait already, 900 of them yours"):
         admission.entered(PLAIN, 3, 100, 300, caller="greedy").__enter__()
+
+
+def test_an_explained_row_takes_as_long_as_the_rows_that_are_predicted_for_it_at_once() -> None:
+    """Most of the time of a row alone is that of the call, which those rows share."""
+    throughput = Throughput()
+    throughput.observe(PLAIN, 1, 100, 0.01)
+    throughput.observe(PLAIN, 64, 100, 0.064)
+    explained = PLAIN._replace(explain=True, work=9)  # for about 384 rows
+    assert throughput.seconds(explained, 2, 100) == pytest.approx(2 * 384 * 0.001)

@@ -190,3 +190,26 @@ def test_a_pruned_stack_drops_the_dead_units_of_each_member() -> None:
     ((_, sampled),) = _engine(stack)._passes(fitted, x, "sobol", 5, 13)
     expected = _by_single_networks(stack, pruned, fitted, x, "sobol")
     torch.testing.assert_close(sampled.drawn(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("parts", [SHALLOW, DEEP])
+def test_one_row_of_many_samples_pauses_and_what_runs_meanwhile_changes_nothing(
+    parts: tuple[PartConfig, ...],
+) -> None:
+    """A row of 10,000 samples of a large network takes 0.1 s: others wait for a chunk of them."""
+    stack = _stack(parts)
+    engine = replace(_engine(stack), cache_bytes=2**12)
+    fitted, x = Fitted.of(stack, _state(stack)), _randn(2, 4)
+    options = ResolvedOptions(samples=1000, seed=5, sampler="monte_carlo", top=1, horizon=1)
+    other, during = replace(options, samples=50, seed=6), list[Summary]()
+
+    def pause() -> None:
+        during.extend(engine.summaries(fitted, x[1:], other, None, None))
+
+    (alone,) = engine.summaries(fitted, x[:1], options, None, None)
+    (found,) = engine.summaries(fitted, x[:1], options, None, None, pause=pause)
+    (after,) = engine.summaries(fitted, x[1:], other, None, None)
+    assert len(during) > 10
+    for name, values in alone.values.items():
+        np.testing.assert_array_equal(found.values[name], values, name)
+        np.testing.assert_array_equal(during[-1].values[name], after.values[name], name)

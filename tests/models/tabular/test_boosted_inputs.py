@@ -74,12 +74,17 @@ def raced() -> Chosen:
     return chosen(steps(ROWS, 0))
 
 
-@pytest.fixture(scope="module")
-def model(raced: Chosen) -> TabularModel:
+def model_of(raced: Chosen, number: int) -> TabularModel:
     race, problem, *_ = raced
-    attempt = race.attempts[1]
+    attempt = race.attempts[number]
     problem = joined(problem, [attempt.candidate])
     return problem.finish(Fitting(problem, race.stages).finish(attempt.fit))
+
+
+@pytest.fixture(scope="module")
+def model(raced: Chosen) -> TabularModel:
+    """A linear model that reads plain inputs and trees."""
+    return model_of(raced, -1)
 
 
 def test_trees_of_few_rows_leave_out_few() -> None:
@@ -94,9 +99,10 @@ def test_trees_leave_out_all_rows_of_a_group() -> None:
 
 def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None:
     race, problem, kept, note = raced
-    without, with_trees = race.attempts
+    without, alone, with_trees = race.attempts
     assert problem.has_trees
-    assert with_trees.ahead_of(without).is_certain
+    assert alone.ahead_of(without).is_certain
+    assert alone.candidate.name.startswith("trees alone, linear")
     assert with_trees.candidate.name.startswith("plain inputs with trees, linear")
     assert with_trees in kept
     assert note.startswith("boosted trees are inputs: with them, what is kept is better than")
@@ -117,6 +123,25 @@ def test_trees_of_all_rows_predict_new_rows(model: TabularModel) -> None:
     """A linear model of x without trees leaves a deviation of some 0.7; the noise is 0.3."""
     fresh = steps(2_000, 1)
     assert np.std(fresh["y"] - model.predict(fresh, PredictOptions(samples=16)).mean) < 0.55
+
+
+def test_of_trees_alone_nothing_else_is_read(raced: Chosen, tmp_path: Path) -> None:
+    """Another value of a column changes a mean if and only if it changes what the trees say."""
+    write_model(model_of(raced, 1), tmp_path)
+    model = read_model(tmp_path)
+    assert isinstance(model, TabularModel)
+    assert model.encoder.boosted is not None
+    rows, asked = steps(500, 4), PredictOptions(sampler="moments")
+    pair = rows, {**rows, "x0": rows["x0"] + 0.1}
+    before, after = (
+        model.encoder.boosted(model.encoder.encode(one)[:, : model.num_explained])[:, 0]
+        for one in pair
+    )
+    same = (before == after).numpy()
+    assert 50 < same.sum() < 450
+    first, second = (model.predict(one, asked).mean for one in pair)
+    np.testing.assert_allclose(first[same], second[same], rtol=1e-6)
+    assert (first[~same] != second[~same]).all()
 
 
 def test_a_stored_model_predicts_the_same(model: TabularModel, tmp_path: Path) -> None:
@@ -198,6 +223,9 @@ def test_trees_are_refused_where_nothing_is_chosen() -> None:
     with pytest.raises(InvalidData, match="boosted trees grow only") as error:
         resolved(columns, inputs=InputsConfig(boosted=True), network=MLPConfig(hidden=(8,)))
     assert error.value.path == "/inputs/boosted"
-    parts = (PartConfig(), replace(PartConfig(), boosted=True))
-    with pytest.raises(InvalidData, match="boosted trees grow only"):
-        resolved(columns, network=MLPConfig(parts=parts))
+    for part, message in (
+        (PartConfig(boosted=True), "boosted trees grow only"),
+        (PartConfig(inputs="none"), "reads nothing: plain or piecewise"),
+    ):
+        with pytest.raises(InvalidData, match=message):
+            resolved(columns, network=MLPConfig(parts=(PartConfig(), part)))

@@ -10,7 +10,7 @@ from models.evaluation.weighting import paired
 from models.features.targets import NumberTarget
 from models.inference.method import Fit
 from models.tabular.candidates import Candidate
-from models.tabular.race import Attempt, keep, notes_on
+from models.tabular.race import Attempt, describe, keep, notes_on
 
 ROWS = 400
 
@@ -44,6 +44,15 @@ def test_of_many_ties_those_are_kept_that_help_the_mixture_most() -> None:
     twin = _attempt(base + 0.005, kl_weight=0.3)
     complement = _attempt(-base, kl_weight=1.0)  # as good, and right where the others are wrong
     assert keep([twin, best, complement], most=2)[1] is complement
+
+
+def test_trees_alone_are_kept_beside_what_reads_columns() -> None:
+    base = _noise(0)
+    alone, columns = _attempt(base, inputs="none", boosted=True), _attempt(base - 1.0)
+    assert keep([alone, columns], most=3) == [columns, alone]
+    assert keep([alone, columns], most=1) == [columns]
+    note = describe([alone, columns], [columns])["note"]
+    assert note.endswith(" is kept: trees alone, 8, KL 0.1 is better, but reads no columns")
 
 
 def test_variational_candidates_win_ties_against_point_estimates() -> None:
