@@ -55,7 +55,6 @@ class Engine:
         self._num_submitted = 0
         self._running: tuple[Batch, ...] = ()  # the second runs within a pause of the first
         self._aside_seconds = 0.0  # of all batches within pauses
-        self._charged = 0.0  # until when, by `_own_seconds`, the running batch is charged
         self._progress = perf_counter()
         self._is_closing = False
         self._changed = threading.Condition()
@@ -157,17 +156,12 @@ class Engine:
                     self._changed.wait()
 
     def _let_small_pass(self) -> None:
-        """Compute a batch of small requests within a pause of a large one, if it is their turn."""
+        """Compute a batch of small requests, if any wait, within a pause of a large one."""
         if not self._waiting:  # without the lock: the next pause is soon
             return
         started, outer = perf_counter(), self._running
-        large = outer[-1].entries[0]
-        self._charge(outer[-1])
         with self._changed:
-            waiting = [entry for entry in self._waiting if not entry.is_large]
-            if self._turns.next([*waiting, large]) is large:
-                return
-            waiting = self._in_turn(waiting)
+            waiting = self._in_turn([entry for entry in self._waiting if not entry.is_large])
         taken = take(waiting, started, self._throughput)
         self._refuse(taken.late)
         if taken.batch is None:
@@ -179,7 +173,6 @@ class Engine:
         with self._changed:
             self._running = outer
         self._aside_seconds += perf_counter() - started
-        self._charged = self._own_seconds()
 
     def _in_turn(self, waiting: list[Entry]) -> list[Entry]:
         """Waiting entries: first the one whose turn it is, then the others, oldest first."""
@@ -207,19 +200,19 @@ class Engine:
 
         If a single entry needs too much memory, half of its rows are tried once.
         """
-        started, before, failure = self._own_seconds(), batch.seconds_before, None
-        self._charged = started
+        started, failure = self._own_seconds(), None
         try:
             predictions = batch.compute(self._let_small_pass)
         except Exception as error:
             failure = _out_of_memory(batch, error) or error
-            self._charge(batch)
+            self._charge(batch, self._own_seconds() - started)
         else:
             seconds = self._own_seconds() - started
             samples = predictions[0].samples or batch.samples  # fewer if target_mc_error was met
             if batch.is_typical:
-                self._throughput.observe(batch.speed_key, batch.rows, samples, before + seconds)
-            self._charge(batch)
+                counted = batch.seconds_before + seconds
+                self._throughput.observe(batch.speed_key, batch.rows, samples, counted)
+            self._charge(batch, seconds)
             self._on_batch(batch)
             if batch.is_part:
                 self._requeue(batch, predictions[0])
@@ -234,10 +227,8 @@ class Engine:
         """A clock that stands still for a batch while others run in its pauses."""
         return perf_counter() - self._aside_seconds
 
-    def _charge(self, batch: Batch) -> None:
-        """Count the seconds of a batch since it was last charged for the callers of its rows."""
-        now = self._own_seconds()
-        seconds, self._charged = now - self._charged, now
+    def _charge(self, batch: Batch, seconds: float) -> None:
+        """Count the seconds of a batch for the callers of its rows."""
         for entry in batch.entries:
             entry.compute_seconds += seconds
             share = 1.0 if batch.slice_rows else entry.rows / max(1, batch.rows)
