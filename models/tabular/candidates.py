@@ -31,9 +31,10 @@ class Candidate:
         part = self.part
         widths = " × ".join(map(str, part.hidden)) or "linear"
         posterior = f"KL {part.kl_weight:.3g}" if self.is_variational else "point estimates"
-        inputs = f"{part.inputs} inputs" if self.reads_columns else "trees alone"
-        trees = " with trees" if part.boosted and self.reads_columns else ""
-        return f"{inputs}{trees}, {widths}, {posterior}"
+        inputs = "trees alone"
+        if self.reads_columns:
+            inputs = f"{part.inputs} inputs" + (" with trees" if part.boosted else "")
+        return f"{inputs}, {widths}, {posterior}"
 
     @property
     def settings(self) -> Json:
