@@ -89,15 +89,19 @@ def run(
         TooLarge: a limit was reached.
         NotParseable: the child broke.
     """
-    with _anonymous_file() if output is None else output.open("w+b") as file:
-        command = [sys.executable, "-P", "-m", __name__, function, json.dumps(arguments)]
-        limited = [str(file.fileno()), json.dumps(vars(limits))]
+    with (
+        _anonymous_file() if output is None else output.open("w+b") as file,
+        _anonymous_file() as given,  # a command line has at most 128 kB, and others can read it
+    ):
+        given.write(_packed(arguments))
+        given.seek(0)
+        command = [sys.executable, "-P", "-m", __name__, function, json.dumps(vars(limits))]
         process = subprocess.Popen(  # noqa: S603 - this interpreter, on our own module
-            [*command, *limited],
+            [*command, str(given.fileno()), str(file.fileno())],
             stdin=subprocess.PIPE,  # it closes when this process ends
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            pass_fds=[file.fileno()],
+            pass_fds=[given.fileno(), file.fileno()],
             env=_environment(limits),
         )
         with process:
@@ -154,7 +158,7 @@ def _environment(limits: Limits) -> Mapping[str, str]:
 
 def _anonymous_file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("output"), "w+b")
+        return os.fdopen(os.memfd_create("credence"), "w+b")
     return tempfile.TemporaryFile()
 
 
@@ -169,13 +173,13 @@ def main(arguments: Sequence[str]) -> None:
     """The child: set the limits, call the function, write what it returns or raises."""
     stop_with_stdin(0)
     os.nice(NICENESS)
-    function, given, output, limits = arguments
+    function, limits, given, output = arguments
     module, _, name = function.partition(":")
     call = getattr(importlib.import_module(module), name)
     _set_limits(Limits(**json.loads(limits)))
     try:
-        with os.fdopen(int(output), "wb") as file:
-            answer = call(file=file, **json.loads(given))
+        with os.fdopen(int(given), "rb") as about, os.fdopen(int(output), "wb") as file:
+            answer = call(file=file, **json.load(about))
         reply = _packed(answer)  # what this takes counts, too
     except Invalid as error:
         reply = _packed({"raised": "Invalid", "errors": error.errors})

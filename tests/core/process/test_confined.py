@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,14 @@ HERE = f"{__name__}:child"
 SMALL = Limits(memory_bytes=2**28, output_bytes=2**20, cpu_seconds=60)  # its imports take some
 
 
-def child(file: Any, what: str) -> dict[str, Any]:
+def child(file: Any, what: str, names: Sequence[str] = ()) -> dict[str, Any]:
     """What the child does in these tests."""
     match what:
         case "writes":
             file.write(b"some bytes")
             return dict(os.environ)
+        case "returns":
+            return {"names": len(names)}
         case "allocates":
             bytearray(2**29)
         case "fills":
@@ -44,6 +47,12 @@ def test_what_it_returns_and_writes_comes_back(monkeypatch: pytest.MonkeyPatch) 
     assert "PATH" in outcome.answer
     assert "CREDENCE_SECRET" not in outcome.answer
     assert bytes(outcome.output) == b"some bytes"
+
+
+def test_arguments_may_be_longer_than_a_command_line() -> None:
+    """A query of 100,000 letters, or the names of 10,000 files."""
+    outcome = run(HERE, {"what": "returns", "names": ["é" * 100] * 10_000}, SMALL, "it")
+    assert outcome.answer == {"names": 10_000}
 
 
 def test_what_it_raises_is_raised_here() -> None:
