@@ -19,7 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from core.exceptions import CredenceError, Invalid, NotParseable, TooLarge, UnsupportedFormat
+from core.exceptions import (
+    CredenceError,
+    Invalid,
+    NotParseable,
+    TooLarge,
+    Unavailable,
+    UnsupportedFormat,
+)
 from core.process.parent import stop_with_stdin
 
 Json = dict[str, Any]
@@ -37,7 +44,7 @@ MAPPED_ALONE = 2**17
 MAPPED_ALONE_FROM_FILES = 2**15
 ADVICE = "(CREDENCE_MEMORY_BYTES, CREDENCE_MAX_DATASET_BYTES): send its rows in several files"
 NICENESS = 5  # others' requests go before a file, which still gets a quarter of a busy core
-RAISED = {one.__name__: one for one in (NotParseable, TooLarge, UnsupportedFormat)}
+RAISED = {one.__name__: one for one in (NotParseable, TooLarge, UnsupportedFormat, Unavailable)}
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,8 @@ def run(
         advice: what to do if it takes too much memory, for messages.
 
     Raises:
-        NotParseable, Invalid, TooLarge, UnsupportedFormat: as the function raises them.
+        NotParseable, Invalid, TooLarge, UnsupportedFormat, Unavailable: as the function raises
+            them.
         OSError: the disk on which the function writes is full or broken.
         TooLarge: a limit was reached.
         NotParseable: the child broke.

@@ -32,15 +32,20 @@ _SETTINGS = {
 }
 
 
-def call(function: str, budget: Budget, what: str, **arguments: Any) -> tuple[Json, memoryview]:
+def call(
+    function: str, budget: Budget, what: str, output: Path | None = None, **arguments: Any
+) -> tuple[Json, memoryview]:
     """Call `module:name` in a child. Returns its answer and the bytes that it wrote.
 
+    Args:
+        output: the file that it writes; in memory if None.
+
     Raises:
-        NotParseable, Invalid, TooLarge: see `core.process.confined.run`.
+        NotParseable, Invalid, TooLarge, Unavailable: see `core.process.confined.run`.
     """
     seconds = max(1, int(budget.left_seconds))
     limits = Limits(CHILD_BYTES, budget.max_bytes + 2**20, seconds)
-    found = run(function, arguments, limits, what)
+    found = run(function, arguments, limits, what, output)
     _ = budget.left_seconds
     return found.answer, found.output
 

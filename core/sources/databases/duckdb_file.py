@@ -10,7 +10,7 @@ from core.exceptions import Invalid
 from core.process.confined import Json
 from core.sources import engine
 from core.sources.budget import Budget
-from core.sources.databases import file_query
+from core.sources.databases import query as queries
 from core.sources.databases.rows import QUERY
 from core.sources.secrets import FileSecret
 
@@ -25,7 +25,7 @@ def read(secret: FileSecret, query: str, to: Path, budget: Budget) -> int:
         Unavailable: there is no file.
         TooLarge: it takes too long, or returns too much.
     """
-    return file_query.run(f"{__name__}:write", secret, query, to, budget, folder=str(to.parent))
+    return queries.run(f"{__name__}:write", secret, query, to, budget, folder=str(to.parent))
 
 
 def write(file: BinaryIO, path: str, query: str, folder: str, max_bytes: int) -> Json:

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: one SELECT in a transaction that only reads.
+"""MySQL and MariaDB: one SELECT in a transaction that only reads, in a child process.
 
 The protocol takes one statement. That it is a SELECT, and writes no file (`INTO OUTFILE`), the
 server itself says: it explains it as a subquery, where nothing else can stand.
@@ -7,7 +7,7 @@ server itself says: it explains it as a subquery, where nothing else can stand.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pymysql
 from pymysql.cursors import SSCursor
@@ -15,7 +15,9 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from core.exceptions import Invalid, Unavailable
+from core.process.confined import Json
 from core.sources.budget import Budget
+from core.sources.databases import query as queries
 from core.sources.databases.rows import QUERY, write_rows
 from core.sources.secrets import ServerSecret
 
@@ -33,20 +35,25 @@ def read(secret: ServerSecret, query: str, to: Path, budget: Budget) -> int:
         Unavailable: the server does not answer.
         TooLarge: it takes too long, or returns too much.
     """
-    query = query.strip().removesuffix(";")
-    with _cursor(secret, budget) as cursor:
+    return queries.run(f"{__name__}:write", secret, query, to, budget, seconds=budget.seconds)
+
+
+def write(file: BinaryIO, url: str, query: str, max_bytes: int, seconds: float) -> Json:
+    """In the child: run the query and write its rows as an Arrow file."""
+    budget, query = Budget(max_bytes, seconds), query.strip().removesuffix(";")
+    with _cursor(url, budget) as cursor:
         cursor.execute(f"EXPLAIN SELECT * FROM ({query}\n) AS source")  # noqa: S608 - it is theirs
         cursor.fetchall()
         cursor.execute(query)
         if not cursor.description:
             raise Invalid([(QUERY, "give one SELECT")])
         names = [column[0] for column in cursor.description]
-        return write_rows(names, cursor, to, budget)
+        return {"rows": write_rows(names, cursor, file, budget)}
 
 
 @contextmanager
-def _cursor(secret: ServerSecret, budget: Budget) -> Iterator[Any]:
-    connection = _connect(secret, budget)
+def _cursor(address: str, budget: Budget) -> Iterator[Any]:
+    connection = _connect(address, budget)
     cursor: Any = SSCursor(connection)
     try:
         _limit(cursor, budget)
@@ -64,9 +71,9 @@ def _cursor(secret: ServerSecret, budget: Budget) -> Iterator[Any]:
         connection.close()
 
 
-def _connect(secret: ServerSecret, budget: Budget) -> Any:
+def _connect(address: str, budget: Budget) -> Any:
     try:
-        url = make_url(secret.url.get_secret_value())
+        url = make_url(address)
         authority = url.query.get("ssl_ca")
         return pymysql.connect(
             host=url.host or "localhost",

@@ -3,8 +3,8 @@
 import datetime
 import decimal
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -14,20 +14,19 @@ from core.sources.budget import Budget
 
 QUERY = "/source/query"
 BATCH_ROWS = 10_000
+BATCH_BYTES = 2**25  # of their values in Python
 MEDIA_TYPE = "application/vnd.apache.arrow.file"
 
 Row = Sequence[Any]
 
 
-def write_rows(
-    names: Sequence[str], rows: Iterable[Row], to: Path | BinaryIO, budget: Budget
-) -> int:
+def write_rows(names: Sequence[str], rows: Iterable[Row], to: BinaryIO, budget: Budget) -> int:
     """Write rows to an Arrow file. Returns their number.
 
     A column with numbers alone is one of numbers, and so on; all others are of texts.
 
     Raises:
-        Invalid: two columns have the same name, or there is no row.
+        Invalid: two columns have the same name, there is no row, or a value cannot be read.
         TooLarge: the budget is used up.
     """
     twice = [name for name in names if list(names).count(name) > 1]
@@ -36,15 +35,19 @@ def write_rows(
         raise Invalid([(QUERY, message)])
     pieces: list[list[pa.Array[Any]]] = [[] for _ in names]
     count = 0
-    for batch in _batches(rows):
-        count += len(batch)
-        for column, values in zip(pieces, zip(*batch, strict=True), strict=True):
-            column.append(_array(values))
-            budget.take(column[-1].nbytes)
+    try:
+        for batch in _batches(rows):
+            count += len(batch)
+            for column, values in zip(pieces, zip(*batch, strict=True), strict=True):
+                column.append(_array(values))
+                budget.take(column[-1].nbytes)
+    except (RecursionError, OverflowError) as error:  # lists in lists, times before the year 1
+        message = f"a value after row {count} is not read: {error}"
+        raise Invalid([(QUERY, message)]) from error
     if not count:
         raise Invalid([(QUERY, "the query returns no rows")])
     table = pa.table({name: _joined(c) for name, c in zip(names, pieces, strict=True)})
-    sink: Any = str(to) if isinstance(to, Path) else to
+    sink: Any = to
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return count
@@ -52,13 +55,20 @@ def write_rows(
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
     batch: list[Row] = []
+    num_bytes = 0
     for row in rows:
         batch.append(row)
-        if len(batch) == BATCH_ROWS:
+        num_bytes += size_of(row)
+        if len(batch) == BATCH_ROWS or num_bytes > BATCH_BYTES:
             yield batch
-            batch = []
+            batch, num_bytes = [], 0
     if batch:
         yield batch
+
+
+def size_of(row: Row) -> int:
+    """The bytes of a row's values; of lists and objects only the outermost."""
+    return sum(map(sys.getsizeof, row))
 
 
 def _array(values: Sequence[Any]) -> "pa.Array[Any]":
@@ -100,8 +110,14 @@ def _joined(pieces: Sequence["pa.Array[Any]"]) -> "pa.ChunkedArray[Any]":
     """The pieces of a column with one type, which all of them have or can become."""
     types = {piece.type for piece in pieces} - {pa.null()}
     wanted: Any = types.pop() if len(types) == 1 else _common(types)
-    cast: list[Any] = [piece.cast(wanted) for piece in pieces]
-    return pa.chunked_array(cast, wanted)
+    return pa.chunked_array([_cast(piece, wanted) for piece in pieces], wanted)
+
+
+def _cast(piece: Any, wanted: Any) -> Any:
+    """The piece in this type. Integers that a double does not have are rounded, as decimals are."""
+    if pa.types.is_string(wanted) and pa.types.is_nested(piece.type):
+        return pa.array([None if one is None else _text(one) for one in piece.to_pylist()], wanted)
+    return piece.cast(wanted, safe=False)
 
 
 def _common(types: set[pa.DataType]) -> pa.DataType:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from core.exceptions import Invalid
 from core.process.confined import Json
 from core.sources.budget import Budget
-from core.sources.databases import file_query
+from core.sources.databases import query as queries
 from core.sources.databases.rows import QUERY, write_rows
 from core.sources.secrets import FileSecret
 
@@ -36,7 +36,7 @@ def read(secret: FileSecret, query: str, to: Path, budget: Budget) -> int:
         Unavailable: the file cannot be opened.
         TooLarge: it takes too long, or returns too much.
     """
-    return file_query.run(f"{__name__}:write", secret, query, to, budget, seconds=budget.seconds)
+    return queries.run(f"{__name__}:write", secret, query, to, budget, seconds=budget.seconds)
 
 
 def write(file: BinaryIO, path: str, query: str, max_bytes: int, seconds: float) -> Json:

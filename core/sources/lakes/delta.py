@@ -15,7 +15,7 @@ from core.sources import engine
 from core.sources.budget import Budget
 from core.sources.lakes.copies import copy_files
 from core.sources.lakes.delta_log import check_log
-from core.sources.places.place import File, Place
+from core.sources.places.place import CHUNK, File, Place
 from core.sources.rules import URI
 
 LOG = "_delta_log/"
@@ -45,10 +45,11 @@ def read(place: Place, below: str, folder: Path, to: Path, budget: Budget) -> tu
     versions = [m[1] for m in (_VERSION.fullmatch(f.path.rpartition("/")[2]) for f in log) if m]
     if not versions:
         raise Invalid([(URI, f"{below!r} is no Delta table: it has no {LOG}")])
-    if any(VECTORS in (folder / file.path.removeprefix(below)).read_bytes() for file in log):
+    if any(_has_vectors(folder / file.path.removeprefix(below)) for file in log):
         beside = (file for file in place.files(below, budget) if file.path.endswith(_DELETED))
         copy_files(place, beside, below, folder, budget)
-    table = {"table": str(folder), "version": int(max(versions)), "max_bytes": budget.max_bytes}
+    table: Json = {"table": str(folder), "version": int(max(versions))}
+    table |= {"max_bytes": budget.max_bytes}
     found, _ = engine.call(f"{__name__}:list_files", budget, "the Delta table", **table)
     wanted = [File(below + name, None, None) for name in found["files"]]
     copy_files(place, wanted, below, folder, budget)
@@ -73,6 +74,17 @@ def write(file: BinaryIO, table: str, version: int, max_bytes: int, to: str) -> 
         query = "SELECT * FROM delta_scan($table, version := $version)"
         connection.sql(query, params=given).write_parquet(to)
     return {}
+
+
+def _has_vectors(path: Path) -> bool:
+    """Whether a file of the log names deleted rows. It is read in parts: it may have gigabytes."""
+    before = b""
+    with path.open("rb") as file:
+        while part := file.read(CHUNK):
+            if VECTORS in before + part:
+                return True
+            before = part[-len(VECTORS) :]
+    return False
 
 
 def _within(table: str, path: str) -> str:

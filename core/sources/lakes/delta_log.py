@@ -6,6 +6,7 @@ the whole log is looked through before.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from pyarrow import ArrowException, parquet
 from core.exceptions import NotParseable
 
 ABSOLUTE = "p"  # the kind of a deletion vector whose path is a whole URI
+IN_TABLE = "u"  # the kind whose path is a folder, or nothing, and a UUID
+UUID_SIGNS = 20
+# Of a file or a folder. The log's reader joins it to the table's URI, and so would follow a whole
+# URI, a backslash, and what # or ? cut off.
+_NAME = re.compile(r"[\w-]*(\.[\w-]+)*")
 COLUMNS = ("add.deletionVector", "remove.deletionVector", "sidecar")
 Action = dict[str, Any]
 
@@ -55,10 +61,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> Action:
 def _check(action: Action) -> None:
     for kind in ("add", "remove"):
         vector = (action.get(kind) or {}).get("deletionVector") or {}
-        if vector.get("storageType") == ABSOLUTE:
-            raise _outside(vector.get("pathOrInlineDv"))
+        storage, path = vector.get("storageType"), str(vector.get("pathOrInlineDv"))
+        if storage == ABSOLUTE or (storage == IN_TABLE and not _NAME.fullmatch(path[:-UUID_SIGNS])):
+            raise _outside(path)
     sidecar = (action.get("sidecar") or {}).get("path")
-    if sidecar is not None and ("/" in sidecar or ":" in sidecar):
+    if sidecar is not None and not _NAME.fullmatch(sidecar):
         raise _outside(sidecar)
 
 

@@ -7,7 +7,7 @@ they must lie in the table's own folders `data` and `metadata`.
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -49,25 +49,26 @@ def read(place: Place, below: str, folder: Path, to: Path, budget: Budget) -> tu
     numbered = [(n, f.path) for f in metadata if (n := _number(f, below)) is not None]
     if not numbered:
         raise Invalid([(URI, f"{below!r} is no Iceberg table: it has no {METADATA}")])
-    newest = folder / max(numbered)[1].removeprefix(below)
-    about = _about(newest)
-    version = newest.name.removesuffix(SUFFIX)
-    given = {"table": str(folder), "version": version, "max_bytes": budget.max_bytes}
-    location = str(about.get("location", "")).rstrip("/")
-    found, _ = engine.call(
-        f"{__name__}:list_files", budget, "the Iceberg table", location=location, **given
-    )
+    version = max(numbered)[1].rpartition("/")[2].removesuffix(SUFFIX)
+    given: Json = {"table": str(folder), "version": version, "max_bytes": budget.max_bytes}
+    found, _ = engine.call(f"{__name__}:list_files", budget, "the Iceberg table", **given)
     wanted = [File(below + name, None, None) for name in found["files"]]
     copy_files(place, wanted, below, folder, budget)
     engine.call(f"{__name__}:write", budget, "the Iceberg table", to=str(to), **given)
-    return {"snapshot_id": str(about.get("current-snapshot-id"))}, len(wanted)
+    return {"snapshot_id": found["snapshot_id"]}, len(wanted)
 
 
-def list_files(file: BinaryIO, table: str, version: str, max_bytes: int, location: str) -> Json:
-    """In the child: the files of the newest snapshot, as paths in the table's folder."""
+def list_files(file: BinaryIO, table: str, version: str, max_bytes: int) -> Json:
+    """In the child: the files of the newest snapshot, as paths in the table's folder, and its id.
+
+    It also parses the metadata, which may have as many bytes as a data set.
+    """
+    about = _about(Path(table) / f"{METADATA}{version}{SUFFIX}")
+    location = str(about.get("location", "")).rstrip("/")
     with engine.opened(table, max_bytes, EXTENSIONS) as connection:
         rows = connection.execute(FILES, {"table": table, "version": version}).fetchall()
-    return {"files": sorted({_within(location, str(row[0])) for row in rows})}
+    files = sorted({_within(location, str(row[0])) for row in rows})
+    return {"files": files, "snapshot_id": str(about.get("current-snapshot-id"))}
 
 
 def write(file: BinaryIO, table: str, version: str, max_bytes: int, to: str) -> Json:
@@ -86,9 +87,11 @@ def _number(file: File, below: str) -> int | None:
 
 def _about(newest: Path) -> Json:
     try:
-        about: Json = orjson.loads(newest.read_bytes())
+        about: Any = orjson.loads(newest.read_bytes())
     except (OSError, ValueError) as error:
         raise NotParseable(f"{newest.name} is not JSON") from error
+    if not isinstance(about, dict):
+        raise NotParseable(f"{newest.name} is not a JSON object")
     return about
 
 

@@ -52,8 +52,8 @@ def join(
     if kind == "parquet":
         names = [str(path) for path in files]
         arguments: dict[str, Any] = {"names": names, "folder": str(folder), "to": str(to)}
-        limit = {"max_bytes": budget.max_bytes}
-        engine.call(f"{__name__}:join_parquet", budget, "the Parquet files", **arguments, **limit)
+        arguments |= {"max_bytes": budget.max_bytes}
+        engine.call(f"{__name__}:join_parquet", budget, "the Parquet files", **arguments)
     return kind
 
 

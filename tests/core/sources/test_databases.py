@@ -1,6 +1,7 @@
 """SQLite, DuckDB, PostgreSQL and MariaDB run one SELECT, and nothing else."""
 
 import getpass
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -228,6 +229,36 @@ def test_a_query_is_stopped_when_its_time_is_over(
 def test_a_result_larger_than_the_limit_is_refused(lite: Read) -> None:
     with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES"):
         lite(f"{MANY} SELECT i FROM n", max_bytes=10**5)
+
+
+@pytest.mark.parametrize("name", ["postgres", "maria"])
+def test_wide_rows_take_no_memory_of_this_process(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    """300 rows of a megabyte, a hundred of which the driver holds at once."""
+    read = request.getfixturevalue(name)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES"):
+        read(
+            f"{MANY.replace('FROM n)', 'FROM n WHERE i < 300)')} SELECT repeat('x', 1000000) FROM n"
+        )
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+def test_values_that_cannot_be_read_are_refused(postgres: Read) -> None:
+    for value in ("(repeat('[', 2000) || repeat(']', 2000))::json", "'infinity'::timestamp"):
+        with pytest.raises(Invalid, match="/source/query"):
+            postgres(f"SELECT {value} AS a")
+
+
+def test_batches_of_a_column_may_have_unlike_types(postgres: Read) -> None:
+    first, last = "'[1]', '9007199254740993'", "'2', '1.5'"
+    table = postgres(
+        f"SELECT a::json, b::json FROM (SELECT {first} FROM generate_series(1, 10000) "
+        f"UNION ALL SELECT {last}) AS t (a, b)"
+    )
+    assert table["a"].to_pylist()[9_999:] == ["[1]", "2"]
+    assert table["b"].to_pylist()[9_999:] == [2.0**53, 1.5]
 
 
 def test_duckdb_that_takes_too_much_is_ended(duck: Read) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import resource
 import shutil
 import struct
 import zlib
@@ -130,15 +131,22 @@ def test_deleted_rows_of_a_delta_table_are_left_out(lake: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("secret", "checkpoint"),
-    [("file:///etc/passwd", False), ("http://169.254.169.254/latest", True)],
+    ("kind", "secret", "checkpoint"),
+    [
+        ("p", "file:///etc/passwd", False),
+        ("p", "http://169.254.169.254/latest", True),
+        # The letters before the last twenty are a folder, with which a URL is put together.
+        ("u", f"file:///etc/passwd#{'a' * 20}", False),
+        ("u", f"http://169.254.169.254/latest#{'a' * 20}", True),
+        ("u", f"..{'a' * 20}", False),
+    ],
 )
 def test_deleted_rows_elsewhere_are_refused_before_they_are_opened(
-    lake: Path, secret: str, checkpoint: bool
+    lake: Path, kind: str, secret: str, checkpoint: bool
 ) -> None:
     """The log's reader would open the file, and say what its first byte is."""
     deltalake.write_deltalake(str(lake / "table"), TABLE)
-    vector = {"storageType": "p", "pathOrInlineDv": secret, "offset": 1}
+    vector = {"storageType": kind, "pathOrInlineDv": secret, "offset": 1}
     vector |= {"sizeInBytes": 36, "cardinality": 1}
     with_vector(lake / "table", vector)
     if checkpoint:
@@ -172,6 +180,26 @@ def test_an_iceberg_table_is_read_at_its_newest_snapshot(lake: Path) -> None:
     newest = max(table.glob("metadata/*.metadata.json"))
     current = json.loads(newest.read_text())["current-snapshot-id"]
     assert (found.format, found.snapshot["snapshot_id"]) == ("iceberg", str(current))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ("[]", "v9.metadata.json is not a JSON object"),
+        ('{"location": 1', "v9.metadata.json is not JSON"),
+        # In this process it took minutes, in which nobody else was answered.
+        (f"[{'[],' * 30_000_000}[]]", "bytes of memory"),
+    ],
+)
+def test_metadata_of_an_iceberg_table_are_parsed_in_a_child(
+    lake: Path, metadata: str, message: str
+) -> None:
+    (lake / "table" / "metadata").mkdir(parents=True)
+    (lake / "table" / "metadata" / "v9.metadata.json").write_text(metadata)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CredenceError, match=message):
+        read(lake, "table/", max_bytes=2**27, format_="iceberg")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
 
 
 def test_an_iceberg_table_that_names_other_files_is_refused(lake: Path) -> None:
