@@ -13,6 +13,8 @@ from credence.types import Json
 
 MAX_ERRORS = 100  # that are told one by one
 MAX_VALUES = 2**15  # of all arguments together: pydantic needs a kilobyte per wrong value
+TOO_MANY = f"more than {MAX_VALUES} values: upload the rows to POST /datasets"
+_BEFORE_VALUES = ",[{"
 MAX_ROWS = 100  # of a request or an answer: an agent reads each of them
 MAX_WAIT_SECONDS = 50  # clients give up after a minute
 
@@ -95,14 +97,17 @@ def _plain(message: str) -> str:
 
 
 def _from_text(value: Any) -> Any:
-    """The value in a text of JSON: some clients write lists and objects as texts."""
+    """The value in a text of JSON: some clients write lists and objects as texts.
+
+    Its values are counted by the signs before them, so that none is made if they are too many.
+    """
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        if sum(value.count(sign) for sign in _BEFORE_VALUES) > MAX_VALUES:
+            raise ValueError(TOO_MANY)
         try:
-            parsed = json.loads(value)
-        except ValueError:
+            return json.loads(value)
+        except (ValueError, RecursionError):
             return value
-        check_size(parsed)
-        return parsed
     return value
 
 
@@ -114,7 +119,7 @@ def check_size(value: Any) -> None:
         inner = here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
         count += len(inner)
         if count > MAX_VALUES:
-            raise ValueError(f"more than {MAX_VALUES} values: upload the rows to POST /datasets")
+            raise ValueError(TOO_MANY)
         left += [one for one in inner if isinstance(one, dict | list)]
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
+from credence.agents.prediction import Predict
 from tests.attacks.conftest import Guarded
 
 JSON = {"Content-Type": "application/json"}
@@ -82,3 +84,12 @@ def test_the_arguments_of_a_tool_are_counted(eve: httpx.Client, exceeds: str, st
     assert len(answer.content) < 2000
     if status == 200:
         assert json.loads(answer.content)["result"]["isError"]
+
+
+def test_lists_in_a_text_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the body each bracket is `\\u005b`, which nothing before the tool counts."""
+    with pytest.raises(ValidationError, match="should be a valid list"):
+        Predict.model_validate({"model": "m", "rows": "[" * 20_000})
+    monkeypatch.delattr(json, "loads")
+    with pytest.raises(ValidationError, match="more than 32768 values"):
+        Predict.model_validate({"model": "m", "rows": f"[{'[],' * 500_000}[]]"})
