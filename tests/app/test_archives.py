@@ -21,7 +21,6 @@ from core.registry import archives
 from core.registry.archives import MOST_FILES
 from tests.app.conftest import MakeService
 from tests.app.running import Service
-from tests.waiting import wait_until
 
 TAR = {"Content-Type": "application/x-tar"}
 ROWS = {"inputs": [[1.0, "oak", True, None], [None, "fir", False, "2026-01-05T00:00:00Z"]]}
@@ -179,6 +178,10 @@ HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
         lambda f: with_sums(f | {"card.json": b'{"rows": ' + b"[" * 90_000 + b"]" * 90_000 + b"}"}),
         "/",
     ),
+    "a card of many lists": (
+        lambda f: with_sums(f | {"card.json": b"[" + b"[]," * 1_000_000 + b"[]]"}),
+        "/card.json",
+    ),
     "an origin that is none": (
         lambda f: packed(f | {"origin.json": b'{"model": "../x"}'}),
         "/origin.json",
@@ -209,25 +212,6 @@ def test_the_error_of_a_hostile_archive_names_what_is_wrong(
     path, message = refusal(build(unpacked(archive)), tmp_path)
     assert path.startswith(place), (path, message)
     assert str(tmp_path) not in message
-
-
-LARGE = "x" * 2**16
-
-
-@pytest.mark.stack
-def test_loaded_models_are_counted_with_all_they_hold_and_freed_when_deleted(
-    service: Service, archive: bytes
-) -> None:
-    data = changed(put("notes", value=[LARGE] * 16))(unpacked(archive))
-    assert send(service, data, "heavy").status_code == 201
-    before = service.metric("credence_models_loaded_bytes")
-    asked = {"inputs": [[1.0, "oak", True, None]], "model": "heavy", "samples": 2}
-    assert service.post("/predict", asked).status_code == 200
-    assert service.metric("credence_models_loaded_bytes") - before > 2**20
-    loaded = [one.model for one in service.services.predictor.cache.loaded()]
-    assert all(model.card == {} and model.history == () for model in loaded)
-    assert service.http.delete("/models/heavy").status_code == 204
-    wait_until(lambda: service.metric("credence_models_loaded_bytes") <= before)
 
 
 @pytest.mark.parametrize("what", ["a path", "a card that is none"])

@@ -5,14 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from core.jobs.jobs import Jobs
 from tests.app.conftest import MakeService
 from tests.app.running import Service, regression_columns
 from tests.app.test_batch import run
@@ -20,13 +18,6 @@ from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
 ROWS = 120
-
-
-class Killed(Jobs):
-    """The jobs of a worker that ends when it has written its part."""
-
-    def finish(self, *arguments: Any, **more: Any) -> Any:
-        raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -96,25 +87,6 @@ def test_from_a_source_into_a_folder(own: Service, lake: Path) -> None:
     assert refused.status_code == 409
     assert to in refused.json()["detail"]
     assert post(own, lake).status_code == 409, "the folder holds the predictions of another run"
-
-
-def test_a_chunk_that_runs_twice_is_there_once(own: Service, lake: Path) -> None:
-    """Its worker was killed after the part was written, and before the chunk ended."""
-    folder = lake.parent / "to" / "twice"
-    to = {"uri": f"file://{folder}", "format": "delta"}
-    job = post(own, lake, destination=to).json()
-    first = own.context.jobs.queued_ids(job["id"])[0]
-    context = replace(own.context)
-    vars(context)["jobs"] = Killed(own.context.database)
-    with pytest.raises(KeyboardInterrupt):
-        JobRunner(context, "killed", WorkerMetrics(), lambda: False).wake()
-    assert len(list(folder.glob("part-*"))) == 1
-    sweep = own.context.jobs.pulses()
-    assert own.context.jobs.reap(sweep, 5) == [first]
-    assert run(own, job)["status"] == "succeeded"
-    assert [part.attempt for part in own.context.jobs.parts(job["id"])] == [2, 1, 1]
-    found = deltalake.DeltaTable(str(folder)).to_pyarrow_table()
-    assert sorted(found["id"].to_pylist()) == sorted(f"r{k}" for k in range(ROWS))
 
 
 def test_what_leads_out_of_the_folder_is_refused(own: Service, lake: Path) -> None:

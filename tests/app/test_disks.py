@@ -5,9 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -131,20 +129,6 @@ def test_a_full_database_refuses_jobs_and_keeps_those_it_has_accepted(
         assert on_small_disk.http.get(f"/jobs/{job}").json()["status"] == "queued"
 
 
-def test_a_store_that_is_read_only_takes_no_uploads_and_its_models_answer(
-    trained: Path, small_disk: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(trained, tmp_path / "data")
-    shutil.move(tmp_path / "data" / "artifacts", small_disk / "artifacts")
-    url = f"file://{small_disk}/artifacts"
-    with serving(tmp_path / "data", artifact_url=url) as service:
-        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-        assert_refused(upload(service))
-        assert predict(service).status_code == 200, "reading goes on"
-        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-        assert upload(service).status_code == 201
-
-
 @pytest.fixture
 def working(small_disk: Path, tmp_path: Path) -> Iterator[Context]:
     """A worker's context whose database is on another disk."""
@@ -206,35 +190,6 @@ def test_a_checkpoint_that_cannot_be_written_costs_no_run(
     assert fillers
     ended = working.jobs.get(job.id)
     assert (ended.status, ended.attempt) == (JobStatus.SUCCEEDED, 1), ended.error
-
-
-def test_uploads_on_a_slow_disk_hold_up_nobody_else(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fifty uploads, more than all threads that routes share, hang until the disk has done."""
-    shutil.copytree(trained, tmp_path / "data")
-    begun, done, fsync = threading.Event(), threading.Event(), os.fsync
-
-    def slow_fsync(descriptor: int) -> None:
-        begun.set()
-        assert done.wait(280)
-        fsync(descriptor)
-
-    with serving(tmp_path / "data") as service, ThreadPoolExecutor(50) as pool:
-        assert predict(service).status_code == 200
-        monkeypatch.setattr(os, "fsync", slow_fsync)
-        uploads = [pool.submit(upload, service, 10 + i) for i in range(50)]
-        assert begun.wait(120)
-        limiters = service.services.writers._limiters
-        wait_until(lambda: any(one.statistics().tasks_waiting for one in list(limiters.values())))
-        with httpx.Client(base_url=service.url, timeout=120) as other:
-            body = {"model": "price", "inputs": [ROW]}
-            assert other.post("/predict", json=body).status_code == 200
-            for path in ("/datasets", "/jobs", "/models"):
-                assert other.get(path).status_code == 200
-        assert not any(one.done() for one in uploads)
-        done.set()
-        assert {one.result(120).status_code for one in uploads} == {201}
 
 
 def test_output_and_log_that_cannot_be_written_end_nothing(trained: Path, tmp_path: Path) -> None:

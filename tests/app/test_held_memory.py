@@ -1,19 +1,12 @@
 """What bodies and responses hold is reserved, refused if it is too much, and given back."""
 
-import asyncio
 import gzip
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
-from fastapi import FastAPI, Request
-from starlette.types import Message
 
-from app.http.bodies import read_inflated
 from app.http.held_memory import OF_BODY, OF_RESPONSE, HeldMemory
-from app.http.large_work import LargeWork
-from core.process.memory_budget import MemoryBudget
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 
@@ -65,49 +58,21 @@ def test_while_others_hold_the_memory_large_ones_wait_and_small_ones_are_answere
     assert small.metric("credence_memory_limit_bytes") == BUDGET
 
 
-INFLATED = 16 * 2**20
-
-
-class Noting(HeldMemory):
-    """Notes the threads that ask for memory of more than a small body."""
-
-    def __init__(self, budget: MemoryBudget) -> None:
-        super().__init__(budget)
-        self.threads: set[str] = set()
-
-    def body(self, num_bytes: int, declared: int) -> None:
-        self.threads.add(threading.current_thread().name)
-        super().body(num_bytes, declared)
-
-
-def inflated(packed: bytes, held: HeldMemory) -> bytes:
-    """What a request with this body is read as."""
-    app, large_work = FastAPI(), LargeWork()
-    app.state.services = SimpleNamespace(large_work=large_work)
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": packed, "more_body": False}
-
-    scope = {
-        "type": "http",
-        "app": app,
-        "headers": [(b"content-encoding", b"gzip")],
-        "state": {"held_memory": held},
-    }
-    try:
-        return asyncio.run(read_inflated(Request(scope, receive)))
-    finally:
-        large_work.close()
-
-
-def test_blanks_are_inflated_in_a_thread_and_held() -> None:
+def test_blanks_are_inflated_in_a_thread_and_held(
+    small: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """63 kB became 62 MB on the event loop, and were held only afterwards."""
-    budget = MemoryBudget(2**40)
-    held = Noting(budget)
-    packed = gzip.compress(b" " * INFLATED)
-    assert len(packed) < 2**15
-    assert inflated(packed, held) == b" " * INFLATED
-    assert {name.rpartition("_")[0] for name in held.threads} == {"large-work"}
-    assert budget.reserved()["bodies"] >= OF_BODY * (INFLATED - 2**16)
-    held.release()
-    assert budget.reserved()["bodies"] == 0
+    hold, seen = HeldMemory.body, list[tuple[str, int]]()
+
+    def noted(held: HeldMemory, num_bytes: int, declared: int) -> None:
+        seen.append((threading.current_thread().name, num_bytes))
+        hold(held, num_bytes, declared)
+
+    monkeypatch.setattr(HeldMemory, "body", noted)
+    blanks = gzip.compress(b" " * (BUDGET // (8 * OF_BODY)))
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    answer = small.http.post("/v2/models/price/infer", content=blanks, headers=headers)
+    assert answer.status_code == 400
+    ((thread, held),) = seen
+    assert thread.startswith("large-work")
+    assert held >= BUDGET // (8 * OF_BODY)

@@ -1,4 +1,4 @@
-"""Rows 22 to 24: requests of a few kilobytes that take minutes, gigabytes or the event loop."""
+"""Rows 3 and 22 to 24: requests of a few kilobytes that take minutes, gigabytes or the event loop."""
 
 import io
 import sys
@@ -110,6 +110,19 @@ def test_an_answer_has_the_numbers_that_are_counted(
     usual = model.values_per_row(model.resolve(PredictOptions(samples=40)))
     counted = rows * (model.values_per_row(model.resolve(asked)) - usual)
     assert counted / 2 < more < 2 * counted
+
+
+def test_what_an_answer_takes_is_counted(service: Service) -> None:
+    """Of 15 kB of rows: 41 s of intervals, or 80 MB of draws."""
+    body = {"model": "price", "inputs": [ROW] * 1000, "samples": 10_000}
+    for more, limit in (
+        ({"intervals": LEVELS}, "CREDENCE_MAX_WORK"),
+        ({"density": {"points": 512}}, "CREDENCE_MAX_WORK"),
+        ({"return_draws": True, "samples": 4000}, "CREDENCE_MAX_ANSWER_BYTES"),
+    ):
+        answer = service.post("/predict", body | more)
+        assert answer.status_code == 413
+        assert limit in answer.json()["detail"]
 
 
 def test_series_that_a_request_reads_are_reserved(tmp_path: Path) -> None:

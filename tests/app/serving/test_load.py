@@ -1,18 +1,12 @@
 """Many clients at once, clients that go away, requests that are too much."""
 
 import asyncio
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 import torch
 
@@ -22,7 +16,7 @@ from models.prediction.prediction import RowPrediction
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.wires import close
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import wait_until
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
 
@@ -236,26 +230,3 @@ def test_a_deadline_that_passes_in_the_queue_is_a_503_at_once(make_service: Make
     assert int(late.headers["retry-after"]) >= 1
     assert service.services.predictor.admission.queued_work == 0
     release.set()
-
-
-@pytest.mark.stack
-@pytest.mark.timing
-def test_an_idle_service_uses_next_to_no_cpu(make_service: MakeService) -> None:
-    """The whole process: loop, engine, supervisor. An engine that polls takes a good part of it."""
-    data_dir = make_service().context.settings.data_dir
-    command = [sys.executable, "-m", "credence", "api", "--port", "0", "--data-dir", str(data_dir)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        url = running.stdout.readline().split()[-1]
-        body = {"model": "price", "inputs": [ROW]}
-        assert httpx.post(f"{url}/predict", json=body, timeout=PATIENCE).status_code == 200
-        process = psutil.Process(running.pid)
-
-        def is_idle() -> bool:
-            before = sum(process.cpu_times()[:2])
-            time.sleep(3)
-            return sum(process.cpu_times()[:2]) - before < 3 * 0.05
-
-        wait_until(is_idle)  # the end of the answer, and what the caches lost to others, pass
-        os.kill(running.pid, signal.SIGTERM)
-        assert running.wait(PATIENCE) == 0
