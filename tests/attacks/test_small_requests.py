@@ -1,4 +1,4 @@
-"""Rows 3 and 22 to 24: requests of a few kilobytes that take minutes, gigabytes or the event loop."""
+"""Rows 3, 22 to 24: small requests that take minutes, gigabytes or the event loop."""
 
 import io
 import sys
