@@ -37,7 +37,7 @@ from models.forecasting.windows import Frame
 from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
-from models.older_versions import upgraded_frame
+from models.older_versions import upgraded_frame, upgraded_target
 from models.out_of_distribution.seen_columns import SeenColumns
 from models.posteriors.variant import PrunedBy
 from models.prediction.default_sampler.record import MeasuredSamplers
@@ -126,7 +126,7 @@ class ModelDocument(TypedDict):
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]
     imputed: NotRequired[tuple[Imputed | None, ...] | None]
-    target: NotRequired[Target]
+    target: NotRequired[Annotated[Target, BeforeValidator(upgraded_target)]]
     groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]

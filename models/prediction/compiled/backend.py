@@ -247,7 +247,7 @@ class _Plain:
             self.options,
             self.calibration,
             groups=self.groups,
-            shortest=target.shortest,
+            drops_ends=target.drops_ends,
         )
         return dict(zip(_MOMENTS, components.moments, strict=True)) | to_host(found)
 
