@@ -71,9 +71,7 @@ def with_sums(files: Files) -> bytes:
     return packed(files | {"manifest.json": manifest})
 
 
-def test_an_imported_version_predicts_the_same(
-    service: Service, archive: bytes, own: Service
-) -> None:
+def test_an_import_predicts_the_same(service: Service, archive: bytes, own: Service) -> None:
     made = send(own, archive, params={"alias": "champion"})
     assert made.status_code == 201, made.text
     assert made.headers["Location"] == "/models/copy/versions/1"
@@ -205,9 +203,7 @@ def refusal(data: bytes, folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_the_error_of_a_hostile_archive_names_what_is_wrong(
-    archive: bytes, tmp_path: Path, what: str
-) -> None:
+def test_a_hostile_archive_names_what_is_wrong(archive: bytes, tmp_path: Path, what: str) -> None:
     build, place = HOSTILE[what]
     path, message = refusal(build(unpacked(archive)), tmp_path)
     assert path.startswith(place), (path, message)

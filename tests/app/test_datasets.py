@@ -26,7 +26,7 @@ def upload(
     return http.post("/datasets", params=named, content=body, headers={"Content-Type": media_type})
 
 
-def test_an_upload_answers_with_a_profile_and_the_same_bytes_are_kept_once(
+def test_an_upload_has_a_profile_and_is_kept_once(
     http: httpx.Client,
 ) -> None:
     first = upload(http, CSV)

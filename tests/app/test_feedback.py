@@ -48,9 +48,7 @@ def answered_again(service: Service, prediction_id: str) -> RowPrediction:
         {"model": "tree", "inputs": TREES, "samples": 10},
     ],
 )
-def test_a_stored_prediction_is_answered_again_the_same(
-    service: Service, options: dict[str, Any]
-) -> None:
+def test_a_stored_prediction_is_answered_again(service: Service, options: dict[str, Any]) -> None:
     answer = stored(service, **options)
     assert next(iter(answer)) == "id"
     again = answered_again(service, answer["id"])

@@ -47,7 +47,7 @@ def test_a_response_that_never_fits_is_too_large(small: Service) -> None:
     assert answer.status_code == 413
 
 
-def test_while_others_hold_the_memory_large_ones_wait_and_small_ones_are_answered(
+def test_large_ones_wait_for_memory_and_small_ones_are_answered(
     small: Service,
 ) -> None:
     asked = {"model": "price", "inputs": [ROW] * 10_000, "samples": 2}
@@ -65,9 +65,7 @@ def test_while_others_hold_the_memory_large_ones_wait_and_small_ones_are_answere
     assert small.metric("credence_memory_limit_bytes") == BUDGET
 
 
-def test_blanks_are_inflated_in_a_thread_and_held(
-    small: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blanks_are_inflated_in_a_thread(small: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """63 kB became 62 MB on the event loop, and were held only afterwards."""
     hold, seen = HeldMemory.body, list[tuple[str, int]]()
 

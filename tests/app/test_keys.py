@@ -84,9 +84,7 @@ def test_without_a_key_the_answer_says_how_to_give_one(locked: Service) -> None:
         assert refused.status_code == 401, scheme
 
 
-def test_an_unknown_key_is_refused_and_stands_nowhere(
-    locked: Service, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unknown_key_stands_nowhere(locked: Service, caplog: pytest.LogCaptureFixture) -> None:
     answer = locked.post("/predict", PREDICT, headers=bearer("cred_guessed-by-somebody"))
     assert answer.status_code == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
@@ -131,7 +129,7 @@ def test_a_new_key_opens_and_a_revoked_one_does_not(locked: Service) -> None:
     wait_until(lambda: not predicts(locked, text))
 
 
-def test_an_open_service_is_locked_by_its_first_key_and_stays_so(
+def test_the_first_key_locks_an_open_service(
     make_service: MakeService,
 ) -> None:
     service = make_service()

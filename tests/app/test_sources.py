@@ -66,9 +66,7 @@ def test_a_file_is_read_where_it_lies_and_recorded(http: httpx.Client, lake: Pat
     assert (again.status_code, again.json()["id"]) == (200, dataset["id"])
 
 
-def test_a_refresh_makes_the_next_data_set_once_the_source_has_changed(
-    http: httpx.Client, lake: Path
-) -> None:
+def test_a_refresh_makes_the_next_data_set(http: httpx.Client, lake: Path) -> None:
     first = read(http, {"uri": f"file://{lake}/*.csv"}).json()
     same = http.post(f"/datasets/{first['id']}/refresh")
     assert (same.status_code, same.json()["id"]) == (200, first["id"])

@@ -185,9 +185,7 @@ def test_a_small_stream_is_as_large_as_its_rows() -> None:
         assert decoded >= max(request.num_bytes, 8 * request.num_rows)
 
 
-def test_a_stream_that_is_large_once_decoded_is_decoded_in_a_thread(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_streams_are_decoded_apart(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     read, threads = arrow_format.read_request, []
 
     def recorded(*arguments: Any) -> Any:

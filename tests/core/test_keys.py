@@ -88,9 +88,7 @@ RULES = read_rules(
         ({}, None),
     ],
 )
-def test_the_widest_scope_of_the_rules_that_apply_counts(
-    claims: dict[str, Any], scope: Scope | None
-) -> None:
+def test_the_widest_scope_counts(claims: dict[str, Any], scope: Scope | None) -> None:
     assert scope_of(claims, RULES) == scope
 
 

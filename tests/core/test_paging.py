@@ -152,9 +152,7 @@ def test_each_word_is_a_part_of_the_name(database: Database, store: ArtifactStor
     assert len(search.datasets("csv", 2)) == 2
 
 
-def test_nobody_finds_what_others_own(
-    database: Database, store: ArtifactStore, artifact: Path
-) -> None:
+def test_others_are_not_found(database: Database, store: ArtifactStore, artifact: Path) -> None:
     for caller, name in ((owner("anna"), "annas"), (owner("ben"), "bens"), (SERVICE, "alls")):
         dataset = data(database, store, name, caller)
         Registry(database, store, caller).add(name, artifact, DESCRIPTION)

@@ -71,9 +71,7 @@ WAYS: dict[str, tuple[Write, str]] = {
 @pytest.mark.parametrize("way", WAYS)
 @given(frame=frames())
 @some
-def test_what_was_written_comes_back(
-    datasets: Datasets, tmp_path: Path, way: str, frame: Frame
-) -> None:
+def test_files_come_back(datasets: Datasets, tmp_path: Path, way: str, frame: Frame) -> None:
     check(datasets, tmp_path, frame, *WAYS[way])
 
 

@@ -73,9 +73,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("kind", "method"),
     [("mlp", "bbb"), ("cnn", "bbb"), ("rnn", "bbb"), ("lstm", "mc_dropout"), ("gru", "mc_dropout")],
 )
-def test_a_kind_of_network_is_trained_and_answers(
-    client: Client, images: Path, kind: str, method: str
-) -> None:
+def test_a_network_is_trained(client: Client, images: Path, kind: str, method: str) -> None:
     dataset = client.upload(images)["id"]
     network = {"kind": kind, "hidden": [8], **({"channels": [4]} if kind == "cnn" else {})}
     trained(
@@ -118,9 +116,7 @@ def fitted_as_by_the_service(
     return ours
 
 
-def test_the_service_trains_the_same_and_serves_what_is_deployed(
-    client: Client, tmp_path: Path
-) -> None:
+def test_the_service_trains_and_serves_the_same(client: Client, tmp_path: Path) -> None:
     rows = frame()[["size", "city", "new"]].assign(y=target(frame()), w=1.0 + np.arange(80) % 3)
     rows["city"] = rows["city"].astype(str)
     ours = fitted_as_by_the_service(

@@ -161,9 +161,7 @@ def test_pieces_have_all_rows_once_and_in_order() -> None:
         ({"header": False}, b""),
     ],
 )
-def test_the_header_is_the_first_row_that_is_no_comment(
-    reading: dict[str, object], header: bytes
-) -> None:
+def test_the_header_is_the_first_full_row(reading: dict[str, object], header: bytes) -> None:
     assert header_of(list(rows_of(io.BytesIO(CSV))), reading) == header
 
 
@@ -202,7 +200,7 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
     assert "0.5 to 3.5" in shown
 
 
-def test_sets_of_classes_are_json_in_csv_and_names_in_a_table(
+def test_sets_of_classes_are_json_in_csv_and_in_tables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     columns: dict[str, Any] = {
@@ -259,9 +257,7 @@ def file(tmp_path: Path) -> str:
         (["--name", "Preise 2026"], "'preise-2026'"),
     ],
 )
-def test_a_slip_is_named_before_anything_is_uploaded(
-    file: str, options: list[str], said: str
-) -> None:
+def test_a_slip_is_named_before_an_upload(file: str, options: list[str], said: str) -> None:
     done = command("train", file, "--target", "y", *options, url=NOBODY)
     assert done.exit_code == 2  # and not 3: nobody was asked
     assert said in words(done.stderr)

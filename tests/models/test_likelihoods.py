@@ -148,9 +148,7 @@ def test_many_equal_values_are_atoms() -> None:
         ([1.0, 2.5, 3.0], {"integer": True}),
     ],
 )
-def test_values_outside_the_support_are_refused(
-    values: list[float], support: dict[str, float]
-) -> None:
+def test_values_outside_are_refused(values: list[float], support: dict[str, float]) -> None:
     with pytest.raises(InvalidData, match=r"^(5|10) rows"):
         described(np.array(values * 5), **support)
 

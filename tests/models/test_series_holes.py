@@ -214,9 +214,7 @@ def test_a_forecast_has_conformal_intervals_and_raw_scores(forecaster: Forecaste
     np.testing.assert_allclose(ratio, 2 * half, rtol=0.1)
 
 
-def test_a_forecaster_is_stored_with_its_calibration(
-    forecaster: Forecaster, tmp_path: Path
-) -> None:
+def test_a_forecaster_keeps_its_calibration(forecaster: Forecaster, tmp_path: Path) -> None:
     write_model(forecaster, tmp_path / "model")
     again = read_model(tmp_path / "model")
     assert again.variant(0.0).calibration == forecaster.variant(0.0).calibration

@@ -58,9 +58,7 @@ def check_result(context: Context, job: Job) -> None:
         assert np.allclose(found, values, rtol=1e-4, atol=1e-5)  # float32, in another order
 
 
-def test_a_lost_worker_loses_its_chunk_alone_and_a_stopping_one_gives_it_back(
-    context: Context, trained: str, runner: JobRunner
-) -> None:
+def test_a_lost_worker_loses_its_chunk(context: Context, trained: str, runner: JobRunner) -> None:
     job = predict_job(context, trained, chunk_rows=50)
     _, second, third, fourth = context.jobs.parts(job.id)
     runner.wake()
@@ -76,9 +74,7 @@ def test_a_lost_worker_loses_its_chunk_alone_and_a_stopping_one_gives_it_back(
     check_result(context, job)
 
 
-def test_a_chunk_that_cannot_be_predicted_fails_the_job(
-    context: Context, trained: str, runner: JobRunner
-) -> None:
+def test_chunks_that_fail_fail_the_job(context: Context, trained: str, runner: JobRunner) -> None:
     other = context.datasets.add_columns("other", {"z": [1.0, 2.0, 3.0]})[0].id
     job = predict_job(context, other, chunk_rows=1)
     for _ in context.jobs.queued_ids(job.id):
@@ -99,9 +95,7 @@ def _write(folder: Path, content: bytes) -> None:
     os.utime(folder, ns=(later, later))
 
 
-def test_a_new_checkpoint_is_uploaded_once_and_uploads_are_spaced(
-    context: Context, dataset: str, tmp_path: Path
-) -> None:
+def test_a_new_checkpoint_is_uploaded_once(context: Context, dataset: str, tmp_path: Path) -> None:
     job = train_job(context, dataset)
     claim = context.jobs.claim(job.id, "worker", 60.0)
     assert claim is not None

@@ -61,9 +61,7 @@ def test_a_running_job_is_cancelled_and_resumed(worked: Service, visit: Visit) -
     expect(page.locator("#job .badge")).to_have_text("cancelled", timeout=SOON)
 
 
-def test_a_failed_job_says_what_to_do_and_the_start_page_tells(
-    worked: Service, visit: Visit
-) -> None:
+def test_a_failed_job_says_what_to_do_on_both_pages(worked: Service, visit: Visit) -> None:
     body = {"model": "wild", "data": {"columns": regression_columns()}, "target": "price"}
     wild = {"optimizer": "sgd", "learning_rate": 100.0, "gradient_clip": 1e6, "epochs": 20}
     body |= {"training": wild, "network": {"kind": "mlp", "hidden": [50, 50]}}

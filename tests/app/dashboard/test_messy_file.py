@@ -59,9 +59,7 @@ def row_of(page: Page, column: str) -> str:
     ).inner_text()
 
 
-def test_a_click_mends_and_the_mended_data_set_trains(
-    service: Service, visit: Visit, flats: Path
-) -> None:
+def test_a_click_fixes_and_the_data_set_trains(service: Service, visit: Visit, flats: Path) -> None:
     page = visit.page
     drop(page, service, flats)
     first = at_data_set(page)

@@ -34,9 +34,7 @@ def csv(text: str) -> FilePayload:
 
 
 @pytest.mark.pages
-def test_a_file_of_true_values_raises_the_alarm_and_can_be_withdrawn(
-    make_service: MakeService, visit: Visit
-) -> None:
+def test_a_file_of_truths_alarms_and_is_withdrawn(make_service: MakeService, visit: Visit) -> None:
     own = make_service()
     page = visit.go(own.url + PAGE)
     still = page.locator("#still")

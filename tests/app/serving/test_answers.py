@@ -63,9 +63,7 @@ def path_of_refusal(http: httpx.Client, **body: Any) -> str:
 # ---- probabilities, quantiles and densities
 
 
-def test_json_has_the_models_own_numbers_in_the_order_of_the_request(
-    service: Service, http: httpx.Client
-) -> None:
+def test_json_has_the_models_numbers_in_order(service: Service, http: httpx.Client) -> None:
     answer = ask(http, **PROBABILITIES, return_mc_errors=True)
     asked = {"exceeds": (20.0, 3.0, 20.0), "quantiles": (0.9, 0.25), "density": Density(16)}
     expected = directly(service, "price", RECORDS, **asked)

@@ -108,9 +108,7 @@ def test_paths_count_as_work(service: Service, version: dict[str, Any]) -> None:
     assert answer.status_code == 413
 
 
-def test_a_data_set_of_one_series_and_tensors_are_forecast(
-    service: Service, version: dict[str, Any]
-) -> None:
+def test_one_series_and_tensors_are_forecast(service: Service, version: dict[str, Any]) -> None:
     expected = ask(service)
     batch = service.post("/predict/batch", {"model": "sales", "dataset": version["dataset"]})
     table = result_of(service, done(service, batch))

@@ -147,9 +147,7 @@ def test_numbers_are_those_of_predict(
     assert result.as_numpy("mc_error").tolist() == close(expected["mc_error"])
 
 
-def test_nan_is_a_missing_value_where_training_knew_some(
-    client: triton.InferenceServerClient, http: httpx.Client
-) -> None:
+def test_nan_is_a_missing_value(client: triton.InferenceServerClient, http: httpx.Client) -> None:
     expected = close(predicted(http)["mean"])
     assert client.infer("price", tensors(INPUTS)).as_numpy("mean").tolist() == expected
     listed = price_tensors() | {"size": tensor("size", [1.5, None, -1.0])}
@@ -179,9 +177,7 @@ def test_draws_and_quantiles_come_when_they_are_asked_for(
     assert client.infer("price", tensors(INPUTS)).as_numpy("quantiles") is None
 
 
-def test_classes_come_with_names_and_entropies(
-    client: triton.InferenceServerClient, http: httpx.Client
-) -> None:
+def test_classes_have_entropies(client: triton.InferenceServerClient, http: httpx.Client) -> None:
     expected = predicted(http, model="tree", inputs=TREE_ROWS, samples=8)
     result = client.infer("tree", tensors(MATRIX), parameters={"samples": 8})
     assert result.as_numpy("probabilities").tolist() == close(expected["probabilities"])

@@ -196,9 +196,7 @@ def test_a_dead_engine_is_not_ready_and_refuses_at_once(make_service: MakeServic
     assert int(refused.headers["retry-after"]) >= 1
 
 
-def test_what_waits_together_is_computed_together_as_if_alone(
-    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_is_as_if_alone(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> None:
     """32 different rows, levels of their own, one seed: a few batches, and nobody can tell."""
     monkeypatch.setattr("app.serving.batching.BATCH_SECONDS", 600.0)  # however slow the machine
     service = make_service()

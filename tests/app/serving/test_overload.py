@@ -51,7 +51,7 @@ class Slow(Model):
 
 
 @pytest.mark.anyio
-async def test_small_requests_go_between_the_slices_of_a_large_one(
+async def test_small_requests_go_between_slices_of_a_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A millisecond a row, so slices of 64: of a thousand rows the small ones wait for one each."""

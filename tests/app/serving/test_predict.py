@@ -38,9 +38,7 @@ def directly(service: Service, name: str, rows: list[Any], **options: Any) -> Ro
     return model.predict(decode(rows, model.inputs), PredictOptions(**options))
 
 
-def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
-    service: Service, http: httpx.Client
-) -> None:
+def test_numbers_have_the_contracts_fields(service: Service, http: httpx.Client) -> None:
     answer = ask(http, samples=30, seed=7, prune=0.5, intervals=[0.5, 0.9])
     expected = directly(service, "price", ROWS, samples=30, seed=7, prune=0.5, intervals=(0.5, 0.9))
 
@@ -70,9 +68,7 @@ def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
     assert timings["total"] >= timings["queue"] + timings["compute"] > 0
 
 
-def test_classification_answer_has_labels_probabilities_and_entropies(
-    service: Service, http: httpx.Client
-) -> None:
+def test_classes_have_probabilities_and_entropies(service: Service, http: httpx.Client) -> None:
     answer = ask(http, model="tree", inputs=TREES, samples=10)
     expected = directly(service, "tree", TREES, samples=10)
 
@@ -138,9 +134,7 @@ def test_sampling_ends_when_the_target_error_is_met(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("version", "number"), [(1, 1), ("1", 1), ("champion", 1), (None, 2)])
-def test_a_version_is_a_number_an_alias_or_the_newest(
-    http: httpx.Client, version: int | str | None, number: int
-) -> None:
+def test_a_version_has_names(http: httpx.Client, version: int | str | None, number: int) -> None:
     assert ask(http, version=version)["version"] == number
 
 
@@ -207,9 +201,7 @@ def test_numbers_that_are_none_are_refused_by_path(http: httpx.Client, number: s
 
 
 @pytest.mark.parametrize(("model", "version"), [("none", None), ("price", 99), ("price", "gold")])
-def test_what_does_not_exist_is_a_404(
-    http: httpx.Client, model: str, version: int | str | None
-) -> None:
+def test_unknown_names_are_a_404(http: httpx.Client, model: str, version: int | str | None) -> None:
     answer = http.post("/predict", json={"model": model, "version": version, "inputs": ROWS})
     assert answer.status_code == 404
 

@@ -65,9 +65,7 @@ def test_a_child_finds_what_is_found_here(
         assert not there.file.exists(), "removed with its folder"
 
 
-def test_a_small_file_that_unpacks_to_much_goes_to_a_child(
-    tmp_path: Path, memory: MemoryBudget
-) -> None:
+def test_a_small_file_of_much_goes_to_a_child(tmp_path: Path, memory: MemoryBudget) -> None:
     path, zeros = tmp_path / "zeros.npz", np.zeros(2**21)
     np.savez_compressed(path, a=zeros)
     assert path.stat().st_size < apart.SMALL_BYTES

@@ -62,9 +62,7 @@ def test_wrong_json_columns_are_refused_by_pointer(
         ),
     ],
 )
-def test_strings_that_are_all_times_are_times(
-    strings: list[str | None], expected: list[str | None]
-) -> None:
+def test_texts_that_are_times(strings: list[str | None], expected: list[str | None]) -> None:
     assert [row["t"] for row in to_json(inline_table(t=strings))] == expected
 
 
@@ -209,9 +207,7 @@ def test_texts_tell_whether_times_have_an_offset(
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
-def test_parquet_tells_whether_times_have_a_zone(
-    datasets: Datasets, tmp_path: Path, zone: str | None
-) -> None:
+def test_parquet_tells_of_zones(datasets: Datasets, tmp_path: Path, zone: str | None) -> None:
     times = pa.array([datetime(2024, 10, 27, tzinfo=UTC)], pa.timestamp("us", zone))
     pq.write_table(pa.table({"time": times, "y": [1.0]}), tmp_path / "file.parquet")
     found, _ = datasets.add("file", "application/vnd.apache.parquet", tmp_path / "file.parquet")
@@ -236,9 +232,7 @@ def test_the_first_line_is_known_if_each_row_is_one_line(
 
 @pytest.mark.parametrize("takes_local", [True, False])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
-def test_arrow_times_are_read_on_the_clock_of_the_model(
-    takes_local: bool, zone: str | None
-) -> None:
+def test_arrow_times_are_on_the_clock_of_the_model(takes_local: bool, zone: str | None) -> None:
     noon = datetime(2024, 7, 1, 12 if zone is None else 10, tzinfo=UTC)  # in Berlin
     table = pa.table({"time": pa.array([noon], pa.timestamp("us", zone))})
     column = InputColumn(
@@ -249,9 +243,7 @@ def test_arrow_times_are_read_on_the_clock_of_the_model(
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
-def test_long_texts_are_cut_by_characters_and_say_their_bytes(
-    monkeypatch: pytest.MonkeyPatch, type_: pa.DataType
-) -> None:
+def test_long_texts_say_their_bytes(monkeypatch: pytest.MonkeyPatch, type_: pa.DataType) -> None:
     monkeypatch.setattr(shown, "MAX_ROW_TEXT", 600)
     texts = ["short", None, "", "ä" * 300, "ä" * 301, "x" * 900]
     table = pa.table({"a": pa.array(texts, type_), "b": pa.array(["b"] * 6, type_)})

@@ -46,9 +46,7 @@ def test_the_chunks_are_all_rows_in_order_planned_by_work() -> None:
         plan_chunk_rows(10**6, work=100, wanted=999)
 
 
-def test_a_job_in_chunks_is_one_job_to_users_and_many_to_workers(
-    jobs: Jobs, batch: Job, spec: TrainSpec, database: Database
-) -> None:
+def test_chunks_are_one_job(jobs: Jobs, batch: Job, spec: TrainSpec, database: Database) -> None:
     chunks = chunk_ids(jobs, batch)
     after = jobs.create(spec)
     listed = [(job.id, job.queue_position) for job in jobs.list().data]
@@ -63,9 +61,7 @@ def test_a_job_in_chunks_is_one_job_to_users_and_many_to_workers(
     assert (counts["queued"], counts["running"]) == (1, 1)
 
 
-def test_the_whole_runs_from_the_first_claim_and_ends_with_the_last_chunk(
-    jobs: Jobs, batch: Job
-) -> None:
+def test_the_whole_ends_with_the_last_chunk(jobs: Jobs, batch: Job) -> None:
     *others, last = chunk_ids(jobs, batch)
     succeed(jobs, others)
     almost = jobs.get(batch.id)
@@ -79,9 +75,7 @@ def test_the_whole_runs_from_the_first_claim_and_ends_with_the_last_chunk(
     assert states(jobs, batch) == ["queued", "running", "succeeded"]
 
 
-def test_of_many_workers_each_chunk_goes_to_one(
-    jobs: Jobs, dataset_id: str, database: Database
-) -> None:
+def test_each_chunk_goes_to_one_worker(jobs: Jobs, dataset_id: str, database: Database) -> None:
     """Claims and ends of six workers at once: none is lost, nobody waits in a circle."""
     batch = jobs.create_batch(predict_spec(dataset_id), 200)
     ids = chunk_ids(jobs, batch)

@@ -85,9 +85,7 @@ def test_no_clock_on_a_wall_takes_a_job_away(jobs: Jobs, job: Job) -> None:
     assert jobs.reap(seen, max_attempts=3) == []
 
 
-def test_the_queue_keeps_its_order_when_the_clock_is_set_back(
-    jobs: Jobs, spec: TrainSpec, database: Database
-) -> None:
+def test_no_clock_changes_the_queue(jobs: Jobs, spec: TrainSpec, database: Database) -> None:
     first = jobs.create(spec)
     with database.begin() as session:  # queued while the clock was an hour ahead
         session.execute(update(JobRow).values(queued_at=now() + timedelta(hours=1)))
@@ -156,9 +154,7 @@ def test_a_failed_job_is_resumed_from_where_it_was(jobs: Jobs, job: Job) -> None
     assert claimed(jobs, job.id).attempt == 2
 
 
-def test_writers_at_once_leave_no_gap_in_the_events(
-    jobs: Jobs, job: Job, database: Database
-) -> None:
+def test_writers_at_once_leave_no_gap(jobs: Jobs, job: Job, database: Database) -> None:
     """The worker's loop, its heartbeat and the service write to one job: ids stay 1, 2, 3, …"""
     claim = claimed(jobs, job.id)
 
@@ -214,9 +210,7 @@ def test_owners_take_turns_and_the_places_said_so(jobs: Jobs, submit: Submit) ->
     assert next_ids(jobs, 10) == promised
 
 
-def test_whoever_comes_back_does_not_get_the_turns_that_were_not_taken(
-    jobs: Jobs, submit: Submit
-) -> None:
+def test_whoever_comes_back_gets_no_missed_turns(jobs: Jobs, submit: Submit) -> None:
     first = submit("ada")
     assert next_ids(jobs, 1) == first
     b = submit("ben", 4)
@@ -235,9 +229,7 @@ def test_whoever_has_fewer_running_jobs_is_next(jobs: Jobs, submit: Submit) -> N
     assert jobs.claim_next("worker", LEASE) is None
 
 
-def test_workers_that_are_woken_at_once_get_one_job_each(
-    database: Database, submit: Submit
-) -> None:
+def test_workers_woken_at_once_get_one_job_each(database: Database, submit: Submit) -> None:
     ids = [*submit("ada", 5), *submit("ben", 3)]
     claims = at_once(lambda i: Claims(database).claim_next(f"worker {i}", LEASE), 10)
     assert sorted(claim.job_id for claim in claims if claim is not None) == sorted(ids)
@@ -268,9 +260,7 @@ def age(database: Database, table: type[Any], by: timedelta, column: str, **wher
         session.execute(changed)
 
 
-def test_the_queue_is_what_waits_and_as_old_as_its_first(
-    database: Database, jobs: Jobs, job: Job, spec: TrainSpec
-) -> None:
+def test_the_queue_has_an_age(database: Database, jobs: Jobs, job: Job, spec: TrainSpec) -> None:
     second = jobs.create(spec)
     age(database, JobRow, HOUR, "queued_at", id=job.id)
     age(database, JobRow, 2 * HOUR, "queued_at", id=second.id)
@@ -281,9 +271,7 @@ def test_the_queue_is_what_waits_and_as_old_as_its_first(
     assert backlog.jobs == {each.value: 0 for each in JobStatus} | {"queued": 1, "running": 1}
 
 
-def test_a_job_whose_worker_is_lost_is_seen_until_it_is_taken_back(
-    database: Database, jobs: Jobs, job: Job
-) -> None:
+def test_a_lost_worker_is_seen_until_taken_back(database: Database, jobs: Jobs, job: Job) -> None:
     assert jobs.claim(job.id, "worker-1", lease_seconds=-1)
     assert read_backlog(database).lease_ended == 1
     jobs.reap(jobs.pulses(), max_attempts=3)

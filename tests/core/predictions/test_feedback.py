@@ -118,9 +118,7 @@ def test_labels_that_come_at_once_are_all_counted(feedback: Feedback) -> None:
     assert feedback.rolling("square", 1).metrics["rows"] == 4 * 3 * 2 + 3
 
 
-def test_a_window_of_an_older_release_counts_the_rows_that_it_has(
-    feedback: Feedback, database: Database
-) -> None:
+def test_an_older_window_counts_its_rows(feedback: Feedback, database: Database) -> None:
     feedback.add("square", 1, scores(40, 0))
     with database.begin() as session:
         window = session.get_one(FeedbackWindowRow, ("square", 1))
@@ -170,9 +168,7 @@ def in_order(minutely: Feedback) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 2), (2, 0, 1, 0), (1, 1, 2, 0)])
-def test_labels_are_in_the_order_of_their_predictions(
-    minutely: Feedback, order: tuple[int, ...]
-) -> None:
+def test_labels_follow_their_predictions(minutely: Feedback, order: tuple[int, ...]) -> None:
     """However they arrive: late, twice, or one after the other."""
     expected = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
     for number in order:
@@ -188,7 +184,7 @@ def test_replicas_that_add_at_once_lose_no_label(minutely: Feedback) -> None:
     assert in_order(minutely) == tuple(map(float, range(8)))
 
 
-def test_rows_without_a_stored_prediction_were_predicted_when_they_came(
+def test_rows_without_a_prediction_count_from_when_they_came(
     minutely: Feedback,
 ) -> None:
     minutely.add("square", 1, conformal_scores(7.0), None, REFERENCE)

@@ -52,9 +52,7 @@ def test_a_folder_lists_and_copies_plain_files(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["link.csv", "out/secret.txt", "pipe"])
-def test_links_pipes_and_folders_are_refused_by_name(
-    folder: Path, tmp_path: Path, name: str
-) -> None:
+def test_links_and_pipes_are_refused_by_name(folder: Path, tmp_path: Path, name: str) -> None:
     (folder / "link.csv").symlink_to(tmp_path / "secret.txt")
     (folder / "out").symlink_to(tmp_path, target_is_directory=True)
     os.mkfifo(folder / "pipe")
@@ -164,9 +162,7 @@ def test_a_host_gives_a_file_and_its_tag(host: tuple[str, HttpsSecret], tmp_path
     assert (tmp_path / "t").read_text() == "Bearer sesame"
 
 
-def test_a_name_that_leads_to_this_machine_is_refused(
-    host: tuple[str, HttpsSecret], tmp_path: Path
-) -> None:
+def test_a_name_of_this_machine_is_refused(host: tuple[str, HttpsSecret], tmp_path: Path) -> None:
     with pytest.raises(Invalid, match=r"https://localhost:\d+/token: the host has the address"):
         Web(host[0], None).fetch(File("token", None, None), tmp_path / "f", budget())
 

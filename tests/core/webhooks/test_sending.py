@@ -141,9 +141,7 @@ METADATA = (["169.254.169.254"], ["fd00:ec2::254"], ["::ffff:169.254.169.254"])
         ["10.0.0.1", PUBLIC], *METADATA,
     ],
 )  # fmt: skip
-def test_names_that_lead_into_the_network_are_refused(
-    monkeypatch: pytest.MonkeyPatch, addresses: list[str]
-) -> None:
+def test_inner_names_are_refused(monkeypatch: pytest.MonkeyPatch, addresses: list[str]) -> None:
     """Not even an operator's own receiver is a cloud's metadata."""
     monkeypatch.setattr(pinned, "resolve", Names(addresses))
     monkeypatch.setattr(socket, "create_connection", _never)
@@ -177,9 +175,7 @@ def test_what_the_setting_does_not_list_any_more_is_not_reached(receiving: Recei
     assert receiving.bodies == []
 
 
-def test_proxies_of_the_environment_are_not_used(
-    receiving: Receiving, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_are_not_used(receiving: Receiving, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert sent(receiving).status == 204

@@ -58,9 +58,7 @@ def test_lists_are_tables_or_json(service: Service, version: Version, kind: str)
     assert json.loads(printed(kind, "list", "--json", url=service.url))
 
 
-def test_a_model_shows_its_variants_and_its_card_goes_into_a_file(
-    service: Service, version: Version, tmp_path: Path
-) -> None:
+def test_a_model_shows_its_variants(service: Service, version: Version, tmp_path: Path) -> None:
     shown = printed("models", "show", "small", url=service.url)
     assert "a linear model predicted the held-out rows " in shown
     assert "50%" in shown
@@ -103,9 +101,7 @@ def test_nothing_is_deleted_without_consent(service: Service, tmp_path: Path) ->
 TINY = ["--hidden", "4", "--epochs", "3"]
 
 
-def test_a_file_becomes_a_table_and_a_picture(
-    service: Service, table: Path, tmp_path: Path
-) -> None:
+def test_a_file_becomes_a_picture(service: Service, table: Path, tmp_path: Path) -> None:
     far, picture = tmp_path / "far.csv", tmp_path / "methods.html"
     with far.open("w", newline="") as file:
         rows = [[50 + i, -50 - i, "odd"] for i in range(20)]
@@ -203,9 +199,7 @@ def dataset(client: Client, lake: Path) -> str:
     return client.read_source("rows", f"file://{lake}/long.csv")["id"]
 
 
-def test_a_schedule_is_added_run_shown_and_removed(
-    service: Service, dataset: str, tmp_path: Path
-) -> None:
+def test_a_schedule_is_added_and_removed(service: Service, dataset: str, tmp_path: Path) -> None:
     request = tmp_path / "request.json"
     request.write_text(json.dumps(QUICK))
     options = ["--dataset", dataset, "--train", str(request), "--max-loss", "50"]
@@ -234,9 +228,7 @@ def failed_job(client: Client) -> str:
     return client.wait(job["id"], poll_seconds=0.1)["id"]
 
 
-def test_a_webhook_from_the_command_line(
-    service: Service, client: Client, receiving: Receiving
-) -> None:
+def test_a_webhook_is_added(service: Service, client: Client, receiving: Receiving) -> None:
     add = ["webhooks", "add", f"http://127.0.0.1:{receiving.port}/hook", "--event", "job.failed"]
     made = json.loads(printed(*add, "--json", url=service.url))
     receiving.secret = made["secret"]

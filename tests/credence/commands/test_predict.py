@@ -129,9 +129,7 @@ def test_a_file_of_what_came_true(service: Service, client: Client, version: Ver
 
 
 @pytest.mark.parametrize("off", [0.0, 1000.0])
-def test_the_verdict_comes_first_and_check_ends_with_it(
-    service: Service, client: Client, off: float
-) -> None:
+def test_the_verdict_comes_first(service: Service, client: Client, off: float) -> None:
     """A whole window of rows whose true values are the predicted means, or far from them."""
     row = {"kind": "odd", "x0": 0.5, "x1": 1.0}
     (mean,) = client.model("small", 1).predict([row]).mean

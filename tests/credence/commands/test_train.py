@@ -92,26 +92,20 @@ def trained_on(client: Client, stdout: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("verb", ["train", "compare"])
-def test_a_wrong_target_of_a_data_set_is_noticed_before_a_training(
-    service: Service, uploaded: dict[str, Any], verb: str
-) -> None:
+def test_a_wrong_target_is_noticed(service: Service, uploaded: dict[str, Any], verb: str) -> None:
     done = command(verb, uploaded["id"], "--target", "Y", url=service.url)
     assert done.exit_code == 2
     assert "did you mean 'y'?" in words(done.stderr)
 
 
-def test_without_a_terminal_warnings_are_printed_and_the_training_runs(
-    service: Service, doubtful: Path
-) -> None:
+def test_without_a_terminal_it_warns_and_trains(service: Service, doubtful: Path) -> None:
     done = command("train", str(doubtful), "--target", "y", "--no-follow", *BRIEF, url=service.url)
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("job_")
     assert "--column temperature --missing -999" in done.stderr
 
 
-def test_at_a_terminal_it_asks_and_trains_or_does_not(
-    service: Service, client: Client, doubtful: Path
-) -> None:
+def test_at_a_terminal_it_asks(service: Service, client: Client, doubtful: Path) -> None:
     yes = asked(service, doubtful, "\n")
     assert "Train? [Y/n/f]" in yes.text
     assert yes.returncode == 0, yes.text

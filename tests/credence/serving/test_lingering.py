@@ -58,9 +58,7 @@ def test_an_upload_in_full_flow_hears_that_the_service_stops(tmp_path: Path) -> 
         assert service.process.wait(PATIENCE) == 0
 
 
-def test_streams_do_not_hold_up_sigterm_and_go_on_at_the_next_start(
-    tmp_path: Path, table: Path
-) -> None:
+def test_streams_do_not_hold_up_a_stop_and_go_on_after(tmp_path: Path, table: Path) -> None:
     """With a client that listens, and one that asked and never read a byte."""
     heard: list[tuple[int, str]] = []
 

@@ -111,9 +111,7 @@ def test_the_error_of_the_auroc_is_its_spread() -> None:
 
 
 @pytest.mark.parametrize(("usual", "strange", "distinct"), [(2000, 300, 10**9), (50, 80, 5)])
-def test_the_auroc_of_usual_and_strange_rows_is_scikit_learns(
-    usual: int, strange: int, distinct: int
-) -> None:
+def test_the_auroc_is_that_of_scikit_learn(usual: int, strange: int, distinct: int) -> None:
     """With few distinct values most pairs are equal, and count half."""
     random = np.random.default_rng(usual + distinct)
     a = random.integers(0, distinct, usual).astype(float)

@@ -58,9 +58,7 @@ def test_groups_are_ordered_so_that_no_class_is_left_out() -> None:
 
 
 @given(rows=st.integers(2, 300), count=st.integers(2, 8), members=st.integers(1, 24))
-def test_each_row_is_left_out_by_the_members_of_its_fold(
-    rows: int, count: int, members: int
-) -> None:
+def test_each_row_is_left_out_by_its_fold(rows: int, count: int, members: int) -> None:
     of_row = assign_folds(TrainingConfig(folds=count), rows, None, None)
     folds = Folds(of_row, count)
     weights = folds.weights(members)

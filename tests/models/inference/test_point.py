@@ -47,9 +47,7 @@ def single(rows: Rows) -> Rows:
 
 
 @pytest.mark.parametrize("kind", ["mle", "map"])
-def test_map_is_ridge_and_mle_is_least_squares(
-    linear_regression: LinearRegression, kind: str
-) -> None:
+def test_map_and_mle_are_ridge_and_ols(linear_regression: LinearRegression, kind: str) -> None:
     """Ridge is the mean of the exact posterior; least squares leaves the prior out of it."""
     problem = linear_regression
     config = (

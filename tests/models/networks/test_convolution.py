@@ -175,9 +175,7 @@ def test_digits_are_learned_and_the_pruned_variant_too(model: TabularModel) -> N
     assert model.variant(0.5).state.num_weights == round(0.5 * model.num_weights)
 
 
-def test_an_answer_depends_neither_on_the_rows_around_it_nor_on_the_process(
-    model: TabularModel, tmp_path: Path
-) -> None:
+def test_an_answer_depends_on_its_own_row_alone(model: TabularModel, tmp_path: Path) -> None:
     columns = {name: values[:7] for name, values in _digits().items()}
     one = {name: values[3:4] for name, values in columns.items()}
     options = PredictOptions(samples=30, seed=4, return_draws=True)
@@ -204,9 +202,7 @@ def test_an_answer_depends_neither_on_the_rows_around_it_nor_on_the_process(
         (replace(CNN, channels=(4,) * 5), BBBConfig(), "/network/channels"),
     ],
 )
-def test_what_cannot_work_is_refused(
-    network: NetworkConfig, method: MethodConfig, path: str
-) -> None:
+def test_impossible_is_refused(network: NetworkConfig, method: MethodConfig, path: str) -> None:
     with pytest.raises(InvalidData) as raised:
         _resolve(network, method)
     assert raised.value.path == path

@@ -56,9 +56,7 @@ def _by_torch(
 
 @pytest.mark.parametrize(("samples", "own_inputs"), [(None, False), (1, True), (5, True)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_states_and_gradients_are_those_of_torch(
-    kind: str, own_inputs: bool, samples: int | None
-) -> None:
+def test_states_and_gradients_are_torchs(kind: str, own_inputs: bool, samples: int | None) -> None:
     layers = recurrent_layers(RecurrentConfig(kind=kind, hidden=(4, 4)), 3)  # type: ignore[arg-type]
     layout = Layout({k: v for layer in layers for k, v in layer.shapes().items()})
     weights = _leaves(layout, samples)

@@ -52,7 +52,7 @@ def surprises(known: tuple[FeatureEncoder, FeatureScores], columns: Columns) -> 
     return scores(x, encoder.column_score(x)).numpy()
 
 
-def test_the_false_alarm_rate_is_that_of_all_parts_together(
+def test_the_false_alarm_rate_is_that_of_all(
     known: tuple[FeatureEncoder, FeatureScores],
 ) -> None:
     """For 400 draws of 99 held-out rows: P(a new row exceeds the bound) = 5/100 (conformal).
@@ -69,7 +69,7 @@ def test_the_false_alarm_rate_is_that_of_all_parts_together(
     assert np.mean(alarms) == pytest.approx(RATE, abs=0.0075)
 
 
-def test_a_strange_combination_is_flagged_and_its_columns_are_named(
+def test_a_strange_combination_is_flagged(
     known: tuple[FeatureEncoder, FeatureScores],
 ) -> None:
     """Each value is within 1.5 deviations of the mean; together they are 9 deviations off."""
@@ -162,7 +162,7 @@ def reasons_of(prediction: RowPrediction) -> list[list[dict[str, object]]]:
     return [[reason.document() for reason in row] for row in prediction["reasons"]]
 
 
-def test_strange_rows_are_flagged_and_their_column_is_named_first(
+def test_strange_rows_are_flagged_by_column(
     passengers_model: TabularModel,
 ) -> None:
     rows, expected = strange(passengers_model.classes is not None)

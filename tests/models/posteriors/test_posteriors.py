@@ -158,9 +158,7 @@ def test_the_ratio_is_that_of_incoming_and_outgoing_weights_together() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.6, 0.9])
-def test_whole_units_go_until_the_fraction_is_reached(
-    network_posterior: MeanFieldNormal, fraction: float
-) -> None:
+def test_whole_units_are_pruned(network_posterior: MeanFieldNormal, fraction: float) -> None:
     pruned = prune_units(network_posterior, NETWORK.layout, NETWORK.dense, fraction)
     assert pruned.mask is not None
     mask = NETWORK.layout.unflatten(pruned.mask)

@@ -88,9 +88,7 @@ def test_class_variance_and_entropy_decompose(classes: CategoricalMixture) -> No
 
 
 @pytest.mark.parametrize(("wider", "tolerance"), [(1.0, 3e-5), (0.0, 3e-3)])
-def test_crps_is_that_of_a_library_that_scores_mixtures(
-    mixture: NumberMixture, wider: float, tolerance: float
-) -> None:
+def test_crps_is_that_of_a_library(mixture: NumberMixture, wider: float, tolerance: float) -> None:
     """Less exactly where components are narrower than the distance of the integral's nodes."""
     mixture = replace(mixture, scales=mixture.scales + wider)
     target = torch.tensor([0.3, -4.0, 2.0, 9.0], dtype=torch.float64)
@@ -145,9 +143,7 @@ def test_every_output_of_numbers_states_its_error(scale: float) -> None:
 @pytest.mark.parametrize(
     ("mean", "variance"), [(-1.0, 0.5), (5.5, 2.0), (-17.0, 4.0), (2.0, 60.0), (0.0, 0.0)]
 )
-def test_the_expected_noise_is_the_integral_within_the_likelihoods_bounds(
-    mean: float, variance: float
-) -> None:
+def test_the_expected_noise_is_the_integral_within_bounds(mean: float, variance: float) -> None:
     def integrand(z: float) -> float:
         log_variance = min(max(mean + math.sqrt(variance) * z, -16.0), 6.0)
         return math.exp(log_variance) * float(norm.pdf(z))
@@ -200,9 +196,7 @@ CASES = [(0.0, 1.0), (2.0, 0.3), (-2.0, 0.3), (50.0, 1e-4), (-3.0, 4.0), (0.1, 1
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
 @pytest.mark.parametrize(("mean", "variance"), CASES)
-def test_activation_moments_match_integration(
-    activation: str, mean: float, variance: float
-) -> None:
+def test_activation_moments_are_integrals(activation: str, mean: float, variance: float) -> None:
     """Gauss–Hermite with 32 nodes is a percent off where tanh is steep beside a wide Gaussian."""
     scale = variance**0.5
 

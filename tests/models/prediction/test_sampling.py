@@ -69,9 +69,7 @@ def _outputs(
 
 
 @pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
-def test_the_fused_pass_is_the_networks_own(
-    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
-) -> None:
+def test_the_fused_pass_agrees(posterior: MeanFieldNormal, x: torch.Tensor, sampler: str) -> None:
     """Same noise, same outputs as the plain local estimator that training uses."""
     moments = map(NETWORK.layout.unflatten, posterior.distribution().moments())
     noise = [block.unsqueeze(1) for block in NOISE.draw(sampler, 7, 0, 50)]
@@ -81,9 +79,7 @@ def test_the_fused_pass_is_the_networks_own(
 
 
 @pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
-def test_chunks_of_samples_change_nothing(
-    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
-) -> None:
+def test_chunks_change_nothing(posterior: MeanFieldNormal, x: torch.Tensor, sampler: str) -> None:
     whole = _outputs(posterior, x, 200, sampler=sampler)
     for chunk in (1, 64, 70):
         parts = _outputs(posterior, x, 200, sampler=sampler, chunk=chunk)
@@ -106,9 +102,7 @@ def test_noise_is_standard_normal() -> None:
     assert abs((first * second).mean().item()) < error
 
 
-def test_local_and_weight_samples_have_the_same_distribution(
-    posterior: MeanFieldNormal, x: torch.Tensor
-) -> None:
+def test_samples_of_both_kinds_agree(posterior: MeanFieldNormal, x: torch.Tensor) -> None:
     """Means of 4,000 samples each way, within 4.5 standard errors on all 24 outputs."""
     count = 4000
     local = _outputs(posterior, x, count, seed=1).double()

@@ -97,9 +97,7 @@ def test_a_better_pruned_variant_is_recommended() -> None:
 
 
 @pytest.mark.parametrize("name", ["model.json", "prune-0.safetensors"])
-def test_a_changed_or_missing_file_is_noticed(
-    line: TabularModel, tmp_path: Path, name: str
-) -> None:
+def test_a_changed_file_is_noticed(line: TabularModel, tmp_path: Path, name: str) -> None:
     write_model(line, tmp_path / "model")
     path = tmp_path / "model" / name
     data = bytearray(path.read_bytes())
@@ -160,9 +158,7 @@ def test_mixed_columns_with_gaps_constants_and_copies() -> None:
 
 
 @pytest.mark.parametrize(("stop_at", "refit"), [(20, False), (34, False), (35, True)])
-def test_a_stopped_and_resumed_training_gives_the_same_model(
-    tmp_path: Path, stop_at: int, refit: bool
-) -> None:
+def test_a_resumed_training_gives_the_same_model(tmp_path: Path, stop_at: int, refit: bool) -> None:
     """Stopped in the fit (30 mini-batches), in the first variant's fine-tuning (9), and in the
     second fit, which ends after the best epoch of the first.
     """
