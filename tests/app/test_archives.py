@@ -20,7 +20,7 @@ from core.exceptions import Invalid, TooLarge
 from core.registry import archives
 from core.registry.archives import MOST_FILES
 from tests.app.conftest import MakeService
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 TAR = {"Content-Type": "application/x-tar"}
 ROWS = {"inputs": [[1.0, "oak", True, None], [None, "fir", False, "2026-01-05T00:00:00Z"]]}
@@ -33,8 +33,7 @@ def archive(service: Service) -> bytes:
 
 
 def exported(service: Service, model: str) -> bytes:
-    answer = service.http.get(f"/models/{model}/versions/1/archive")
-    assert answer.status_code == 200
+    answer = answered(service.http.get(f"/models/{model}/versions/1/archive"))
     assert answer.headers["Content-Type"] == "application/x-tar"
     return answer.content
 
@@ -72,8 +71,7 @@ def with_sums(files: Files) -> bytes:
 
 
 def test_an_import_predicts_the_same(service: Service, archive: bytes, own: Service) -> None:
-    made = send(own, archive, params={"alias": "champion"})
-    assert made.status_code == 201, made.text
+    made = answered(send(own, archive, params={"alias": "champion"}), 201)
     assert made.headers["Location"] == "/models/copy/versions/1"
     version, origin = made.json(), service.http.get("/models/price/versions/1").json()
     assert version["aliases"] == ["champion"]
@@ -214,8 +212,7 @@ def test_a_hostile_archive_names_what_is_wrong(archive: bytes, tmp_path: Path, w
 def test_a_hostile_archive_is_a_422(service: Service, archive: bytes, what: str) -> None:
     """Refused by its headers; by the child that renders it."""
     build, place = HOSTILE[what]
-    answer = send(service, build(unpacked(archive)), "hostile")
-    assert answer.status_code == 422, answer.text
+    answer = answered(send(service, build(unpacked(archive)), "hostile"), 422)
     [error] = answer.json()["errors"]
     assert error["path"].startswith(place), error
     assert "/tmp" not in answer.text

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from tests.app.running import Service, regression_columns
+from tests.app.running import Service, answered, regression_columns
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -35,8 +35,7 @@ def run(service: Service, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def result(service: Service, job: dict[str, Any]) -> pa.Table:
-    answer = service.http.get(f"/jobs/{job['id']}/result")
-    assert answer.status_code == 200, answer.text
+    answer = answered(service.http.get(f"/jobs/{job['id']}/result"))
     assert answer.headers["content-type"] == "application/vnd.apache.parquet"
     disposition = f'attachment; filename="{job["id"]}.parquet"'
     assert answer.headers["content-disposition"] == disposition
@@ -49,8 +48,7 @@ def same(column: Any, expected: list[Any]) -> bool:
 
 
 def test_a_data_set_becomes_a_job_with_every_default_filled_in(own: Service) -> None:
-    answer = submit(own, version="champion")
-    assert answer.status_code == 202, answer.text
+    answer = answered(submit(own, version="champion"), 202)
     job = answer.json()
     assert answer.headers["location"] == f"/jobs/{job['id']}"
     assert (job["kind"], job["status"], job["model"]) == ("predict", "queued", "price")
@@ -58,8 +56,7 @@ def test_a_data_set_becomes_a_job_with_every_default_filled_in(own: Service) -> 
     request = job["request"]
     assert (request["version"], request["prune"], request["intervals"]) == (1, 0.0, [0.9])
     assert {"sampler", "samples", "seed"} <= request.keys()
-    again = own.post("/predict/batch", request)
-    assert again.status_code == 202, again.text
+    again = answered(own.post("/predict/batch", request), 202)
     assert again.json()["request"] == request
 
 
@@ -96,8 +93,7 @@ def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
 
 
 def test_a_dry_run_says_what_a_job_would_take(own: Service) -> None:
-    answer = submit(own, samples=10, chunk_rows=50, dry_run=True)
-    assert answer.status_code == 200, answer.text
+    answer = answered(submit(own, samples=10, chunk_rows=50, dry_run=True))
     cost = answer.json()
     assert (cost["rows"], cost["chunks"]) == (120, 3)
     assert cost["seconds"] > 0
@@ -123,8 +119,7 @@ def test_a_wrong_field_is_named(service: Service) -> None:
         ({"return_draws": True}, "/return_draws"),
         ({"dataset": None}, "/dataset"),
     ):
-        answer = submit(service, **change)
-        assert answer.status_code == 422, answer.text
+        answer = answered(submit(service, **change), 422)
         assert [error["path"] for error in answer.json()["errors"]] == [path]
 
 
@@ -149,8 +144,7 @@ def test_a_method_is_a_kind_or_an_object(own: Service) -> None:
     assert [t["request"]["method"].get("chains") for t in trainings] == [None, 8, 4]
     assert {t["parent"] for t in trainings} == {job["id"]}
     assert len({str(t["request"]["network"]) for t in trainings}) == 1, "compared on one network"
-    alone = own.post("/train", trainings[1]["request"])
-    assert alone.status_code == 202, alone.text
+    alone = answered(own.post("/train", trainings[1]["request"]), 202)
     assert alone.json()["request"] == trainings[1]["request"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from core.context import Context, open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait_until
 from tests.worker.conftest import add_line, train_job
@@ -97,8 +97,7 @@ def test_a_full_disk_keeps_nothing(on_small_disk: Service, small_disk: Path, roo
     assert predict(on_small_disk).status_code == 200
     filler.unlink()
     assert tree(small_disk) == before
-    accepted = upload(on_small_disk)
-    assert accepted.status_code == 201, accepted.text
+    accepted = answered(upload(on_small_disk), 201)
     rows = on_small_disk.http.get(f"/datasets/{accepted.json()['id']}/rows?limit=2").json()
     assert rows["data"][1] == {"x": 1.0, "y": 2.0}
 
@@ -119,8 +118,7 @@ def test_a_full_database_keeps_what_it_accepted(on_small_disk: Service, small_di
     assert predict(on_small_disk).status_code == 200
     assert on_small_disk.http.get("/jobs").status_code == 200
     filler.unlink()
-    again = on_small_disk.post("/train", TRAIN)
-    assert again.status_code == 202, again.text
+    again = answered(on_small_disk.post("/train", TRAIN), 202)
     for job in (*accepted, again.json()["id"]):
         assert on_small_disk.http.get(f"/jobs/{job}").json()["status"] == "queued"
 

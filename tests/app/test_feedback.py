@@ -20,15 +20,13 @@ TREES = [{"x": 0.1, "y": 0.2, "image": [[0.1, 0.0], [0.0, 0.2]]}] * 2
 def stored(service: Service, **body: Any) -> dict[str, Any]:
     answer = service.post("/predict", {"model": "price", "inputs": PRICE, "store": True} | body)
     assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    return dict(answer.json())
 
 
 def tell(service: Service, status: int = 201, **body: Any) -> dict[str, Any]:
     answer = service.post("/feedback", body)
     assert answer.status_code == status, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    return dict(answer.json())
 
 
 def answered_again(service: Service, prediction_id: str) -> RowPrediction:

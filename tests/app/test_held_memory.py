@@ -15,7 +15,7 @@ from app.http.large_work import INLINE_BYTES, LargeWork
 from app.main import MAX_UPLOADS, WRITERS
 from core.exceptions import Unavailable
 from tests.app.conftest import MakeService
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 ROW = [1.0, "oak", True, None]
 BUDGET = 2**26
@@ -34,8 +34,7 @@ def small(make_service: MakeService) -> Iterator[Service]:
 
 def test_a_body_that_never_fits_is_too_large(small: Service) -> None:
     body = {"model": "price", "inputs": [ROW], "texts": "x" * (BUDGET // OF_BODY)}
-    answer = small.post("/predict", body)
-    assert answer.status_code == 413
+    answer = answered(small.post("/predict", body), 413)
     assert "CREDENCE_MEMORY_BYTES" in answer.json()["detail"]
 
 
@@ -43,8 +42,7 @@ def test_a_response_that_never_fits_is_too_large(small: Service) -> None:
     values = BUDGET // (20 * OF_RESPONSE)
     asked = {"model": "price", "inputs": [ROW] * 200, "samples": values // 200}
     assert small.post("/predict", asked).status_code == 200
-    answer = small.post("/predict", asked | {"return_draws": True})
-    assert answer.status_code == 413
+    answered(small.post("/predict", asked | {"return_draws": True}), 413)
 
 
 def test_large_ones_wait_for_memory_and_small_ones_are_answered(
@@ -54,8 +52,7 @@ def test_large_ones_wait_for_memory_and_small_ones_are_answered(
     memory = small.context.memory
     free = memory.total - sum(memory.reserved().values())
     with memory.reserve("uploads", free):
-        answer = small.post("/predict", asked)
-        assert answer.status_code == 503
+        answer = answered(small.post("/predict", asked), 503)
         assert int(answer.headers["Retry-After"]) > 0
         assert "CREDENCE_MEMORY_BYTES" in answer.json()["detail"]
         few = asked | {"inputs": [ROW]}

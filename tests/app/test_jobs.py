@@ -11,7 +11,7 @@ import pytest
 from core.context import open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ def train(service: Service, **body: Any) -> httpx.Response:
 
 
 def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str) -> None:
-    answer = train(own, dataset=dataset)
-    assert answer.status_code == 202
+    answer = answered(train(own, dataset=dataset), 202)
     job = answer.json()
     assert answer.headers["location"] == f"/jobs/{job['id']}"
     assert set(job) == {
@@ -51,8 +50,7 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str
 
 def test_a_filled_in_request_can_be_sent_again(own: Service, dataset: str) -> None:
     first = train(own, dataset=dataset, features=["size", {"name": "wet", "type": "boolean"}])
-    again = own.post("/train", first.json()["request"])
-    assert again.status_code == 202, again.text
+    again = answered(own.post("/train", first.json()["request"]), 202)
     assert again.json()["request"] == first.json()["request"]
 
 
@@ -83,8 +81,7 @@ def test_the_contracts_example_is_taken(own: Service) -> None:
         "alias": "champion",
         "metadata": {"owner": "me"},
     }  # fmt: skip
-    job = own.post("/train", body)
-    assert job.status_code == 202, job.text
+    job = answered(own.post("/train", body), 202)
     request = job.json()["request"]
     assert request["metadata"] == {"owner": "me"}
     stored = own.http.get(f"/datasets/{request['dataset']}").json()
@@ -111,8 +108,7 @@ def test_a_wrong_field_is_named(service: Service, dataset: str) -> None:
         ({"model": "a/b"}, "/model"),
         ({"metadata": {"a": "x" * 20_000}}, "/metadata"),
     ):
-        answer = train(service, **({"dataset": dataset} | change))
-        assert answer.status_code == 422, answer.text
+        answer = answered(train(service, **({"dataset": dataset} | change)), 422)
         assert [error["path"] for error in answer.json()["errors"]] == [path]
     assert service.http.get("/jobs?model=m").json()["data"] == []
 
@@ -123,8 +119,7 @@ def test_wrong_inline_data_are_named(service: Service) -> None:
         ({"x": [1, "a"], "price": [1, 2]}, "/data/columns/x/1"),
         ({"x": [10**400, 1], "price": [1, 2]}, "/data/columns"),
     ):
-        answer = train(service, data={"columns": columns})
-        assert answer.status_code == 422, answer.text
+        answer = answered(train(service, data={"columns": columns}), 422)
         assert answer.json()["errors"][0]["path"] == path
 
 
@@ -179,11 +174,9 @@ def test_a_job_waits_when_no_worker_can_be_woken(own: Service, dataset: str) -> 
         folder.rmdir() if folder.is_dir() else folder.unlink()
     broker.rmdir()
     broker.write_text("no folder any more")
-    answer = train(own, dataset=dataset)
-    assert answer.status_code == 202
+    answer = answered(train(own, dataset=dataset), 202)
     assert answer.json()["status"] == "queued"
-    ready = own.http.get("/health/ready")
-    assert ready.status_code == 200
+    ready = answered(own.http.get("/health/ready"))
     assert ready.json()["broker"] != "ok"
 
 

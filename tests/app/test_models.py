@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.app.running import Service, class_columns, regression_columns
+from tests.app.running import Service, answered, class_columns, regression_columns
 
 ROW = [[1.0, "oak", True, None]]
 
@@ -86,8 +86,7 @@ def test_deleted_versions_and_models_answer_no_more(own: Service) -> None:
 def test_an_evaluation_is_a_job(own: Service) -> None:
     dataset = own.http.get("/models/price/versions/1").json()["dataset"]
     body = {"version": "champion", "dataset": dataset, "prune": 0.5}
-    answer = own.post("/models/price/evaluate", body)
-    assert answer.status_code == 202, answer.text
+    answer = answered(own.post("/models/price/evaluate", body), 202)
     job = answer.json()
     assert (job["kind"], job["status"], job["model"]) == ("evaluate", "queued", "price")
     assert job["request"] == {"model": "price", "dataset": dataset, "version": 1, "prune": 0.5}
@@ -117,8 +116,7 @@ def test_a_choice_of_rows_to_label_is_a_job(own: Service) -> None:
     """It needs no column of the target: these rows have no label yet."""
     rows = {name: values for name, values in regression_columns(20).items() if name != "price"}
     dataset = own.context.datasets.add_columns("new", rows)[0].id
-    answer = own.post("/models/price/acquire", {"dataset": dataset, "k": 5})
-    assert answer.status_code == 202, answer.text
+    answer = answered(own.post("/models/price/acquire", {"dataset": dataset, "k": 5}), 202)
     job = answer.json()
     assert (job["kind"], job["status"], job["model"]) == ("acquire", "queued", "price")
     request = {"model": "price", "dataset": dataset, "version": 2, "k": 5}
@@ -135,8 +133,7 @@ def add(service: Service, columns: Columns) -> str:
 
 def expected(service: Service, model: str, columns: Columns, **parameters: Any) -> Any:
     asked = {"dataset": add(service, columns), **parameters}
-    answer = service.http.get(f"/models/{model}/expected", params=asked)
-    assert answer.status_code == 200, answer.text
+    answer = answered(service.http.get(f"/models/{model}/expected", params=asked))
     return answer.json()
 
 

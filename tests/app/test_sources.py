@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.app.conftest import MakeService
-from tests.app.running import Service, regression_columns
+from tests.app.running import Service, answered, regression_columns
 from tests.app.test_batch import run
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
@@ -51,8 +51,7 @@ def read(http: httpx.Client, source: dict[str, Any], **others: Any) -> httpx.Res
 
 def test_a_file_is_read_where_it_lies_and_recorded(http: httpx.Client, lake: Path) -> None:
     uri = f"file://{lake}/*.csv"
-    made = read(http, {"uri": uri})
-    assert made.status_code == 201, made.text
+    made = answered(read(http, {"uri": uri}), 201)
     dataset = made.json()
     assert made.headers["location"] == f"/datasets/{dataset['id']}"
     assert (dataset["name"], dataset["format"], dataset["rows"]) == ("sales", "csv", 3)
@@ -72,16 +71,14 @@ def test_a_refresh_makes_the_next_data_set(http: httpx.Client, lake: Path) -> No
     assert (same.status_code, same.json()["id"]) == (200, first["id"])
 
     (lake / "b.csv").write_text("x,y\n7,8\n")
-    second = http.post(f"/datasets/{first['id']}/refresh")
-    assert second.status_code == 201, second.text
+    second = answered(http.post(f"/datasets/{first['id']}/refresh"), 201)
     dataset = second.json()
     assert (dataset["rows"], dataset["refreshed_from"]) == (4, first["id"])
     assert (dataset["name"], dataset["source"]["snapshot"]["num_files"]) == ("sales", 2)
 
     for file in lake.iterdir():
         file.unlink()
-    gone = http.post(f"/datasets/{dataset['id']}/refresh")
-    assert gone.status_code == 409
+    answered(http.post(f"/datasets/{dataset['id']}/refresh"), 409)
 
 
 def test_a_refresh_keeps_how_columns_are_read(http: httpx.Client, lake: Path) -> None:
@@ -116,20 +113,17 @@ def test_a_source_is_refused_by_name(http: httpx.Client) -> None:
         ({"uri": "s3://lake/a.csv", "password": "x"}, "/source/password"),
         ({}, "/source/uri"),
     ):
-        answer = read(http, source)
-        assert answer.status_code == 422, answer.text
+        answer = answered(read(http, source), 422)
         assert path in {error["path"] for error in answer.json()["errors"]}
 
 
 def test_sources_are_closed_by_default(make_service: MakeService, lake: Path) -> None:
-    answer = read(make_service().http, {"uri": f"file://{lake}/a.csv"})
-    assert answer.status_code == 422
+    answer = answered(read(make_service().http, {"uri": f"file://{lake}/a.csv"}), 422)
     assert answer.json()["errors"][0]["path"] == "/source/uri"
 
 
 def test_nothing_shows_a_credential(http: httpx.Client, capfd: pytest.CaptureFixture[str]) -> None:
-    answer = read(http, {"uri": "s3://lake/a.csv", "secret": "bucket"})
-    assert answer.status_code == 503
+    answer = answered(read(http, {"uri": "s3://lake/a.csv", "secret": "bucket"}), 503)
     assert "s3://lake/a.csv" in answer.json()["detail"]
     assert TOKEN not in answer.text + str(answer.headers)
     logged = capfd.readouterr()
@@ -200,8 +194,7 @@ def check(own: Service, found: pa.Table) -> None:
 
 
 def test_from_a_source_into_a_folder(own: Service, two_files: Path) -> None:
-    answer = post(own, two_files)
-    assert answer.status_code == 202, answer.text
+    answer = answered(post(own, two_files), 202)
     job = answer.json()
     to = f"file://{two_files.parent}/to/a"
     assert job["request"]["destination"] == {"uri": to, "format": "parquet", "secret": None}
@@ -217,8 +210,7 @@ def test_from_a_source_into_a_folder(own: Service, two_files: Path) -> None:
     assert len(parts) == 3
     assert json.loads((folder / "_manifest.json").read_text())["job"] == job["id"]
     assert json.loads((folder / "_SUCCESS").read_text())["rows"] == ROWS
-    refused = own.http.get(f"/jobs/{job['id']}/result")
-    assert refused.status_code == 409
+    refused = answered(own.http.get(f"/jobs/{job['id']}/result"), 409)
     assert to in refused.json()["detail"]
     assert post(own, two_files).status_code == 409, (
         "the folder holds the predictions of another run"
@@ -229,8 +221,7 @@ def test_what_leads_out_of_the_folder_is_refused(own: Service, two_files: Path) 
     (two_files.parent / "to" / "link").symlink_to(two_files)
     ways = ("lake/a", "to/../lake", "to//a", "to/*/a", "to/%2e%2e/a", "to/link", "to/link/inner")
     for to in ways:
-        answer = post(own, two_files, to)
-        assert answer.status_code == 422, to
+        answer = answered(post(own, two_files, to), 422)
         (error,) = answer.json()["errors"]
         assert error["path"] == "/destination/uri"
     assert sorted(path.name for path in two_files.iterdir()) == ["0.parquet", "1.parquet"]
@@ -250,8 +241,7 @@ def test_a_wrong_field_is_named(own: Service, two_files: Path) -> None:
         ({"source": None}, "/dataset"),
         ({"keep": ["none"]}, "/keep"),
     ):
-        answer = post(own, two_files, **change)
-        assert answer.status_code == 422, answer.text
+        answer = answered(post(own, two_files, **change), 422)
         assert [error["path"] for error in answer.json()["errors"]] == [path]
 
 

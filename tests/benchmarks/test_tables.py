@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss
 
-from benchmarks.request_path import STAGES, WHOLE, functions
 from benchmarks.series_scores import naive_error, scores
 from benchmarks.table_scores import PROBABILITIES, class_scores, number_scores
 
@@ -57,11 +56,3 @@ def test_the_crps_is_twice_the_mean_pinball_loss_over_the_naive_error() -> None:
     assert found["scaled_crps"] == pytest.approx(2 * np.mean(losses) / 4, abs=1e-5)
     assert found["cover90"] == pytest.approx((np.abs(truth) <= 1.6449).mean(), abs=1e-4)
     assert naive_error(np.array([1.0, 5.0, 2.0, 9.0]), 2) == 2.5
-
-
-def test_each_function_is_there_and_each_stage_has_one() -> None:
-    """They are found by name, so nothing else tells when one is renamed."""
-    for owner, name, _ in functions():
-        assert name in owner if isinstance(owner, dict) else callable(getattr(owner, name))
-    stages = {stage for _, _, stage in functions()}
-    assert stages | {"queue", "compute"} == {*STAGES, WHOLE}  # an answer has these two itself

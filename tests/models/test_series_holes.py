@@ -1,14 +1,12 @@
 """Series with holes, their training sets, and many of them."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
     DropoutConfig,
@@ -212,14 +210,6 @@ def test_a_forecast_has_conformal_intervals_and_raw_scores(forecaster: Forecaste
     # the deviation is that of a Gaussian's quantiles, which the total variance is close to
     half = _calibration(forecaster).half_widths(0.9, HORIZON).numpy()
     np.testing.assert_allclose(ratio, 2 * half, rtol=0.1)
-
-
-def test_a_forecaster_keeps_its_calibration(forecaster: Forecaster, tmp_path: Path) -> None:
-    write_model(forecaster, tmp_path / "model")
-    again = read_model(tmp_path / "model")
-    assert again.variant(0.0).calibration == forecaster.variant(0.0).calibration
-    one, two = (m.predict(walk(), PredictOptions(samples=20)) for m in (forecaster, again))
-    np.testing.assert_array_equal(one.intervals[1].upper, two.intervals[1].upper)
 
 
 def test_a_short_series_is_not_calibrated_and_says_so() -> None:

@@ -62,28 +62,6 @@ def test_a_file_comes_by_click_and_by_drop(service: Service, visit: Visit, tmp_p
     expect(page.get_by_role("link", name="chosen.csv", exact=True)).to_have_count(0)
 
 
-@pytest.mark.pages
-def test_names_are_harmless_texts(service: Service, visit: Visit) -> None:
-    dialogs: list[str] = []
-    visit.page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())
-    rows = "".join(f"{i},{i % 3},<b>{i % 2}</b>\n" for i in range(30))
-    made = service.http.post(
-        "/datasets",
-        params={"name": f'{STRANGE}".csv'},
-        content=f"y,{STRANGE},<img src=x onerror=alert(2)>\n{rows}",
-        headers={"Content-Type": "text/csv"},
-    ).json()
-    for path, seen in (
-        ("/ui/datasets", STRANGE),
-        (f"/ui/datasets/{made['id']}", "<img src=x onerror=alert(2)>"),
-        (f'/ui/train?dataset={made["id"]}&request={{"target":"y"}}', STRANGE),
-        ("/", STRANGE),
-    ):
-        page = visit.go(service.url + path)
-        expect(page.locator("main")).to_contain_text(seen)
-    assert dialogs == []
-
-
 def finding(code: Code, severity: Severity, **fix: Any) -> Finding:
     return Finding(code=code, severity=severity, message=code, fix=fix or None)
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.browser import Visit
-from tests.app.running import Service, regression_columns, serving
+from tests.app.running import Service, answered, regression_columns, serving
 from tests.worker.conftest import worker
 
 pytestmark = pytest.mark.pages
@@ -31,8 +31,7 @@ def train(service: Service, epochs: int) -> str:
         "training": {"epochs": epochs, "fine_tune_epochs": 1},
         "pruning": [0.5],
     }
-    answer = service.post("/train", body)
-    assert answer.status_code == 202, answer.text
+    answer = answered(service.post("/train", body), 202)
     return str(answer.json()["id"])
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.app.browser import Visit
 from tests.app.cards import TASKS
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 Json = dict[str, Any]
 
@@ -32,8 +32,7 @@ class Fields(HTMLParser):
 
 
 def form(service: Service, body: Json) -> Fields:
-    answer = service.http.get("/ui/train", params={"request": json.dumps(body)})
-    assert answer.status_code == 200
+    answer = answered(service.http.get("/ui/train", params={"request": json.dumps(body)}))
     return Fields(answer.text)
 
 

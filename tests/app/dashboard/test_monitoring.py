@@ -11,7 +11,7 @@ from app.ui.monitoring import sentence
 from models.config import Json
 from tests.app.browser import Visit
 from tests.app.conftest import MakeService
-from tests.app.running import Service, regression_columns
+from tests.app.running import Service, answered, regression_columns
 
 PAGE = "/ui/models/price/versions/1"
 
@@ -100,11 +100,9 @@ def test_the_page_of_a_version_leads_to_the_scores_of_a_data_set(make_service: M
     columns.pop("price")
     dataset, _ = service.context.datasets.add_columns("next month", columns)
     assert f'href="{TABS}"' in service.http.get("/ui/models/price/versions/1").text
-    choice = service.http.get(TABS)
-    assert choice.status_code == 200
+    choice = answered(service.http.get(TABS))
     assert f'href="{TABS}?dataset={dataset.id}">next month</a>' in choice.text
-    shown = service.http.get(TABS, params={"dataset": dataset.id})
-    assert shown.status_code == 200
+    shown = answered(service.http.get(TABS, params={"dataset": dataset.id}))
     answer = service.http.get(
         "/models/price/expected", params={"dataset": dataset.id, "version": 1}
     ).json()

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from app.access.oidc.code_flow import Attempt
 from app.access.session import ATTEMPT_COOKIE, COOKIE
 from tests.app.browser import Visit
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.oidc.running import RunningProvider, new_key, running_provider
 
 pytestmark = pytest.mark.stack
@@ -92,8 +92,7 @@ def begin(
     guarded: Service, headers: dict[str, str] | None = None
 ) -> tuple[httpx.Response, dict[str, list[str]]]:
     """The answer to the beginning of a sign-in, and what it asks of the provider."""
-    response = guarded.http.get("/ui/sign-in/start?next=/ui/models", headers=headers)
-    assert response.status_code == 303
+    response = answered(guarded.http.get("/ui/sign-in/start?next=/ui/models", headers=headers), 303)
     return response, parse_qs(urlsplit(response.headers["location"]).query)
 
 

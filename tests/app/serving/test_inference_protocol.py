@@ -12,7 +12,7 @@ import pytest
 from tritonclient import http as triton
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
-from tests.app.running import Service
+from tests.app.running import Service, answered
 from tests.app.serving.wires import close
 from tests.app.test_bodies import problem
 
@@ -53,8 +53,7 @@ def tensors(arrays: dict[str, np.ndarray], *, binary: bool = True) -> list[trito
 
 
 def predicted(http: httpx.Client, **body: Any) -> dict[str, Any]:
-    answer = http.post("/predict", json={"model": "price", "inputs": SAME} | body)
-    assert answer.status_code == 200, answer.text
+    answer = answered(http.post("/predict", json={"model": "price", "inputs": SAME} | body))
     return answer.json()
 
 

@@ -11,7 +11,7 @@ from models.artifact.files import read_model
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from tests.app.running import CLASSES, Service
+from tests.app.running import CLASSES, Service, answered
 from tests.app.serving.wires import close
 from tests.app.test_bodies import problem
 
@@ -25,8 +25,7 @@ TREES = [{"x": 0.1, "y": 0.2, "image": [[0.1, 0.0], [0.0, 0.2]]}]
 
 
 def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
-    answer = http.post("/predict", json={"model": "price", "inputs": ROWS} | body)
-    assert answer.status_code == 200, answer.text
+    answer = answered(http.post("/predict", json={"model": "price", "inputs": ROWS} | body))
     assert answer.headers["content-type"] == "application/json"
     return answer.json()
 
@@ -176,8 +175,7 @@ def test_a_version_has_names(http: httpx.Client, version: int | str | None, numb
     ],
 )
 def test_a_wrong_field_is_named(http: httpx.Client, change: dict[str, Any], path: str) -> None:
-    answer = http.post("/predict", json={"model": "price", "inputs": ROWS} | change)
-    assert answer.status_code == 422, answer.text
+    answer = answered(http.post("/predict", json={"model": "price", "inputs": ROWS} | change), 422)
     assert path in [error["path"] for error in answer.json()["errors"]]
 
 
@@ -186,8 +184,7 @@ def test_a_wrong_field_is_named(http: httpx.Client, change: dict[str, Any], path
 )
 def test_a_tensor_of_another_shape_or_type_is_refused(http: httpx.Client, image: Any) -> None:
     rows = [*TREES, TREES[0] | {"image": image}]
-    answer = http.post("/predict", json={"model": "tree", "inputs": rows})
-    assert answer.status_code == 422
+    answer = answered(http.post("/predict", json={"model": "tree", "inputs": rows}), 422)
     assert answer.json()["errors"][0]["path"] == "/inputs/1/image"
 
 

@@ -1,7 +1,6 @@
 """Smoothing and classics mixed with the network."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from scipy.stats import multivariate_t
 from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing
 
-from models.artifact.files import examine_artifact, read_model, write_model
 from models.config import ForecastConfig
 from models.features.columns import Columns
 from models.forecasting.classics.member import PathRequest, unit_of
@@ -137,16 +135,6 @@ def test_a_forecast_pauses_and_what_runs_meanwhile_changes_nothing(mixed: Foreca
     assert len(others) == 3
     assert all((one == others[0]).all() for one in others)
     np.testing.assert_array_equal(found.mean, mixed.predict_rows(history, options).mean)
-
-
-def test_an_artifact_keeps_the_members(mixed: Forecaster, tmp_path: Path) -> None:
-    write_model(mixed, tmp_path)
-    read = examine_artifact(tmp_path)
-    assert read.classics == mixed.classics
-    for prune in (0.0, 0.5):
-        asked = replace(ASKED, prune=prune)
-        before, after = (one.predict(sales(108), asked) for one in (mixed, read_model(tmp_path)))
-        np.testing.assert_array_equal(before.mean, after.mean)
 
 
 def test_they_can_be_left_out() -> None:
