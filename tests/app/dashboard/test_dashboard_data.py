@@ -14,7 +14,6 @@ from tests.app.browser import Visit
 from tests.app.running import Service
 
 STATIC = Path("app/ui/static")
-STRANGE = "<script>alert(1)</script>"
 DROP = """(text) => {
   const carried = new DataTransfer();
   carried.items.add(new File([text], "dropped.csv"));
