@@ -22,7 +22,7 @@ from models.forecasting.forecast import Forecast
 from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.forecasting.worth import Overlaps
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 
 def _standard(means: torch.Tensor) -> NumberMixture:

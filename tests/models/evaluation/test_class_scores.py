@@ -35,8 +35,8 @@ from models.evaluation.metrics import classification_scores, regression_scores, 
 from models.evaluation.ranking import rank, recommend_variant
 from models.evaluation.reliability import Chance
 from models.evaluation.weighting import WEIGHT, paired
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 NAMES = ("a", "b", "c")
 ONES = torch.ones(120).double()

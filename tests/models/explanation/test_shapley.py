@@ -15,12 +15,9 @@ from torch import Tensor
 from models.artifact.files import BACKGROUND, examine_artifact, write_model
 from models.exceptions import InvalidInput
 from models.explanation.explainer import Explainer
-from models.explanation.importance import (
-    associate,
-    measure_importance,
-)
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
+from models.tabular.importance import associate, measure_importance
 from models.tabular.model import TabularModel
 from tests.models.explanation.fitting import Columns, fit, table
 

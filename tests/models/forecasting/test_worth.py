@@ -20,7 +20,7 @@ from models.forecasting.observation import Observation
 from models.forecasting.scale_choice import choose, observations
 from models.forecasting.series import Series
 from models.forecasting.worth import Overlaps, walks
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from tests.models.forecasting.series_cases import QUICK, fit
 

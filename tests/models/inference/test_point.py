@@ -17,6 +17,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
+from models.fitting.distributed import Part
+from models.fitting.row_task import RowTask
 from models.inference.chains import flat_values
 from models.inference.mc_dropout import DropoutDraws, DropoutState, MCDropout, masks
 from models.inference.method import Method
@@ -30,8 +32,6 @@ from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
 from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
-from models.training.distributed import Part
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from models.config import FeatureConfig
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
+from models.features.seen_columns import SeenColumn, robust_range
 from models.out_of_distribution.density_ratio import Dependence
-from models.out_of_distribution.seen_columns import SeenColumn, robust_range
 from models.out_of_distribution.surprise import Subspace, Tail
 
 RATE = 0.01

@@ -13,8 +13,8 @@ from models.evaluation.detector import SURPRISE, Detector
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
+from models.features.seen_columns import SeenColumns, find_gaps
 from models.out_of_distribution.row_reasons import find_reasons
-from models.out_of_distribution.seen_columns import SeenColumns, find_gaps
 from models.out_of_distribution.surprise import FeatureScores
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction

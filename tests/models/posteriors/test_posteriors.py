@@ -10,13 +10,13 @@ from torch.distributions import Normal
 
 from models.config import MLPConfig
 from models.networks import MLP
+from models.networks.pruning import prune, prune_units, unit_ratios
 from models.posteriors.mean_field import (
     MeanFieldNormal,
     Reparameterised,
     reparameterise,
     softplus_inverse,
 )
-from models.posteriors.pruning import prune, prune_units, unit_ratios
 from models.posteriors.weight_groups import Groups, PartGroups, TensorGroups
 from models.randomness import generator
 

@@ -20,14 +20,14 @@ from models.evaluation.metrics import (
 from models.inference.bbb import BBBState
 from models.layers.dense import Dense
 from models.likelihoods import expected_noise
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import Integrated, NumberMixture
 from models.networks import ACTIVATIONS, MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.fitted import Fitted
 from models.prediction.local import activation_moments
 from models.prediction.monte_carlo_error import all_errors, error_of_mean, standard_error
-from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import PredictOptions
-from models.prediction.predictive import CategoricalMixture
 from models.tabular.model import TabularModel
 from tests.models.functions import functions
 from tests.models.training.fitting import trained

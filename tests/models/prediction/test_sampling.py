@@ -21,12 +21,7 @@ from models.config import (
 )
 from models.features.targets import ClassTarget
 from models.inference.bbb import BBBState
-from models.networks import MLP
-from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.fitted import Fitted
-from models.prediction.options import PredictOptions
-from models.prediction.prediction import RowPrediction
-from models.prediction.samplers import (
+from models.inference.noise import (
     BITS,
     NoiseCache,
     NoiseSource,
@@ -34,6 +29,11 @@ from models.prediction.samplers import (
     Sobol,
     standard_normal,
 )
+from models.networks import MLP
+from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.fitted import Fitted
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.models.functions import functions
 from tests.models.training.fitting import trained

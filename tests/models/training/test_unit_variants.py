@@ -8,6 +8,7 @@ import torch
 
 from models.config import LikelihoodName, MLPConfig, ModelConfig, TrainingConfig
 from models.features.targets import NumberTarget
+from models.fitting.distributed import ALONE
 from models.inference.bbb import BBBState
 from models.prediction.fitted import Fitted
 from models.prediction.options import PredictOptions
@@ -15,7 +16,6 @@ from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.row_problem import RowProblem
-from models.training.distributed import ALONE
 from models.training.train import train
 from models.training.unit_variants import grow, shrink
 from tests.models.training.fitting import resolved, trained
