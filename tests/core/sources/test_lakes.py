@@ -141,7 +141,7 @@ def test_deleted_rows_of_a_delta_table_are_left_out(lake: Path) -> None:
         ("u", f"..{'a' * 20}", False),
     ],
 )
-def test_deleted_rows_elsewhere_are_refused_before_they_are_opened(
+def test_deleted_rows_elsewhere_are_refused(
     lake: Path, kind: str, secret: str, checkpoint: bool
 ) -> None:
     """The log's reader would open the file, and say what its first byte is."""
@@ -191,9 +191,7 @@ def test_an_iceberg_table_is_read_at_its_newest_snapshot(lake: Path) -> None:
         (f"[{'[],' * 3_000_000}[]]", "v9.metadata.json is not a JSON object"),
     ],
 )
-def test_metadata_of_an_iceberg_table_are_parsed_in_a_child(
-    lake: Path, metadata: str, message: str
-) -> None:
+def test_iceberg_metadata_are_parsed_in_a_child(lake: Path, metadata: str, message: str) -> None:
     (lake / "table" / "metadata").mkdir(parents=True)
     (lake / "table" / "metadata" / "v9.metadata.json").write_text(metadata)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
