@@ -111,7 +111,7 @@ class RowProblem:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = measurement.calibrated(model, self.calibration, SCORE_SAMPLES)
-        model = measurement.with_unlike(model, self.sampled)
+        model = measurement.with_surprise(model, self.sampled)
         detector = measurement.fit_detector(model, self.scores)
         x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():
