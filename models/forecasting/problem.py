@@ -134,7 +134,7 @@ class SeriesProblem:
         calibrations = {p: _calibration(mixed, self.calibrating, p) for p in model.variants}
         return replace(self, found=FirstFit(calibrations, classics))
 
-    def finish(self, model: Any) -> Forecaster:
+    def measured(self, model: Any) -> Forecaster:
         """The calibrated model with metrics and a detector for every variant.
 
         Both come from forecasts of the held-out end of each series.

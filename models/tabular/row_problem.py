@@ -107,7 +107,7 @@ class RowProblem:
         rows = watched(self.stopping, self.scores)
         return log_density(self.model.engine, state, rows, self.model.default_seed, self.ranks)
 
-    def finish(self, model: Any) -> TabularModel:
+    def measured(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = measurement.calibrated(model, self.calibration, SCORE_SAMPLES)
