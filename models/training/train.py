@@ -8,7 +8,7 @@ from pathlib import Path
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.steps import Holidays
+from models.forecasting.holidays import Holidays
 from models.inference.registry import method_of
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem

@@ -10,7 +10,8 @@ from models.artifact.files import read_model, write_model
 from models.config import ForecastConfig, MAPConfig, TrainingConfig
 from models.exceptions import InvalidInput
 from models.features.columns import Columns
-from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.holidays import Holidays
+from models.forecasting.steps import Spacing
 from models.prediction.options import PredictOptions
 from models.training.train import train
 from tests.models.forecasting.series_cases import configure, types_of
