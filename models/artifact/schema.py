@@ -28,6 +28,7 @@ from models.features.columns import ColumnReading, convertible
 from models.features.encoders import DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
 from models.features.imputation import Imputed
 from models.features.row_groups import Groups
+from models.features.seen_columns import SeenColumns
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
@@ -39,10 +40,9 @@ from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
 from models.older_versions import upgraded_frame, upgraded_target
-from models.out_of_distribution.seen_columns import SeenColumns
-from models.posteriors.variant import PrunedBy
 from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import Rounding
+from models.variant import PrunedBy
 
 _MAX_TENSOR = 2**26  # numbers per row
 

@@ -26,8 +26,8 @@ from models.evaluation.cells import By, Cells, fit_cells, fit_thirds
 from models.evaluation.class_sets import SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
 from models.evaluation.weighting import PerRow, filled
-from models.prediction.number_mixture import Ends, NumberMixture, chosen, interval_tails
-from models.prediction.predictive import CategoricalMixture, Mixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import Ends, NumberMixture, chosen, interval_tails
 
 # The prior of log c and log T is N(0, ½²): two thirds of its mass are within a factor of 1.65. For
 # a Gaussian's variance it weighs as much as eight rows (n rows determine log c with precision n/2).

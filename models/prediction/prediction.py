@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.device import to_host
 from models.evaluation.adaptive import Adapted, allowed_scores
 from models.evaluation.calibration import (
     Bounds,
@@ -19,6 +20,9 @@ from models.evaluation.calibration import (
     about,
 )
 from models.evaluation.detector import Detector, ood_score
+from models.evaluation.metrics import epistemic_share
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import Ends, chosen, interval_tails
 from models.prediction.answers import questions
 from models.prediction.declared_outputs import (
     ENTROPIES,
@@ -31,7 +35,6 @@ from models.prediction.declared_outputs import (
     closed_name,
     of_task,
 )
-from models.prediction.device import to_host
 from models.prediction.monte_carlo_error import (
     all_errors,
     error_of_mean,
@@ -41,7 +44,6 @@ from models.prediction.monte_carlo_error import (
     of_variances,
     standard_error,
 )
-from models.prediction.number_mixture import Ends, chosen, interval_tails
 from models.prediction.options import (
     KINDS,
     BatchOptions,
@@ -50,7 +52,6 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
-from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
@@ -482,15 +483,6 @@ def bounds(kind: IntervalKind, ends: Sequence[Bounds]) -> dict[str, Float[Tensor
     """The values of the outputs of a kind, from the bounds of each level."""
     each = zip(bound_names(kind), zip(*ends, strict=True), strict=False)
     return {name: torch.stack(values).T for name, values in each}
-
-
-def epistemic_share(epistemic: np.ndarray, aleatoric: np.ndarray) -> np.ndarray:
-    """Epistemic ÷ total variance per row, in [0, 1]; the variances of classes are added."""
-    if epistemic.ndim > 1:
-        epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
-    total = epistemic + aleatoric
-    with np.errstate(invalid="ignore"):  # ∞ ÷ ∞ in a diverging forecast is NaN
-        return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
 def to_prediction(

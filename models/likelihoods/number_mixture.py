@@ -16,10 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.features.targets import NumberTarget
+from models.likelihoods.components import component_moments, component_shortfalls
 from models.likelihoods.families import Family, Normal
+from models.likelihoods.quantiles import TAIL, Continuous, following_grid, solve, whole_grid
 from models.likelihoods.shaped import FLOOR, Parts, location_bounds, log_terms
-from models.prediction.components import component_moments, component_shortfalls
-from models.prediction.quantiles import TAIL, Continuous, following_grid, solve, whole_grid
 
 PerRow = Float[Tensor, "rows"]
 PerSample = Float[Tensor, "samples rows"]
