@@ -7,8 +7,8 @@ import numpy as np
 
 from models.config import BBBConfig, ForecastConfig, ModelConfig, RecurrentConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
+from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
-from models.forecasting.steps import Holidays
 from models.training.recipe import resolve
 from models.training.train import train
 
