@@ -20,12 +20,12 @@ from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from models.config import BBBConfig, GaussianPriorConfig, MLPConfig, PartConfig, TrainingConfig
 from models.features.rows import Rows
+from models.fitting.row_task import RowTask
 from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import build_network
 from models.networks.network import Inputs
 from models.randomness import generator
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 BATCH, MEMBERS = 128, 3  # members of a candidate: one for each fold

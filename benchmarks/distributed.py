@@ -22,12 +22,12 @@ from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from models.config import BBBConfig, KLConfig, MLPConfig, TrainingConfig
 from models.features.rows import Rows
+from models.fitting.distributed import ALONE, Ranks, process_group
+from models.fitting.row_task import RowTask
 from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
 from models.networks import MLP
 from models.randomness import generator
-from models.training.distributed import ALONE, Ranks, process_group
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 WIDTHS = (784, 400, 400, 10)

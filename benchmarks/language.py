@@ -28,12 +28,12 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
+from models.fitting.loop import EpochResult
 from models.inference.registry import build_method
 from models.language.model import BayesianLanguageModel, evaluate, perplexity, stopping_score
 from models.language.text import Corpus, Vocabulary
 from models.language.text_problem import TextTask
 from models.randomness import generator
-from models.training.loop import EpochResult
 from models.training.recipe import resolve
 from models.training.trainer import Trainer
 

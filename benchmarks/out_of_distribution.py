@@ -23,9 +23,9 @@ from benchmarks import data, results
 from benchmarks.samplers import digits, fit
 from models.evaluation.class_scores import auroc
 from models.evaluation.detector import Detector
-from models.prediction.number_mixture import NumberMixture, variance
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture, variance
 from models.prediction.options import PredictOptions
-from models.prediction.predictive import CategoricalMixture, Mixture
 from models.tabular.model import TabularModel
 
 PRUNING = (0.9, 0.95)

@@ -21,7 +21,7 @@ from models.config import ForecastConfig, ModelConfig, TrainingConfig
 from models.evaluation.metrics import regression_scores
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.training.recipe import resolve
 from models.training.train import train
 

@@ -31,6 +31,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
+from models.fitting.loop import Task
+from models.fitting.row_task import RowTask
 from models.inference.registry import build_method
 from models.language.text import Corpus
 from models.language.text_problem import TextTask
@@ -38,8 +40,6 @@ from models.likelihoods import Categorical
 from models.networks import Inputs, build_network
 from models.networks.sequences import LanguageModel
 from models.randomness import generator
-from models.training.loop import Task
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 DETERMINISTIC = "mle"

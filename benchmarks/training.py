@@ -38,12 +38,12 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows, batches
+from models.fitting.row_task import RowTask
 from models.inference.precision import EXACT, Products
 from models.inference.registry import build_method
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP
 from models.randomness import generator
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 Clock = Callable[[], float]

@@ -29,7 +29,6 @@ from models.features.columns import (
 )
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
-from models.posteriors.variant import Variant
 from models.prediction.answers import questions
 from models.prediction.default_sampler.record import Candidate
 from models.prediction.options import (
@@ -41,6 +40,7 @@ from models.prediction.options import (
 )
 from models.prediction.prediction import ClassName
 from models.prediction.work import values_per_row
+from models.variant import Variant
 
 Encoded = Any
 """Encoded inputs of a kind of model; a tensor of rows if rows are independent."""
@@ -58,7 +58,7 @@ class TrainedModel(ABC):
         variants_by_prune: the full posterior under 0.0, a pruned one under its fraction.
         default_seed: the seed of predictions that give none.
         history: one record per epoch of training.
-        card: training's part of the model card (`models.training.card`); empty until it has ended.
+        card: training's part of the model card (`models.card`); empty until it has ended.
         baselines: simple methods on the same rows; empty if none was fitted.
         recommended_variant: the pruned fraction whose held-out rows have a clearly better score
             than those of the full model (`models.evaluation.weighting`); else 0.0.

@@ -14,8 +14,8 @@ from core.process.parent import stop_with_stdin
 from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
 from models.features.columns import Columns
+from models.fitting.distributed import joined
 from models.model import TrainedModel
-from models.training.distributed import joined
 from models.training.train import train
 from worker.shared_folder import SharedFolder, Training
 

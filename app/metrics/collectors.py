@@ -17,7 +17,7 @@ from core.predictions.feedback import Rolling
 from core.process.memory_budget import MemoryBudget
 from models.config import FALSE_ALARMS
 from models.evaluation.exact_tests import ALARM_RATE, highest_mean, independent_rows
-from models.posteriors.variant import Variant
+from models.variant import Variant
 
 FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, and the help text
     "log_likelihood": (

@@ -10,8 +10,8 @@ from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Respo
 from core.jobs.specs import MAX_ACQUIRED
 from core.registry.registry import Version
 from models.evaluation.baseline import BaselineKind
-from models.posteriors.variant import PrunedBy
 from models.prediction.options import Sampler
+from models.variant import PrunedBy
 
 Label = str | bool | int | float
 

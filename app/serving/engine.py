@@ -25,7 +25,7 @@ from app.serving.turns import Turns
 from core.exceptions import Unavailable
 from core.process.freed_memory import SERVICE_BYTES, keep_freed_memory
 from core.process.timer_slack import wake_on_time
-from models.prediction.device import give_back, ran_out_of_memory
+from models.device import give_back, ran_out_of_memory
 from models.prediction.prediction import RowPrediction
 
 # The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs

@@ -29,7 +29,7 @@ from models.evaluation.calibration import LabelledMixture, fit_scale
 from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import ALARM_RATE, highest_mean
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores, summarise
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 CALIBRATION_ROWS = (19, 59, 199, 1_000, 10_000)
 HELD_OUT_ROWS = (19, 59, 199, 1_000)

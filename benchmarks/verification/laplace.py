@@ -21,6 +21,7 @@ from models.config import Json, LaplaceConfig, MLPConfig, ModelConfig, TrainingC
 from models.features.columns import ColumnProfile
 from models.features.rows import Rows
 from models.features.targets import NumberTarget
+from models.fitting.distributed import ALONE
 from models.inference.laplace import Laplace, LaplaceFit, LaplaceState
 from models.inference.point import DrawsState
 from models.likelihoods import Bernoulli, HomoscedasticGaussian
@@ -28,7 +29,6 @@ from models.networks import MLP
 from models.prediction.options import PredictOptions
 from models.randomness import generator
 from models.tabular.preparation import prepare
-from models.training.distributed import ALONE
 from models.training.recipe import resolve
 from models.training.train import train
 

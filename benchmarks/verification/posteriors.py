@@ -25,6 +25,7 @@ from models.config import (
     SWAGConfig,
     TrainingConfig,
 )
+from models.fitting.row_task import RowTask
 from models.inference.bbb import BayesByBackprop
 from models.inference.chains import ChainRunner, Chains, begin_chains
 from models.inference.diagnostics import diagnose
@@ -35,7 +36,6 @@ from models.inference.registry import method_of
 from models.inference.swag import AveragingRun, SWAGState, plan_steps
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 
 LOWEST, HIGHEST = 0.75, 1.25  # promised to users: within a quarter of the exact deviation

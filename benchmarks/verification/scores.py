@@ -20,8 +20,8 @@ from models.evaluation.reliability import (
     equal_widths,
     expected_calibration_error,
 )
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 METHODS = 5
 

@@ -36,7 +36,7 @@ def find_limits(description: Json, rows: Json) -> list[str]:
 
     Args:
         description: the content of `model.json`.
-        rows: `models.training.card.RowProfile` as JSON.
+        rows: `models.card.RowProfile` as JSON.
     """
     return [
         *_of_method(description),

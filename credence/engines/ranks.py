@@ -18,9 +18,9 @@ from credence.engines import files
 from credence.engines.training import Training, read_training
 from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
+from models.fitting.distributed import Ranks, is_lost, joined
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
-from models.training.distributed import Ranks, is_lost, joined
 from models.training.progress import Progress
 from models.training.train import train
 

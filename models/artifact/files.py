@@ -5,7 +5,7 @@ prune-0.safetensors   the full posterior and the likelihood's point parameters: 
                       tensors of another method's state (`models.inference`)
 prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with one bit per weight
 background.safetensors encoded training rows that explanations compare with, if there are any
-card.json             what training recorded of rows, epochs and weights (`models.training.card`)
+card.json             what training recorded of rows, epochs and weights (`models.card`)
 features.safetensors  what training rows have in common (`models.out_of_distribution`), if known
 target-1-….safetensors of a model of several targets: the same files of each target but the first
 manifest.json         size and SHA-256 of each file above
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from models.artifact.schema import ModelDocument, parse_document
 from models.config import Json
+from models.device import ran_out_of_memory
 from models.exceptions import CorruptArtifact
 from models.explanation.explainer import MAX_ROWS, MIN_ROWS
 from models.forecasting.model import Forecaster
@@ -31,10 +32,9 @@ from models.inference.registry import states
 from models.joint.model import JointModel
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
-from models.posteriors.variant import Variant
-from models.prediction.device import ran_out_of_memory
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
+from models.variant import Variant
 
 FORMAT = 1
 MAX_HEADER_BYTES = 2**16  # of a safetensors file; ten tensors need a kilobyte

@@ -28,6 +28,7 @@ from models.features.columns import ColumnReading, convertible
 from models.features.encoders import DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
 from models.features.imputation import Imputed
 from models.features.row_groups import Groups
+from models.features.seen_columns import SeenColumns
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
@@ -37,11 +38,10 @@ from models.forecasting.windows import Frame
 from models.inference.registry import states
 from models.joint.dependence import MAX_TARGETS, Dependence
 from models.language.text import Vocabulary
-from models.older_versions import upgraded_frame
-from models.out_of_distribution.seen_columns import SeenColumns
-from models.posteriors.variant import PrunedBy
+from models.older_versions import upgraded_frame, upgraded_target
 from models.prediction.default_sampler.record import MeasuredSamplers
 from models.prediction.products import Rounding
+from models.variant import PrunedBy
 
 _MAX_TENSOR = 2**26  # numbers per row
 
@@ -126,7 +126,7 @@ class ModelDocument(TypedDict):
     encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
     seen: NotRequired[SeenColumns | None]
     imputed: NotRequired[tuple[Imputed | None, ...] | None]
-    target: NotRequired[Target]
+    target: NotRequired[Annotated[Target, BeforeValidator(upgraded_target)]]
     groups: NotRequired[Groups]
     vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]

@@ -1,13 +1,15 @@
 """The optimiser's settings and the rows that are held out."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from annotated_types import Interval, Len
 from pydantic import BeforeValidator
 
 from models.config.ranges import STRICT, ColumnName
 from models.older_versions import no_plateau
+
+T = TypeVar("T")
 
 FALSE_ALARMS = 0.01  # one row in a hundred: rare enough that a person can look at each
 
@@ -103,3 +105,10 @@ class TrainingConfig:
             case SplitBy(by=name) | SplitTime(time=name):
                 return name
         return None
+
+
+def required(value: T | None, name: str) -> T:
+    """A setting that `models.training.recipe.resolve` fills in."""
+    if value is None:
+        raise ValueError(f"{name} is not set; call models.training.recipe.resolve first")
+    return value

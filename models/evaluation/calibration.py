@@ -26,8 +26,8 @@ from models.evaluation.cells import By, Cells, fit_cells, fit_thirds
 from models.evaluation.class_sets import SetCalibration, fit_sets
 from models.evaluation.conformal_rank import MAX_RESIDUALS, RanksScores, order_statistics
 from models.evaluation.weighting import PerRow, filled
-from models.prediction.number_mixture import Ends, NumberMixture, chosen, interval_tails
-from models.prediction.predictive import CategoricalMixture, Mixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import Ends, NumberMixture, chosen, interval_tails
 
 # The prior of log c and log T is N(0, ½²): two thirds of its mass are within a factor of 1.65. For
 # a Gaussian's variance it weighs as much as eight rows (n rows determine log c with precision n/2).
@@ -184,10 +184,10 @@ class ShapeCalibration(ScalesVariance):
         self, mixture: NumberMixture, levels: Sequence[float], groups: Groups = None
     ) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
-        shortest, means = mixture.target.shortest, mixture.mean()
+        drops_ends, means = mixture.target.drops_ends, mixture.mean()
         bounds = self.bounds(means, mixture.total(), levels, groups)
-        tails = self.tails(bounds, means, shortest=shortest)
-        ends, _ = chosen(mixture.quantiles_at(tails), tails, shortest=shortest)
+        tails = self.tails(bounds, means, drops_ends=drops_ends)
+        ends, _ = chosen(mixture.quantiles_at(tails), tails, drops_ends=drops_ends)
         return list(zip(*ends, strict=True))
 
     @staticmethod
@@ -195,7 +195,7 @@ class ShapeCalibration(ScalesVariance):
         scores: Sequence[float] | Float[Tensor, "levels rows"],
         means: PerRow,
         *,
-        shortest: bool,
+        drops_ends: bool,
     ) -> Ends:
         """`interval_tails` of the intervals that contain targets with at most these conformities.
 
@@ -205,7 +205,7 @@ class ShapeCalibration(ScalesVariance):
         """
         if not isinstance(scores, Tensor):
             scores = means.new_tensor(scores).unsqueeze(1).expand(-1, len(means))
-        return interval_tails(scores.clamp(max=1.0), shortest=shortest)
+        return interval_tails(scores.clamp(max=1.0), drops_ends=drops_ends)
 
 
 def about(mean: PerRow, deviation: PerRow, scores: Iterable[float | PerRow]) -> list[Bounds]:

@@ -20,8 +20,8 @@ from torch import Tensor
 from models.config.ranges import Count, NotNegative, Number, Positive
 from models.evaluation.conformal_rank import order_statistics, score_at
 from models.evaluation.weighting import PerRow
+from models.features.row_groups import MAX_CELLS
 
-MAX_CELLS = 100
 MAX_SCORES = 999  # of a cell: 20 · 50 − 1, so that the usual levels are exact
 SIZES = 3  # low, middle and high means or deviations
 _LEVEL = 0.9  # of the intervals whose coverage is compared between sizes

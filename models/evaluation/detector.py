@@ -17,8 +17,8 @@ from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
 from models.evaluation.conformal_rank import conformal_rank, weighted_place
 from models.evaluation.exact_tests import highest_flagged
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture, Mixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture
 
 SURPRISE = "surprise"
 """The name of the score of the features alone: `models.out_of_distribution`, no mixture's."""

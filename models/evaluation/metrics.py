@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -44,9 +45,8 @@ from models.evaluation.weighting import (
     of_share,
     split_weights,
 )
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.prediction import epistemic_share
-from models.prediction.predictive import CategoricalMixture, Mixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 CONFORMAL_SCORE = "conformal_score"  # how far a target is from its prediction
@@ -276,6 +276,15 @@ def calibration_error(metrics: Mapping[str, Any]) -> float:
         return float(metrics["ece"])
     gaps = [abs(metrics["coverage"][f"{level:g}"] - level) for level in COVERAGE_LEVELS]
     return sum(gaps) / len(gaps)
+
+
+def epistemic_share(epistemic: np.ndarray, aleatoric: np.ndarray) -> np.ndarray:
+    """Epistemic ÷ total variance per row, in [0, 1]; the variances of classes are added."""
+    if epistemic.ndim > 1:
+        epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
+    total = epistemic + aleatoric
+    with np.errstate(invalid="ignore"):  # ∞ ÷ ∞ in a diverging forecast is NaN
+        return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
 def _epistemic_share(mixture: Mixture) -> PerRow:

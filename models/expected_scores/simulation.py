@@ -18,9 +18,9 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.likelihoods.shaped import draw
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture, Mixture
 
 WORLDS = (
     100  # sets of labels; as many as the default samples, so that each sample is once the truth

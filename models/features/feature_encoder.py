@@ -27,9 +27,9 @@ from models.features.encodings import MAX_INPUT, Encodings
 from models.features.expansion import Expansion, Form, Sizes
 from models.features.imputation import MOST, Imputation, Imputed, in_random_order
 from models.features.moments import Weights
+from models.features.seen_columns import NewLevels, SeenColumn, SeenColumns
 from models.features.texts import TextEncoder
 from models.networks import Inputs, TensorSlot
-from models.out_of_distribution.seen_columns import NewLevels, SeenColumn, SeenColumns
 
 _BLOCK_ROWS, _BLOCK_CELLS = 4_096, 2**18  # encoded at once: 2 MiB stay in the processor's cache
 
@@ -59,7 +59,7 @@ class FeatureEncoder:
 
     A compact row has the columns of the features, then the trees' outputs, which follow from these.
     Its last column is no input. It is the row's score: how far its values are
-    outside what training rows had in their columns (`models.out_of_distribution.seen_columns`). An
+    outside what training rows had in their columns (`models.features.seen_columns`). An
     encoder without `seen`, as of earlier releases, has 1 there for levels that no training row had,
     and no such column if it marks none. With `imputed`, the columns of a value that no training row
     had are NaN: engines fill them (`models.features.imputation`).

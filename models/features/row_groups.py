@@ -12,11 +12,11 @@ from torch import Tensor
 
 from models.config import FeatureType
 from models.config.ranges import ColumnName, Text
-from models.evaluation.cells import MAX_CELLS
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, column_of, convert
 from models.features.targets import present
 
+MAX_CELLS = 100  # of rows that have conformal quantiles of their own
 PATH = "/training/groups"
 TYPES = ("category", "boolean", "number", "datetime")
 UNKNOWN = -1  # the number of a missing value and of one that training did not see

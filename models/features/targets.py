@@ -40,8 +40,8 @@ class NumberTarget:
         integer: whether only whole numbers have probability.
         atoms: values that have a probability of their own, in increasing order.
         z_range: smallest and largest z of the training rows that are not atoms.
-        shortest: whether intervals of whole numbers leave out an end without which they hold their
-            level. Versions before release 0.9 never do.
+        drops_ends: whether intervals of whole numbers leave out an end without which they hold
+            their level. Versions before release 0.9 never do.
     """
 
     mean: Number
@@ -53,7 +53,7 @@ class NumberTarget:
     integer: Flag = False
     atoms: Annotated[tuple[Number, ...], Len(0, MAX_ATOMS)] = ()
     z_range: tuple[Number, Number] | None = None
-    shortest: Flag = False
+    drops_ends: Flag = False
 
     @classmethod
     def fit(cls, values: np.ndarray, weights: Weights | None = None) -> "NumberTarget":
@@ -98,7 +98,7 @@ class NumberTarget:
             integer=integer,
             atoms=atoms,
             z_range=(float(z.min()), float(z.max())),
-            shortest=integer,
+            drops_ends=integer,
         )
 
     @property

@@ -24,7 +24,7 @@ from models.forecasting.origins import Origin, overlaps_of
 from models.forecasting.series import Series
 from models.forecasting.windows import fill
 from models.forecasting.worth import Overlaps
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 _LARGEST = 1e100  # of a score: scales cut what diverges at e^600, some 1e260

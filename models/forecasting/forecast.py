@@ -17,6 +17,7 @@ from jaxtyping import Float64
 from torch import Tensor
 from torch.special import ndtr, ndtri
 
+from models.device import to_host
 from models.evaluation.metrics import CONFORMAL_SCORE, COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import (
     ONE_DEVIATION,
@@ -30,13 +31,12 @@ from models.forecasting.rollout import Paths
 from models.forecasting.totals import sums as totals
 from models.forecasting.totals.series_groups import NO_GROUPS, Groups, reconciled
 from models.forecasting.totals.sums import Sums, calibrate_sums, couple, pair
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.answers import decisions, questions
 from models.prediction.answers.forecasts import GROUPS, SERIES, TOTALS
 from models.prediction.answers.numbers import ever_above, ever_below, probability
 from models.prediction.answers.question import at_values
-from models.prediction.device import to_host
 from models.prediction.monte_carlo_error import VARIANCES, standard_error
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, Costs
 from models.prediction.prediction import bounds, conformal_scores, wants_errors
 from models.prediction.summary import Summary

@@ -20,7 +20,7 @@ from models.count_scale import CountScale
 from models.features.scales import IdentityScale, LogScale, Scale
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 PerStep = Float64[Tensor, "paths steps"]
 Latent = Float64[Tensor, "*shape"]

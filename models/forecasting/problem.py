@@ -16,12 +16,15 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from models.card import RowProfile, summarise_columns
 from models.config import Json, ModelConfig
 from models.evaluation.detector import DEFAULT_SCORES, Detector
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.rows import Rows
+from models.fitting.distributed import ALONE, Ranks
+from models.fitting.row_task import RowTask
 from models.forecasting.backtest import has_diverged
 from models.forecasting.classics.classics import Classics, log_scores, stack
 from models.forecasting.forecast import Forecast
@@ -50,9 +53,6 @@ from models.inference.method import State
 from models.prediction.options import DEFAULT_SAMPLES, PredictOptions
 from models.randomness import derive_seed
 from models.tabular.row_problem import SCORE_SAMPLES, log_density, watched
-from models.training.card import RowProfile, summarise_columns
-from models.training.distributed import ALONE, Ranks
-from models.training.row_task import RowTask
 
 # Windows of an epoch. A panel of millions of windows, most of which overlap, is learned from a part
 # of them; each epoch draws its own.

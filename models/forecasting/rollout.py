@@ -15,9 +15,9 @@ from torch import Tensor
 
 from models.forecasting.histories import History
 from models.forecasting.windows import Frame
+from models.inference.noise import standard_normal
 from models.likelihoods import GaussianLikelihood
 from models.prediction.pauses import Pause, go_on
-from models.prediction.samplers import standard_normal
 from models.prediction.whole_draws import FittedDraws, evaluate
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]

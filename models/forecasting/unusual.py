@@ -25,12 +25,12 @@ from models.config import FALSE_ALARMS, ModelConfig
 from models.config.ranges import NotNegative, Text
 from models.exceptions import InvalidInput
 from models.features.columns import Columns, convert, select_rows
+from models.features.seen_columns import SeenColumn, SeenColumns
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, Newest
 from models.forecasting.series import Series
 from models.forecasting.windows import readable
 from models.out_of_distribution.row_reasons import reasons_of_column, strongest
-from models.out_of_distribution.seen_columns import SeenColumn, SeenColumns
 from models.prediction.answers.reasons import Reason
 
 _LEAST = 1.0  # ranges: a series may grow, and few held-out steps do not tell by how much
@@ -42,7 +42,7 @@ class SeenSeries:
 
     Args:
         names, stored: of these columns, and their types in the data set.
-        threshold: the score (`models.out_of_distribution.seen_columns`) above which a history is
+        threshold: the score (`models.features.seen_columns`) above which a history is
             flagged: the largest one of the held-out steps, and at least 1.
     """
 

@@ -17,6 +17,8 @@ from torch import Generator, Tensor
 from models.config import BBBConfig, GaussianPriorConfig, KLConfig
 from models.exceptions import InvalidData
 from models.features.rows import Rows
+from models.fitting.distributed import Part
+from models.fitting.objectives import Loss, negative_elbo
 from models.inference.method import (
     Draw,
     Method,
@@ -27,7 +29,6 @@ from models.inference.method import (
     unpack_point,
     with_last,
 )
-from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import (
     DrawsState,
     initial_weights,
@@ -58,7 +59,6 @@ from models.posteriors.priors import (
 )
 from models.posteriors.weight_groups import Groups, PartGroups, TensorGroups
 from models.tensors import Constant
-from models.training.distributed import Part
 
 # Initial scale × √fan-in, measured on tables of 277 to 927 rows: small enough for little noise in
 # the first steps. It grows where the data do not determine a weight.

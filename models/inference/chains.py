@@ -16,6 +16,8 @@ from torch import Generator, Tensor
 from models.config import Json
 from models.exceptions import Diverged
 from models.features.rows import Rows, evenly_spread
+from models.fitting.loop import EpochResult, Run
+from models.fitting.row_task import RowTask
 from models.inference import diagnostics
 from models.inference.method import Finished, Fit, Stages
 from models.inference.point import DrawsState, PointEstimates
@@ -35,10 +37,7 @@ from models.inference.posterior import (
     spread,
 )
 from models.posteriors.priors import GaussianPrior
-from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
-from models.training.loop import EpochResult, Run
-from models.training.row_task import RowTask
 
 JITTER = 2.0  # posterior standard deviations: wider than the posterior, as R-hat needs it
 _REPORTS = 100  # of a run, at most
@@ -205,7 +204,7 @@ class Chains(PointEstimates):
         state: ChainState = stages.run("chains", runner)
         steps, chains = state.kept.shape[:2]
         members = self.layout.members  # each of them is a chain of its own
-        in_order = FittedDraws.of(self.network, posterior.split(state.kept.flatten(0, 1)))
+        in_order = model.engine.whole(posterior.split(state.kept.flatten(0, 1)))
         rows = problem.scores.inputs[: diagnostics.ROWS]
         samples = steps * chains * members
         outputs, _ = model.engine.outputs(in_order, rows, 0, samples)

@@ -22,6 +22,8 @@ from torch import Generator, Tensor
 from models.config import DropoutConfig
 from models.exceptions import CorruptArtifact, InvalidData
 from models.features.rows import Rows
+from models.fitting.distributed import Part
+from models.fitting.objectives import Loss, negative_elbo
 from models.inference.method import (
     Draw,
     Functions,
@@ -33,14 +35,12 @@ from models.inference.method import (
     unpack_point,
     with_last,
 )
-from models.inference.objectives import Loss, negative_elbo
+from models.inference.noise import NoiseCache, NoiseSource
 from models.inference.point import DrawsState, initial_weights, negative_log_prior, repeated
 from models.likelihoods import Likelihood
 from models.networks import Network, point_shape
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
-from models.prediction.samplers import NoiseCache, NoiseSource
-from models.training.distributed import Part
 
 _UNMASKED = ("skip.", "embedding.", ".hidden.")
 

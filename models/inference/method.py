@@ -21,20 +21,20 @@ from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
 from models.config import Json, KLConfig, ModelConfig, TrainingConfig
+from models.device import DEFAULT_MEMORY_BYTES
 from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
-from models.inference.objectives import Loss
+from models.fitting.distributed import Part
+from models.fitting.loop import EpochResult
+from models.fitting.objectives import Loss
+from models.inference.noise import Noise, NoiseCache
 from models.inference.precision import EXACT, Products
 from models.likelihoods import Likelihood
 from models.networks import Masks, Network, point_shape
 from models.posteriors.layout import Layout, StackedLayout, Weights
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.device import DEFAULT_MEMORY_BYTES
-from models.prediction.samplers import Noise, NoiseCache
 from models.randomness import generator as fresh_generator
 from models.tensors import TensorRecord
-from models.training.distributed import Part
-from models.training.loop import EpochResult
 
 FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
 
@@ -226,7 +226,7 @@ class Draw:
 class Finished:
     """What a method stores, and what it says of it.
 
-    `error_factors` are those of `models.posteriors.variant.Variant`.
+    `error_factors` are those of `models.variant.Variant`.
     """
 
     state: Any

@@ -2,7 +2,7 @@
 
     −log P(w | D) = −log P(D | w) − log P(w) + constant
 
-is minimised per row, on the scale of the negative ELBO (`models.inference.objectives`). Weight
+is minimised per row, on the scale of the negative ELBO (`models.fitting.objectives`). Weight
 decay is the prior N(0, σ²) divided by N, so that σ has the same meaning for any size of the data.
 Source of ensembles: Lakshminarayanan et al. 2017 (arXiv 1612.01474), without adversarial rows.
 """
@@ -19,6 +19,8 @@ from torch import Generator, Tensor
 from models.config import EnsembleConfig, MAPConfig, MLEConfig
 from models.exceptions import CorruptArtifact
 from models.features.rows import Rows
+from models.fitting.distributed import Part
+from models.fitting.objectives import Loss, negative_elbo
 from models.inference.method import (
     Draw,
     Finished,
@@ -33,13 +35,11 @@ from models.inference.method import (
     unpack_point,
     with_last,
 )
-from models.inference.objectives import Loss, negative_elbo
 from models.likelihoods import Likelihood
 from models.networks import Network, Stack, point_shape
 from models.posteriors.layout import StackedLayout, Weights
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.randomness import generator as fresh_generator
-from models.training.distributed import Part
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,11 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from models.config import Json, SWAGConfig
+from models.config.training import required
 from models.exceptions import CorruptArtifact, Diverged
 from models.features.rows import Rows, evenly_spread
+from models.fitting.loop import EpochResult, Run
+from models.fitting.row_task import RowTask
 from models.inference.diagnostics import USUAL_WIDTHS
 from models.inference.method import Finished, Fit, Stages, State, check_tensor
 from models.inference.point import DrawsState, PointEstimates
@@ -55,9 +58,6 @@ from models.likelihoods import Likelihood
 from models.networks import Network
 from models.posteriors.priors import GaussianPrior
 from models.randomness import derive_seed, generator
-from models.training.loop import EpochResult, Run
-from models.training.row_task import RowTask
-from models.training.trainer import required
 
 SHARE = 4  # mini-batches in all rows, at least: with fewer, steps would be as long as Newton's
 PER_EPOCH = 4  # iterates that enter the moments: about as far apart as they forget

@@ -20,15 +20,15 @@ from models.features.targets import present
 from models.joint.answer import JointPrediction, joint_name
 from models.joint.dependence import Dependence, Transforms, draw_levels, draw_ranks
 from models.likelihoods import NumberLikelihood
+from models.likelihoods.number_mixture import NumberMixture
 from models.model import TrainedModel
 from models.networks import Network
-from models.posteriors.variant import Variant
 from models.prediction.declared_outputs import P
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.tabular.row_problem import SCORE_SAMPLES
+from models.variant import Variant
 
 COVERAGE_LEVELS = (0.5, 0.9)
 _ONE_UNIT = "is in units of one target, and this model has several: train the target alone"

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 
 from models.config import Json, ModelConfig, RecurrentConfig
+from models.device import to_host
+from models.evaluation.metrics import epistemic_share
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
 from models.inference.method import State
@@ -32,10 +34,8 @@ from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.sequences import LanguageModel
 from models.prediction.answers.questions import not_answered
-from models.prediction.device import to_host
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.pauses import Pause, go_on
-from models.prediction.prediction import epistemic_share
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws
 

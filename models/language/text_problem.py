@@ -17,22 +17,22 @@ import torch
 from torch import Generator
 from torch.nn.functional import cross_entropy
 
+from models.card import ColumnSummary, RowProfile
 from models.config import Json, ModelConfig, TrainingConfig
+from models.config.training import required
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.targets import present
+from models.fitting.distributed import ALONE, Ranks
+from models.fitting.loop import Carried
+from models.fitting.objectives import Loss, negative_elbo
 from models.inference.method import Method
-from models.inference.objectives import Loss, negative_elbo
+from models.inference.method_recipe import notes_on_objective
 from models.language.model import BayesianLanguageModel, evaluate, stopping_score
 from models.language.text import Corpus, Vocabulary
 from models.language.text_recipe import MIN_LINES, NEEDED
 from models.networks.sequences import LanguageModel
 from models.randomness import derive_seed
-from models.training.card import ColumnSummary, RowProfile
-from models.training.distributed import ALONE, Ranks
-from models.training.loop import Carried
-from models.training.method_recipe import notes_on_objective
-from models.training.trainer import required
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
+from models.inference.method_recipe import choose_prior, choose_pruning, no_local_estimator
 from models.inference.registry import method_of
-from models.training.method_recipe import choose_prior, choose_pruning, no_local_estimator
 
 MIN_LINES = 3
 NEEDED = "give at least one to learn from, one to choose the epoch and one to score"

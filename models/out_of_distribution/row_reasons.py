@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from models.features.columns import Columns, convert
 from models.features.feature_encoder import FeatureEncoder
-from models.out_of_distribution.seen_columns import SeenColumn, is_missing
+from models.features.seen_columns import SeenColumn, is_missing
 from models.out_of_distribution.surprise import FeatureScores
 from models.prediction.answers.reasons import (
     COMBINATION,

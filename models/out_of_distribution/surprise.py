@@ -19,8 +19,8 @@ from models.features.expansion import Expansion
 from models.features.feature_encoder import FeatureEncoder
 from models.features.moments import Weights
 from models.features.rows import Rows, evenly_spread
+from models.features.seen_columns import SeenColumn, SeenColumns
 from models.out_of_distribution.density_ratio import Dependence
-from models.out_of_distribution.seen_columns import SeenColumn, SeenColumns
 from models.randomness import generator
 from models.tensors import TensorRecord, named_tensors, restored
 

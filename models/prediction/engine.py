@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.evaluation import metrics
 from models.evaluation.calibration import (
     Calibration,
@@ -22,6 +23,8 @@ from models.features.gaussian_process import GaussianProcess, Offsets, spread_no
 from models.features.imputation import Copies, Imputation
 from models.features.rows import Rows, evenly_spread
 from models.features.targets import ClassTarget, NumberTarget, Target
+from models.inference.method import State
+from models.inference.noise import NoiseCache, NoiseSource, RequestNoise
 from models.likelihoods import (
     Bernoulli,
     Categorical,
@@ -32,17 +35,15 @@ from models.likelihoods import (
     ShapedLikelihood,
     expected_noise,
 )
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import Integrated, NumberMixture
 from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.compiled.backend import Backend
-from models.prediction.device import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.fitted import Fitted, Sampled, moved, output_nodes
-from models.prediction.number_mixture import Integrated, NumberMixture
 from models.prediction.options import ResolvedOptions, Sampler
 from models.prediction.pauses import Pause, go_on
 from models.prediction.picks import LEAST, Picks
 from models.prediction.prediction import summarise
-from models.prediction.predictive import CategoricalMixture, Mixture
-from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise
 from models.prediction.summary import Summary
 from models.prediction.threads import divided, in_threads
 from models.prediction.whole_draws import FittedDraws
@@ -202,6 +203,10 @@ class Engine:
             found += [cut.each(itemgetter(i)) for i in range(len(some))]
         return found
 
+    def whole(self, state: State) -> FittedDraws:
+        """The state, ready to predict by whole weight draws."""
+        return FittedDraws.of(self.network, state)
+
     @torch.inference_mode()
     def outputs(
         self,
@@ -238,8 +243,7 @@ class Engine:
             pause: called before each chunk of draws, and of rows.
         """
         if not isinstance(fitted, FittedDraws):
-            whole = FittedDraws.of(self.network, fitted.state)
-            fitted = replace(whole, widening=fitted.widening)
+            fitted = replace(self.whole(fitted.state), widening=fitted.widening)
         parts = []
         for run, copies in self._runs(x):
             filled = x[run] if copies is None else copies.fill(x[run])

@@ -15,12 +15,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
+from models.inference.noise import RequestNoise, Sobol
 from models.networks import MLP, Stack
 from models.prediction.compiled.packed import Packed
 from models.prediction.local import Layer, LayerMoments, Networks, Scratch, Units
 from models.prediction.pauses import Pause, go_on
 from models.prediction.products import Bfloat16Layer, is_large, product_of, rounds
-from models.prediction.samplers import RequestNoise, Sobol
 
 # Weights of a layer in small networks: of 128 units after 128, and of a first layer or linear path,
 # which goes by rows, not by samples. The products of larger ones take longer than what is around

@@ -23,10 +23,10 @@ from torch import Tensor
 from torch.nn.functional import gelu, silu
 from torch.special import ndtr
 
+from models.inference.noise import Noise
 from models.layers.dense import Dense
 from models.networks import ACTIVATIONS
 from models.posteriors.layout import Weights
-from models.prediction.samplers import Noise
 
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,

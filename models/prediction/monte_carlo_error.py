@@ -26,9 +26,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr
 
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.declared_outputs import bound_names
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture, Mixture
 
 Influence = Float[Tensor, "samples *rest"]
 Quantiles = Float[Tensor, "quantiles rows"]

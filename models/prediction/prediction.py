@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.device import to_host
 from models.evaluation.adaptive import Adapted, allowed_scores
 from models.evaluation.calibration import (
     Bounds,
@@ -19,6 +20,9 @@ from models.evaluation.calibration import (
     about,
 )
 from models.evaluation.detector import Detector, ood_score
+from models.evaluation.metrics import epistemic_share
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import Ends, chosen, interval_tails
 from models.prediction.answers import questions
 from models.prediction.declared_outputs import (
     ENTROPIES,
@@ -31,7 +35,6 @@ from models.prediction.declared_outputs import (
     closed_name,
     of_task,
 )
-from models.prediction.device import to_host
 from models.prediction.monte_carlo_error import (
     all_errors,
     error_of_mean,
@@ -41,7 +44,6 @@ from models.prediction.monte_carlo_error import (
     of_variances,
     standard_error,
 )
-from models.prediction.number_mixture import Ends, chosen, interval_tails
 from models.prediction.options import (
     KINDS,
     BatchOptions,
@@ -50,7 +52,6 @@ from models.prediction.options import (
     ResolvedOptions,
     Sampler,
 )
-from models.prediction.predictive import CategoricalMixture, Mixture
 from models.prediction.summary import Summary
 
 CALIBRATED: tuple[IntervalKind, ...] = ("conformal", "adaptive")
@@ -300,7 +301,7 @@ def summarise(
         values["expected_entropy"] = mixture.expected_entropy()
         values["mutual_information"] = mixture.mutual_information()
     else:
-        means, shortest = values["mean"], mixture.target.shortest
+        means, drops_ends = values["mean"], mixture.target.drops_ends
         variances = values["aleatoric_variance"] + values["epistemic_variance"]
         intervals, tails = median_and_intervals(
             mixture.quantiles_at,
@@ -309,7 +310,7 @@ def summarise(
             options,
             calibration,
             groups=groups,
-            shortest=shortest,
+            drops_ends=drops_ends,
         )
         intervals |= intervals_about(means, variances, options, calibration, groups)
     if score is not None:
@@ -380,7 +381,7 @@ def median_and_intervals(
     calibration: Calibration | None,
     *,
     groups: Int[Tensor, "rows"] | None,
-    shortest: bool,
+    drops_ends: bool,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The outputs that are quantiles, and the probabilities below them.
 
@@ -390,16 +391,18 @@ def median_and_intervals(
         variances: their total variances.
     """
     levels = options.intervals if "credible" in options.interval_kinds else ()
-    credible = interval_tails(means.new_tensor(levels).unsqueeze(1), shortest=shortest)
+    credible = interval_tails(means.new_tensor(levels).unsqueeze(1), drops_ends=drops_ends)
     tails: dict[IntervalKind, Ends] = {"credible": credible.expand(-1, len(means))}
-    tails |= _calibrated_tails(options, calibration, means, variances, groups, shortest=shortest)
+    tails |= _calibrated_tails(
+        options, calibration, means, variances, groups, drops_ends=drops_ends
+    )
     middle = torch.full_like(means, 0.5)
     ends = quantiles(torch.cat([middle.unsqueeze(0), *tails.values()]))
     values, below = {"median": ends[0]}, {"median": middle}
     each = ends[1:].split([len(own) for own in tails.values()])
     for (kind, own), found in zip(tails.items(), each, strict=True):
         if len(own):
-            pair, probabilities = chosen(found, own, shortest=shortest)
+            pair, probabilities = chosen(found, own, drops_ends=drops_ends)
             values |= zip(bound_names(kind), pair.mT, strict=True)
             below |= zip(bound_names(kind), probabilities.mT, strict=True)
     return values, below
@@ -412,21 +415,21 @@ def _calibrated_tails(
     variances: Float[Tensor, "rows"],
     groups: Int[Tensor, "rows"] | None,
     *,
-    shortest: bool,
+    drops_ends: bool,
 ) -> Iterator[tuple[IntervalKind, Ends]]:
     """`interval_tails` of the calibrated intervals that are requested, if they are of quantiles."""
     levels = options.intervals
     if not levels or not isinstance(calibration, ShapeCalibration):
         return
     allowed = calibration.bounds(means, variances, levels, groups)
-    conformal = calibration.tails(allowed, means, shortest=shortest)
+    conformal = calibration.tails(allowed, means, drops_ends=drops_ends)
     for kind in CALIBRATED:
         adapted = adapted_to(options) if kind == "adaptive" else ()
         if kind in options.interval_kinds and not adapted:
             yield kind, conformal
         elif kind in options.interval_kinds:
             scores = allowed_scores(levels, adapted, calibration.score)
-            yield kind, calibration.tails(scores, means, shortest=shortest)
+            yield kind, calibration.tails(scores, means, drops_ends=drops_ends)
 
 
 def intervals_about(
@@ -480,15 +483,6 @@ def bounds(kind: IntervalKind, ends: Sequence[Bounds]) -> dict[str, Float[Tensor
     """The values of the outputs of a kind, from the bounds of each level."""
     each = zip(bound_names(kind), zip(*ends, strict=True), strict=False)
     return {name: torch.stack(values).T for name, values in each}
-
-
-def epistemic_share(epistemic: np.ndarray, aleatoric: np.ndarray) -> np.ndarray:
-    """Epistemic ÷ total variance per row, in [0, 1]; the variances of classes are added."""
-    if epistemic.ndim > 1:
-        epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
-    total = epistemic + aleatoric
-    with np.errstate(invalid="ignore"):  # ∞ ÷ ∞ in a diverging forecast is NaN
-        return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
 def to_prediction(

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.device import CACHE_BYTES
 from models.inference.method import Functions, FunctionSource, State
 from models.networks import ACTIVATIONS, MLP, SLOPES, Network, Stack
 from models.posteriors.layout import Weights, part_name
-from models.prediction.device import CACHE_BYTES
 from models.prediction.local import IN_PLACE
 from models.prediction.pauses import Pause, go_on
 

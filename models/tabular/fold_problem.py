@@ -30,15 +30,15 @@ from models.features.gaussian_process import MOST_INPUTS, GaussianProcess, Offse
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
 from models.features.targets import NumberTarget
+from models.fitting.row_task import RowTask
 from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
+from models.likelihoods.number_mixture import NumberMixture
 from models.networks import Stack
 from models.prediction.engine import Engine, Ready
-from models.prediction.number_mixture import NumberMixture
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.row_problem import SCORE_SAMPLES, RowProblem
 from models.tabular.streaming.on_disk import StreamedTask
-from models.training.row_task import RowTask
 
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3

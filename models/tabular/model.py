@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.config import FeatureConfig, Json, ModelConfig
+from models.device import Budget, to_device
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.class_scores import class_metrics, set_coverage_by_class, set_metrics
@@ -39,6 +40,7 @@ from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.inference.registry import method_of
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
+from models.likelihoods.mixture import Mixture
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
 from models.out_of_distribution.row_reasons import find_reasons
@@ -48,7 +50,6 @@ from models.prediction.answers.questions import not_answered
 from models.prediction.declared_outputs import ENTROPIES, FEATURE
 from models.prediction.default_sampler.errors import with_bias
 from models.prediction.default_sampler.record import Candidate
-from models.prediction.device import Budget, to_device
 from models.prediction.engine import PAUSE_PAIRS, Engine, Ready
 from models.prediction.error_factors import factor_at, until_accurate
 from models.prediction.fitted import Fitted
@@ -67,7 +68,6 @@ from models.prediction.prediction import (
     moments_with_influence,
     to_prediction,
 )
-from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 from models.prediction.threads import threads_for
 from models.prediction.whole_draws import FittedDraws

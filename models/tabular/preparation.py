@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.card import RowProfile, summarise_columns
 from models.config import LikelihoodConfig, MLPConfig, ModelConfig
 from models.features.categories import target_scores
 from models.features.columns import Columns, select_rows
@@ -34,6 +35,8 @@ from models.features.weights import (
     row_weights,
     with_class_weights,
 )
+from models.fitting.distributed import ALONE, Ranks
+from models.inference.method_recipe import notes_on_objective
 from models.out_of_distribution.surprise import FeatureScores
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
@@ -41,9 +44,6 @@ from models.tabular.model import TabularModel
 from models.tabular.row_problem import RowProblem
 from models.tabular.scale_ranking import MAX_ROWS, rank
 from models.tabular.shape_choice import DEFAULT_SHAPE
-from models.training.card import RowProfile, summarise_columns
-from models.training.distributed import ALONE, Ranks
-from models.training.method_recipe import notes_on_objective
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
+from models.inference.method_recipe import choose_pruning
 from models.tabular.candidates import plan_budget
-from models.training.method_recipe import choose_pruning
 
 _FOLDS: Mapping[Effort, int] = {"quick": 3, "standard": 4, "thorough": 8}
 _ROWS_PER_FOLD = 8  # at least: small tables have fewer folds

@@ -8,25 +8,25 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from models.card import RowProfile
 from models.config import Json
+from models.config.training import required
 from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.explanation.explainer import can_be_explained, choose_background
-from models.explanation.importance import measure_importance
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.features.splits import Folds
+from models.fitting.distributed import ALONE, Ranks
+from models.fitting.row_task import RowTask
 from models.inference.method import State
 from models.prediction.engine import Engine
 from models.tabular import measurement
+from models.tabular.importance import measure_importance
 from models.tabular.measurement import describe
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.streaming.on_disk import HEAD_ROWS, Stream, StreamedTask
 from models.tabular.unlabelled import promise
-from models.training.card import RowProfile
-from models.training.distributed import ALONE, Ranks
-from models.training.row_task import RowTask
-from models.training.trainer import required
 
 P = TypeVar("P", bound="RowProblem")
 

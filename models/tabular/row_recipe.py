@@ -31,6 +31,13 @@ from models.features.target_shapes import check_support
 from models.features.targets import present
 from models.features.texts import WIDTH as TEXT_WIDTH
 from models.features.weights import MIN_ROWS
+from models.inference.method_recipe import (
+    FitPlan,
+    choose_prior,
+    choose_pruning,
+    no_local_estimator,
+    plan_fit,
+)
 from models.inference.registry import method_of
 from models.networks import (
     Inputs,
@@ -41,13 +48,6 @@ from models.networks import (
     num_inner_weights,
 )
 from models.tabular.race_recipe import is_race, resolve_race
-from models.training.method_recipe import (
-    FitPlan,
-    choose_prior,
-    choose_pruning,
-    no_local_estimator,
-    plan_fit,
-)
 
 # Chosen on held-out rows of the training sides of the standard regression sets (docs/quality.md).
 # After a third of these steps σ still grows on small tables, and the intervals are too wide.

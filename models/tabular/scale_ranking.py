@@ -10,8 +10,8 @@ from torch import Tensor
 from models.evaluation.weighting import mean
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
+from models.likelihoods.number_mixture import NumberMixture
 from models.likelihoods.shaped import location_bounds
-from models.prediction.number_mixture import NumberMixture
 from models.randomness import generator
 
 MAX_ROWS = 20_000  # that are compared, evenly spread

@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load, save
 
-from models.training.distributed import ALONE, Ranks
-from models.training.loop import Run
+from models.fitting.distributed import ALONE, Ranks
+from models.fitting.loop import Run
 
 log = logging.getLogger(__name__)
 

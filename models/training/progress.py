@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from models.training.loop import EpochResult
+from models.fitting.loop import EpochResult
 
 _REPORT_SECONDS = 0.5
 

@@ -5,24 +5,24 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+from models.card import RowProfile
 from models.config import Json, ModelConfig, TrainingConfig
+from models.config.training import required
 from models.exceptions import Stopped
+from models.fitting.loop import EpochResult, Run, Task
+from models.fitting.row_task import RowTask
 from models.inference.bbb import BBBState
 from models.inference.method import Fit, Method
 from models.inference.precision import choose_products, notes_on_products
 from models.inference.registry import build_method, method_of
 from models.model import TrainedModel
-from models.posteriors.pruning import prune
-from models.posteriors.variant import Variant
+from models.networks.pruning import prune
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
 from models.tabular.row_problem import RowProblem
-from models.training.card import RowProfile
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
-from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
-from models.training.row_task import RowTask
-from models.training.trainer import Trainer, required
+from models.training.trainer import Trainer
 from models.training.unit_variants import (
     are_as_good,
     can_pay,
@@ -31,6 +31,7 @@ from models.training.unit_variants import (
     trial_share,
     tuning_epochs,
 )
+from models.variant import Variant
 
 
 @runtime_checkable

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from models.card import describe_training
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.fitting.distributed import Ranks
 from models.forecasting.steps import Holidays
 from models.inference.registry import method_of
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
 from models.tabular.race import Race
-from models.training.card import describe_training
 from models.training.checkpoints import LONGEST_SECONDS, Checkpoints, CheckpointSpacing
-from models.training.distributed import Ranks
 from models.training.progress import Progress, ProgressReporter
 from models.training.stages import Fitting, Problem, StageRunner, total_epochs
 
@@ -40,7 +40,7 @@ def train(
     """Train a model and its pruned variants; calibrate and score each of them on held-out rows.
 
     Where `torch.distributed` is initialised, all its processes call this with the same arguments
-    and fit one model together (`models.training.distributed`). All return its posteriors. Only the
+    and fit one model together (`models.fitting.distributed`). All return its posteriors. Only the
     first one reports, calls `should_stop`, keeps checkpoints, calibrates and scores.
 
     With `training.refit` the fit runs again, up to the best epoch of the first fit, and also uses

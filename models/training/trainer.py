@@ -3,21 +3,20 @@
 import math
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
 from models.config import Json
+from models.config.training import required
 from models.exceptions import Diverged
+from models.fitting.loop import Carried, EpochResult, Run
+from models.fitting.objectives import Loss, kl_weight, warmup
 from models.inference.method import Method, State
-from models.inference.objectives import Loss, kl_weight, warmup
 from models.posteriors.layout import Layout
 from models.randomness import generator
-from models.training.loop import Carried, EpochResult, Run
-
-T = TypeVar("T")
 
 EVALUATIONS = 100  # at most about this many scores of the held-out data per fit
 _COUNTERS = ("best_epoch", "epoch", "sums")
@@ -250,13 +249,6 @@ def _by_index(prefix: str, tensors: dict[str, Tensor]) -> dict[int, dict[str, Te
         index, name = key.split(".", 1)
         parts.setdefault(int(index), {})[name] = value
     return dict(sorted(parts.items()))
-
-
-def required(value: T | None, name: str) -> T:
-    """A setting that `models.training.recipe.resolve` fills in."""
-    if value is None:
-        raise ValueError(f"{name} is not set; call models.training.recipe.resolve first")
-    return value
 
 
 def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None:

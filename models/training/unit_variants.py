@@ -16,8 +16,8 @@ from models.evaluation.weighting import paired
 from models.features.rows import Rows
 from models.inference.bbb import BBBState
 from models.networks import MLP
+from models.networks.pruning import prune_units
 from models.posteriors.mean_field import MeanFieldNormal
-from models.posteriors.pruning import prune_units
 from models.prediction.fitted import Fitted
 from models.tabular.model import make_ready
 from models.tabular.row_problem import RowProblem

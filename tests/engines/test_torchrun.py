@@ -25,8 +25,8 @@ from credence.engines import files
 from credence.engines.ranks import Arguments, TrainingFailed, _check, run_rank
 from credence.engines.training import read_training
 from models.artifact.files import read_model
+from models.fitting.distributed import Ranks
 from models.tabular.model import TabularModel
-from models.training.distributed import Ranks
 from models.training.train import train
 from tests.waiting import wait_until
 

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
+from models.device import DEFAULT_MEMORY_BYTES
 from models.inference.bbb import BBBState
 from models.networks import Network
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.device import DEFAULT_MEMORY_BYTES
 from models.prediction.whole_draws import FittedDraws
 
 

@@ -23,7 +23,7 @@ from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Scores, with_stand_ins, without
 from models.forecasting.origins import Origin
 from models.forecasting.windows import fill
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 from worker.baselines.stopping import ShouldStop, check_stop
 
 STRETCH, SEASONS = 500, 4  # steps, and seasons of a longer stretch

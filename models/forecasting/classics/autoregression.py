@@ -43,7 +43,7 @@ from models.forecasting.classics.member import (
 )
 from models.forecasting.rollout import Paths
 from models.forecasting.windows import StepCount
-from models.prediction.samplers import standard_normal
+from models.inference.noise import standard_normal
 
 _SEASON = 3.0  # prior deviations, in units of the standard deviation of changes
 _FINE = 0.7  # of the waves of a season after the first 12

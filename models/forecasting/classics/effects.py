@@ -37,7 +37,7 @@ from models.forecasting.classics.member import (
     unit_of,
 )
 from models.forecasting.windows import StepCount
-from models.prediction.samplers import standard_normal
+from models.inference.noise import standard_normal
 
 MOST = 64  # regressors
 _TURNS, _ROUNDS, _FITS = 3, 30, 3

@@ -40,8 +40,8 @@ from models.forecasting.classics.member import (
     unit_of,
 )
 from models.forecasting.rollout import Paths
+from models.inference.noise import standard_normal
 from models.prediction.pauses import Pause, go_on
-from models.prediction.samplers import standard_normal
 from models.randomness import generator
 
 Trend = Literal["none", "drift", "damped"]

@@ -29,15 +29,15 @@ from jaxtyping import Float64
 from torch import Tensor
 from torch.special import ndtri
 
+from models.device import to_host
 from models.evaluation.calibration import PENALTY_SCALE
 from models.evaluation.path_calibration import ONE_DEVIATION, Residuals, SumCalibration, Worth
 from models.forecasting.observation import Observation
+from models.inference.noise import standard_normal
 from models.prediction.answers.forecasts import coordinates_of_sums
-from models.prediction.device import to_host
 from models.prediction.monte_carlo_error import standard_error
 from models.prediction.options import BatchOptions
 from models.prediction.prediction import bounds
-from models.prediction.samplers import standard_normal
 from models.prediction.summary import Summary
 
 Draws = Float64[Tensor, "paths rows steps"]

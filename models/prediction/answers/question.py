@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
+from models.likelihoods.mixture import Mixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.declared_outputs import Declared
 from models.prediction.monte_carlo_error import ErrorOf
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.predictive import Mixture
 
 TensorsByName = Mapping[str, Tensor]
 Classes = tuple[str | float | bool, ...] | None

@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
+from models.likelihoods.mixture import Mixture
 from models.prediction.answers import (
     contributions,
     decisions,
@@ -29,7 +30,6 @@ from models.prediction.declared_outputs import (
 )
 from models.prediction.monte_carlo_error import ErrorOf
 from models.prediction.options import BatchOptions, ResolvedOptions
-from models.prediction.predictive import Mixture
 from models.prediction.summary import Summary
 
 S = TypeVar("S", bound=Summary)

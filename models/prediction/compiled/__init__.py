@@ -13,10 +13,10 @@ with the means W, b and variances V, c of the weights and the noise ε of the to
 innermost loop runs over pairs of a row and a sample. `kernels.propagate` propagates moments as
 `models.prediction.local` does. `kernels.numbers` and `kernels.classes` summarise what follows:
 the mean, the parts of the variance or entropy, quantiles by Newton's method, and the Monte-Carlo
-error, with the formulas of `models.prediction.number_mixture`, `predictive` and `standard_error`.
+error, with the formulas of `models.likelihoods.number_mixture`, `predictive` and `standard_error`.
 
 `shaped_kernels` do the same for mixtures of logistic and normal components on the identity and the
-logarithm, with bounds, atoms and whole numbers (`models.prediction.number_mixture`). `shapes` says
+logarithm, with bounds, atoms and whole numbers (`models.likelihoods.number_mixture`). `shapes` says
 which likelihoods these are; other scales stay with torch.
 
 Results equal those of torch but for rounding: products, means of units, and what a component of a

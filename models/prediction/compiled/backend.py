@@ -14,8 +14,10 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int, Int64
 from torch import Tensor
 
+from models.device import to_host
 from models.evaluation.calibration import Calibration, ClassCalibration, ScalesVariance
 from models.features.targets import NumberTarget, Target
+from models.inference.noise import RequestNoise
 from models.likelihoods import (
     Bernoulli,
     Categorical,
@@ -23,18 +25,16 @@ from models.likelihoods import (
     HomoscedasticGaussian,
 )
 from models.likelihoods.likelihood import Likelihood
+from models.likelihoods.number_mixture import Ends
 from models.prediction.answers import questions
 from models.prediction.compiled.compiler import compiler
 from models.prediction.compiled.packed import Packed, errors
 from models.prediction.compiled.shapes import Components, Outputs, Shape
 from models.prediction.declared_outputs import bound_names
-from models.prediction.device import to_host
 from models.prediction.fitted import Fitted, Sampled
 from models.prediction.local import quadrature
-from models.prediction.number_mixture import Ends
 from models.prediction.options import IntervalKind, ResolvedOptions
 from models.prediction.prediction import intervals_about, median_and_intervals, wants_errors
-from models.prediction.samplers import RequestNoise
 from models.prediction.summary import Summary
 
 Arrays = dict[str, np.ndarray]
@@ -247,7 +247,7 @@ class _Plain:
             self.options,
             self.calibration,
             groups=self.groups,
-            shortest=target.shortest,
+            drops_ends=target.drops_ends,
         )
         return dict(zip(_MOMENTS, components.moments, strict=True)) | to_host(found)
 

@@ -9,13 +9,13 @@ import torch
 from models.features.scales import LogScale
 from models.features.targets import ClassTarget, NumberTarget
 from models.inference.bbb import BBBState
+from models.inference.noise import NoiseCache, NoiseSource, RequestNoise
 from models.likelihoods import Bernoulli, HomoscedasticGaussian, ShapedLikelihood
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compiled.backend import Backend
 from models.prediction.fitted import Fitted
 from models.prediction.local import LayerMoments, Networks
 from models.prediction.options import ResolvedOptions
-from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise
 
 _SAMPLES = 2
 

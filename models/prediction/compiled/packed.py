@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
+from models.inference.noise import RequestNoise
 from models.prediction.local import LayerMoments, Networks
 from models.prediction.monte_carlo_error import (
     block_size,
@@ -17,7 +18,6 @@ from models.prediction.monte_carlo_error import (
     share_of_points,
     whole_blocks,
 )
-from models.prediction.samplers import RequestNoise
 
 ACTIVATIONS = ("relu", "tanh", "silu", "gelu")  # in the order of the kernels' numbers
 

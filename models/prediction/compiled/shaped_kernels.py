@@ -1,4 +1,4 @@
-"""Compiled loops of mixtures with a shape, as `models.prediction.number_mixture` computes them.
+"""Compiled loops of mixtures with a shape, as `models.likelihoods.number_mixture` computes them.
 
 A row has `components · samples` components, one after the other in every array; those of one number
 k are neighbours. Each is a location-scale family on z. Locations and scales are float64; densities
@@ -28,7 +28,7 @@ from models.prediction.compiled.elementary import (
 LOGISTIC, NORMAL = range(2)
 IDENTITY, LOG = range(2)
 
-_K = np.float32(2 * math.pi)  # of t = k v ÷ (1 − v²): `models.prediction.components`
+_K = np.float32(2 * math.pi)  # of t = k v ÷ (1 − v²): `models.likelihoods.components`
 _TWO_OF_K = 1 / math.pi
 _LARGEST = 600.0  # of exponents: `models.features.scales`
 _BLOCKS = 4  # of samples, which start with the quantiles of their common moments
@@ -37,7 +37,7 @@ _GONE = 30.0  # scales, beyond which a sum of tails has no digits left
 _FAR = 1e3  # scales, beyond which nothing is
 _LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
 _SMALLEST = 1e-12  # probability below which a quantile is the end of the support
-_MAX_STEPS, _FREE_STEPS = 150, 8  # as `models.prediction.quantiles`
+_MAX_STEPS, _FREE_STEPS = 150, 8  # as `models.likelihoods.quantiles`
 _NARROW = 1e-9  # of a bracket, in deviations
 _ROUGH, _CLOSE = 0.1, 1e-3  # where Halley's method ends: for a start, and at last
 
@@ -194,7 +194,7 @@ def sum_whole(family, locs, scales, edges, means, variances, work):
 def integrate(family, locs, scales, target, nodes, means, variances, work):
     """Means and variances of values between the ends, by Gauss–Legendre in t = k v ÷ (1 − v²).
 
-    As `models.prediction.components`, with distances from the value at the location: of the
+    As `models.likelihoods.components`, with distances from the value at the location: of the
     identity t times the scale, of the logarithm exp(t · scale) − 1, times the value.
 
     Args:

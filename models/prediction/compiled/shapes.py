@@ -11,10 +11,10 @@ from jaxtyping import Float32, Float64, Int64
 
 from models.features.scales import IdentityScale, LogScale
 from models.features.targets import NumberTarget
+from models.likelihoods.components import FEW_NODES, MAX_SUMMED, legendre
 from models.likelihoods.families import FAMILIES
 from models.likelihoods.shaped import Bounded, ShapedLikelihood
 from models.prediction.compiled.packed import errors
-from models.prediction.components import FEW_NODES, MAX_SUMMED, legendre
 from models.prediction.fitted import Sampled
 
 _NUMBERED = ("logistic", "normal")  # in the order of the kernels' numbers

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from models.card import ColumnTotals
 from models.config import SplitBy, SplitTime, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns, convert, join_rows, select_rows
@@ -25,7 +26,6 @@ from models.tabular.streaming.blocks import (
     group_uniforms,
     row_uniforms,
 )
-from models.training.card import ColumnTotals
 
 MOST_SAMPLED = 1_000_000  # shares of rows are known to 0.05 % then
 MOST_HELD_OUT = 200_000  # rows of a set: a mean over them has 0.2 % of a row's standard deviation

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from models.config import TrainingConfig
+from models.device import to_device
 from models.features.rows import Rows
 from models.features.splits import Folds
-from models.prediction.device import to_device
+from models.fitting.row_task import RowTask
 from models.randomness import derive_seed
-from models.training.row_task import RowTask
 
 CPU = torch.device("cpu")
 HEAD_ROWS = 200_000  # that everything but the fits reads

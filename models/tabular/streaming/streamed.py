@@ -6,18 +6,21 @@ from pathlib import Path
 
 from torch import Tensor
 
+from models.card import ColumnTotals, by_frequency, no_rows_yet
 from models.config import ModelConfig
+from models.config.training import required
 from models.exceptions import InvalidData
 from models.features.categories import MAX_KNOWN, CategoryEncoder
 from models.features.columns import Columns
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
+from models.features.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.features.splits import MIN_CALIBRATION, Division, Folds
 from models.features.targets import ClassTarget
 from models.features.weights import notes_on_left_out
+from models.fitting.distributed import ALONE
 from models.model import TrainedModel
-from models.out_of_distribution.seen_columns import MAX_LEVELS, SeenColumn, SeenColumns
 from models.tabular.fold_problem import MAX_STEPS, FoldProblem
 from models.tabular.preparation import Assigned, prepare
 from models.tabular.row_problem import RowProblem
@@ -29,10 +32,7 @@ from models.tabular.streaming.encoding import (
 )
 from models.tabular.streaming.gathering import MAX_COUNTED, Limits, Sets, gather
 from models.tabular.streaming.on_disk import Stream
-from models.training.card import ColumnTotals, by_frequency, no_rows_yet
-from models.training.distributed import ALONE
 from models.training.train import TrainingRun, begin_stages, fit_problem
-from models.training.trainer import required
 
 _STEPS = 15_000  # of a fit whose recipe is given
 _RACE_EPOCHS = 12  # of the fit to all rows of what a race has chosen

@@ -15,13 +15,13 @@ from core.predictions.document import to_document
 from core.predictions.prediction_table import to_table
 from models.evaluation.calibration import Calibration
 from models.evaluation.detector import Detector
+from models.likelihoods.mixture import Mixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.answers import questions
 from models.prediction.answers.question import Question
 from models.prediction.declared_outputs import LEVEL, NUMBERS, Output
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
 from models.prediction.prediction import RowPrediction, summarise, to_prediction
-from models.prediction.predictive import Mixture
 
 RANGE = Output("half_range", "target", NUMBERS)
 WIDTHS = Output("width", "target", NUMBERS, "width", along=LEVEL, records="widths")

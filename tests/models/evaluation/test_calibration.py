@@ -27,9 +27,9 @@ from models.evaluation.conformal_rank import order_statistics
 from models.exceptions import InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, divide_rows
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
-from models.prediction.predictive import CategoricalMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

@@ -9,7 +9,7 @@ import torch
 from models.evaluation.calibration import LabelledMixture, NumberCalibration, fit_calibration
 from models.evaluation.cells import By, fit_thirds
 from models.evaluation.group_coverage import coverage_by_group, uncovered
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 
 def _standard(means: torch.Tensor) -> NumberMixture:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from models.evaluation.metrics import classification_scores, regression_scores, summarise
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 ROWS, REPETITIONS = 60, 300
 

@@ -14,8 +14,8 @@ from models.evaluation.calibration import (
     fit_calibration,
 )
 from models.evaluation.metrics import row_scores, summarise
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture, Mixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture
 from tests.models.nested import assert_close
 
 ROWS = 47

@@ -14,8 +14,8 @@ from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import binomial_up_to
 from models.expected_scores.expectation import Expectation, Promise, compare_unlike, expect
 from models.expected_scores.simulation import Simulated, simulate
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture, Mixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
+from models.likelihoods.number_mixture import NumberMixture
 
 LEVEL = 0.9
 REPETITIONS = 40

@@ -6,8 +6,8 @@ import torch
 from scipy import stats
 
 from models.expected_scores.simulation import draw_labels
-from models.prediction.number_mixture import Integrated, NumberMixture
-from models.prediction.predictive import CategoricalMixture
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import Integrated, NumberMixture
 from tests.models.prediction.shaped_cases import Case
 
 WORLDS = 20_000

@@ -6,7 +6,7 @@ import torch
 
 from models.forecasting.backtest import verdict
 from models.forecasting.worth import Overlaps, walks
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 
 HORIZON, REPEATS = 6, 200
 

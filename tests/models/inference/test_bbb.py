@@ -10,11 +10,11 @@ import torch
 from models.config import BBBConfig, GaussianPriorConfig, KLConfig, TrainingConfig
 from models.exceptions import Diverged
 from models.features.rows import Rows, batches
+from models.fitting.distributed import Part
+from models.fitting.objectives import kl_weight, negative_elbo
+from models.fitting.row_task import RowTask
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.inference.objectives import kl_weight, negative_elbo
 from models.posteriors.mean_field import MeanFieldNormal
-from models.training.distributed import Part
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

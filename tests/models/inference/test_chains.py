@@ -9,6 +9,7 @@ from benchmarks.verification.conjugate import FEATURES, regression
 from models.config import CyclicalSGLDConfig, MetropolisConfig, SGLDConfig, TrainingConfig
 from models.exceptions import Diverged
 from models.features.rows import Rows
+from models.fitting.row_task import RowTask
 from models.inference.chains import (
     ChainRunner,
     ChainState,
@@ -31,7 +32,6 @@ from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior, gradient
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.training.row_task import RowTask
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32

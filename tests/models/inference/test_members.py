@@ -14,11 +14,11 @@ from models.config import (
     ScaleMixturePriorConfig,
 )
 from models.features.rows import Rows
+from models.fitting.distributed import Part
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal
-from models.training.distributed import Part
 
 N = 20
 PARTS = (PartConfig(members=2, hidden=(5,), skip=True), PartConfig(members=1, hidden=(4, 3)))

@@ -12,6 +12,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.rows import Rows
+from models.fitting.row_task import RowTask
 from models.inference.mc_dropout import DropoutDraws, DropoutState, MCDropout, masks
 from models.inference.method import Method
 from models.inference.point import DrawsState, Ensemble
@@ -20,7 +21,6 @@ from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
 from models.prediction.whole_draws import FittedDraws
 from models.randomness import generator
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

@@ -11,12 +11,12 @@ from models.config import (
     MLPConfig,
 )
 from models.features.rows import Rows
+from models.fitting.distributed import Part
 from models.inference.precision import EXACT, Products
 from models.inference.registry import build_method
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
 from models.randomness import generator
-from models.training.distributed import Part
 
 ROUNDED = Products("cpu", rounded=True)
 METHODS: dict[str, MethodConfig] = {

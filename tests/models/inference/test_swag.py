@@ -6,6 +6,7 @@ import torch
 
 from benchmarks.verification.conjugate import Regression, regression
 from models.config import MLPConfig, TrainingConfig
+from models.fitting.row_task import RowTask
 from models.inference.chains import flat_values
 from models.inference.point import DrawsState
 from models.inference.posterior import LogPosterior
@@ -13,7 +14,6 @@ from models.inference.swag import AveragingRun, ConstantSGD, SWAGState, plan_ste
 from models.networks import MLP
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.training.row_task import RowTask
 
 NETWORK = MLP.build(MLPConfig(hidden=(2,)), 1, 1)
 

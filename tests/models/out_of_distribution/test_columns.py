@@ -6,7 +6,7 @@ import pytest
 from models.config import FeatureConfig
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.out_of_distribution.seen_columns import SeenColumn, robust_range
+from models.features.seen_columns import SeenColumn, robust_range
 
 RATE = 0.01
 DAY = np.timedelta64(1, "D")

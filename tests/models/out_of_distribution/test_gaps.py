@@ -8,7 +8,7 @@ import pytest
 
 from models.config import MLPConfig, TrainingConfig
 from models.features.columns import Columns
-from models.out_of_distribution.seen_columns import SeenColumns, find_gaps
+from models.features.seen_columns import SeenColumns, find_gaps
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from tests.models.training.fitting import trained

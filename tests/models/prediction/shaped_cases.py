@@ -11,8 +11,8 @@ from torch import Tensor
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
 from models.features.targets import NumberTarget
 from models.likelihoods import ShapedLikelihood
+from models.likelihoods.number_mixture import NumberMixture
 from models.likelihoods.shaped import FamilyName
-from models.prediction.number_mixture import NumberMixture
 
 SAMPLES, ROWS = 4, 3
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.config import MLPConfig, TrainingConfig
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.default_sampler.errors import (
     INDEPENDENT,
     LEVELS,
@@ -17,7 +18,6 @@ from models.prediction.default_sampler.errors import (
 )
 from models.prediction.default_sampler.measure import measure_samplers
 from models.prediction.default_sampler.record import Candidate, MeasuredSamplers
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise
 from models.prediction.summary import Summary

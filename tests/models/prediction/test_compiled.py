@@ -24,8 +24,8 @@ from models.likelihoods import (
     NumberLikelihood,
 )
 from models.networks import MLP, Inputs, Stack, build_network
+from models.networks.pruning import prune
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
-from models.posteriors.pruning import prune
 from models.prediction.compiled.compiler import Compiler, compiler, is_cached
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted

@@ -12,6 +12,7 @@ from models.evaluation.calibration import ShapeCalibration
 from models.evaluation.cells import Cells
 from models.inference.bbb import BBBState
 from models.likelihoods import ShapedLikelihood
+from models.likelihoods.number_mixture import NumberMixture
 from models.networks import MLP, Inputs, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.compiled.compiler import compiler
@@ -19,7 +20,6 @@ from models.prediction.compiled.shapes import Components, Outputs, Shape
 from models.prediction.engine import Engine
 from models.prediction.fitted import Sampled
 from models.prediction.monte_carlo_error import error_of_mean, even_error
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import ResolvedOptions
 from models.prediction.summary import Summary
 from models.tabular.model import make_ready

@@ -5,11 +5,11 @@ import pytest
 import torch
 from scipy import integrate, stats
 
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.answers import decisions, questions
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Costs, PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise
-from models.prediction.predictive import CategoricalMixture
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 PER_UNIT = ((1.0, 1.0), (1.0, 4.0), (3.0, 0.5), (1.0, 40.0))

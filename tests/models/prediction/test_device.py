@@ -10,12 +10,12 @@ from models.config import MLPConfig, PartConfig
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
 from models.likelihoods import HeteroscedasticGaussian
+from models.likelihoods.number_mixture import NumberMixture
 from models.networks import MLP, Network, Stack
 from models.networks.network import Inputs
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
-from models.prediction.number_mixture import NumberMixture
 from models.randomness import generator
 
 NUMBERS = NumberTarget(mean=3.0, std=2.0)

@@ -12,16 +12,16 @@ from torch import Tensor
 from models.config import MLPConfig, PartConfig
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
+from models.inference.noise import NoiseSource
 from models.likelihoods import HeteroscedasticGaussian, HomoscedasticGaussian
+from models.likelihoods.number_mixture import NumberMixture
 from models.networks import Inputs, Stack, build_network
+from models.networks.pruning import prune
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
-from models.posteriors.pruning import prune
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.monte_carlo_error import error_of_mean, even_error, standard_error
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions, ResolvedOptions
-from models.prediction.samplers import NoiseSource
 from models.prediction.summary import Summary
 
 TARGET = NumberTarget(mean=3.0, std=2.0)

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from models.evaluation.calibration import NumberCalibration
 from models.likelihoods.families import Family, Logistic, Normal
+from models.likelihoods.number_mixture import NumberMixture
+from models.likelihoods.quantiles import TAIL
 from models.prediction.answers import questions
 from models.prediction.answers.numbers import QUESTIONS
 from models.prediction.answers.question import Question
-from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import Density, PredictOptions
-from models.prediction.quantiles import TAIL
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 EXCEEDS, QUANTILES, DENSITY = QUESTIONS

@@ -13,9 +13,9 @@ from scoringrules import crps_mixnorm
 from torch import Tensor
 
 from models.likelihoods import expected_noise
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import Integrated, NumberMixture
 from models.prediction.monte_carlo_error import all_errors, error_of_mean, standard_error
-from models.prediction.number_mixture import Integrated, NumberMixture
-from models.prediction.predictive import CategoricalMixture
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import torch
 
 from models.config import MLPConfig
 from models.inference.bbb import BBBState
+from models.inference.noise import NoiseCache, NoiseSource, RequestNoise, standard_normal
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.fitted import Fitted
-from models.prediction.samplers import NoiseCache, NoiseSource, RequestNoise, standard_normal
 from tests.models.functions import functions
 
 NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.monte_carlo_error import all_errors, standard_error
-from models.prediction.number_mixture import NumberMixture
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
 WHOLE = [case for case in CASES if case.integer]

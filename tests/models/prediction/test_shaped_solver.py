@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from models.likelihoods.families import Family, Logistic, Normal
-from models.prediction.quantiles import Continuous, solve
+from models.likelihoods.quantiles import Continuous, solve
 
 SAMPLES, COMPONENTS, ROWS = 40, 3, 9
 LEVELS = (1e-9, 1e-4, 0.05, 0.3, 0.5, 0.77, 0.95, 0.999, 1 - 1e-9)

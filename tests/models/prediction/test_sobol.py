@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from models.prediction.samplers import BITS, Sobol
+from models.inference.noise import BITS, Sobol
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from scipy import stats
 from sklearn.metrics import precision_score, recall_score, roc_curve
 
 from models.evaluation.calibration import LabelledMixture
-from models.prediction.number_mixture import NumberMixture
-from models.prediction.predictive import CategoricalMixture
+from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.tabular.measurement import (
     describe_classes,
     describe_numbers,

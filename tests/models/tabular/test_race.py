@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.config import ModelConfig, TrainingConfig
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.tabular import fold_problem, race
 from models.tabular.candidates import Budget, first_candidate

@@ -20,7 +20,7 @@ from models.artifact.files import write_model
 from models.config import BBBConfig, FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.exceptions import Stopped
 from models.features.columns import ColumnProfile
-from models.training.distributed import process_group
+from models.fitting.distributed import process_group
 from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import train

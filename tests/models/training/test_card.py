@@ -6,12 +6,12 @@ import torch
 from scipy import stats
 from sklearn.calibration import calibration_curve
 
+from models.card import summarise_columns
 from models.config import FeatureConfig, MLPConfig, TrainingConfig
 from models.evaluation.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.tabular.model import TabularModel
-from models.training.card import summarise_columns
 from tests.models.training.fitting import trained
 
 

@@ -13,9 +13,9 @@ from torch.distributed import TCPStore
 
 from models.artifact.files import read_model
 from models.config import BBBConfig, GaussianPriorConfig
+from models.fitting.distributed import Part, Ranks
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.tabular.model import TabularModel
-from models.training.distributed import Part, Ranks
 from models.training.train import train
 from tests.models.conftest import LinearRegression
 from tests.models.training.distributed_cases import CASES, Case

@@ -12,7 +12,7 @@ from models.config import LikelihoodConfig, MLPConfig, SupportConfig, TrainingCo
 from models.evaluation.calibration import LabelledMixture, ShapeCalibration, fit_calibration
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.prediction.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from tests.models.prediction.shaped_cases import Case

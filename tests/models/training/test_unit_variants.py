@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.fitting.distributed import ALONE
 from models.inference.bbb import BBBState
 from models.prediction.fitted import Fitted
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.row_problem import RowProblem
-from models.training.distributed import ALONE
 from models.training.train import train
 from models.training.unit_variants import grow, shrink
 from tests.models.training.fitting import resolved

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from models.card import ColumnTotals, summarise_columns
 from models.config import (
     BBBConfig,
     FeatureConfig,
@@ -27,7 +28,6 @@ from models.tabular.streaming.blocks import row_hashes, survey
 from models.tabular.streaming.encoding import EncodedPart, write_shuffled
 from models.tabular.streaming.gathering import SCORES, TRAINING, Sets
 from models.tabular.streaming.streamed import Streamed, prepare_streamed, train_streamed
-from models.training.card import ColumnTotals, summarise_columns
 from models.training.train import TrainingRun
 from tests.models.tabular.streaming.tables import TYPES, Memory, config_of, make, table_of
 

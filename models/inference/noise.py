@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from models.prediction.device import to_device
+from models.device import to_device
 from models.randomness import generator
 
 BLOCK = 64  # samples per generator: small enough to bound memory, large enough to be cheap

@@ -18,8 +18,8 @@ from models.config import Json
 from models.features.columns import Columns, convert, level_text
 from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import present
-from models.posteriors.pruning import signal_to_noise
-from models.posteriors.variant import Variant
+from models.networks.pruning import signal_to_noise
+from models.variant import Variant
 
 MAX_LEVELS = 50  # of a feature: more are not readable in a card
 _BLOCK_ROWS = 2**12  # of a tensor column that are converted to float64 at once

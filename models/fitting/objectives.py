@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import KLConfig
-from models.training.distributed import Part
+from models.fitting.distributed import Part
 
 Scalar = Float[Tensor, ""]
 

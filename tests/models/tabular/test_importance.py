@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.explanation.importance import (
+from models.tabular.importance import (
     associate,
     measure_importance,
 )

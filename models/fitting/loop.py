@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 
 from models.config import Json, TrainingConfig
 from models.exceptions import Stopped
-from models.inference.objectives import Loss
-from models.training.distributed import Ranks
+from models.fitting.distributed import Ranks
+from models.fitting.objectives import Loss
 
 Carried = tuple[tuple[Tensor, ...], ...]
 """What a mini-batch passes on to the next one: a text's hidden states by layer. Empty for rows."""

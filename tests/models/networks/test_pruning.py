@@ -8,8 +8,8 @@ import torch
 
 from models.config import MLPConfig
 from models.networks import MLP
+from models.networks.pruning import prune, prune_units, unit_ratios
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
-from models.posteriors.pruning import prune, prune_units, unit_ratios
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.features.targets import NumberTarget
+from models.likelihoods.components import component_moments, component_shortfalls
 from models.likelihoods.families import Family, Normal
+from models.likelihoods.quantiles import TAIL, Continuous, following_grid, solve, whole_grid
 from models.likelihoods.shaped import FLOOR, Parts, location_bounds, log_terms
-from models.prediction.components import component_moments, component_shortfalls
-from models.prediction.quantiles import TAIL, Continuous, following_grid, solve, whole_grid
 
 PerRow = Float[Tensor, "rows"]
 PerSample = Float[Tensor, "samples rows"]
@@ -392,10 +392,10 @@ class NumberMixture:
 
     def intervals(self, levels: Sequence[float]) -> Pairs:
         """The credible interval of each level: its lower bounds, then its upper ones, included."""
-        shortest = self.target.shortest
-        tails = interval_tails(self.locs.new_tensor(levels).unsqueeze(1), shortest=shortest)
+        drops_ends = self.target.drops_ends
+        tails = interval_tails(self.locs.new_tensor(levels).unsqueeze(1), drops_ends=drops_ends)
         ends = self.quantiles(tails[:, 0].tolist())
-        return chosen(ends, tails.expand_as(ends), shortest=shortest)[0]
+        return chosen(ends, tails.expand_as(ends), drops_ends=drops_ends)[0]
 
     def quantile_parts(self, values: Values) -> ValuesPerSample:
         """(1 − F_s(q)) ÷ f(q) at quantiles q of each row: what each sample adds to them.
@@ -480,23 +480,23 @@ class NumberMixture:
         return ((ends + 4 * (middle + below).square()) * (stops - starts)).sum(0) / 6
 
 
-def interval_tails(probabilities: Float[Tensor, "levels rows"], *, shortest: bool) -> Ends:
+def interval_tails(probabilities: Float[Tensor, "levels rows"], *, drops_ends: bool) -> Ends:
     """The probabilities below the lower ends of intervals, then below their upper ends.
 
-    The tails are equal. Of whole numbers (`shortest`) there are `_STARTS` intervals of each level,
-    whose lower tails go from 0 to all that the level leaves.
+    The tails are equal. Of whole numbers (`drops_ends`) there are `_STARTS` intervals of each
+    level, whose lower tails go from 0 to all that the level leaves.
 
     Args:
         probabilities: of the intervals.
     """
     shares = probabilities.new_full((1,), 0.5)
-    if shortest:
+    if drops_ends:
         shares = torch.linspace(0, 1, _STARTS, dtype=shares.dtype, device=shares.device)
     lower = (1 - probabilities) * shares.view(-1, 1, 1)
     return torch.cat([lower, lower + probabilities]).flatten(0, 1)
 
 
-def chosen(ends: Ends, tails: Ends, *, shortest: bool) -> tuple[Pairs, Pairs]:
+def chosen(ends: Ends, tails: Ends, *, drops_ends: bool) -> tuple[Pairs, Pairs]:
     """The lower and the upper ends of the intervals, and the probabilities below them.
 
     The tails are equal. Of whole numbers each end is left out if the level is held without it: of
@@ -505,7 +505,7 @@ def chosen(ends: Ends, tails: Ends, *, shortest: bool) -> tuple[Pairs, Pairs]:
     Args:
         ends: the quantiles of `tails`, which are those of `interval_tails`.
     """
-    if not shortest:
+    if not drops_ends:
         return ends.unflatten(0, (2, -1)), tails.unflatten(0, (2, -1))
     (low, high), own = (part.unflatten(0, (2, _STARTS, -1)) for part in (ends, tails))
     middle = _STARTS // 2

@@ -1,6 +1,6 @@
 """Predictive distributions: equal-weight mixtures over the samples of the posterior.
 
-Those of numbers are in `models.prediction.number_mixture`; those of classes are here.
+Those of numbers are in `models.likelihoods.number_mixture`; those of classes are here.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr
 
-from models.prediction.number_mixture import NumberMixture, PerRow, variance
+from models.likelihoods.number_mixture import NumberMixture, PerRow, variance
 
 _FEW_CLASSES = 16
 

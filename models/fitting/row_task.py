@@ -10,14 +10,13 @@ import torch
 from torch import Generator, Tensor
 
 from models.config import TrainingConfig
+from models.config.training import required
+from models.device import to_device
 from models.features.expansion import Expansion
 from models.features.rows import Rows, batches
-from models.inference.method import Method
-from models.inference.objectives import Loss
-from models.prediction.device import to_device
-from models.training.distributed import ALONE, Ranks
-from models.training.loop import Carried
-from models.training.trainer import required
+from models.fitting.distributed import ALONE, Ranks
+from models.fitting.loop import Carried
+from models.fitting.objectives import Loss
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class RowTask:
 
     def loss(
         self,
-        method: Method,
+        method: Any,
         state: Any,
         batch: Tensor,
         *,

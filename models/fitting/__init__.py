@@ -1,0 +1,1 @@
+"""What all fits share: rows, mini-batches, losses, the loop and its processes."""
