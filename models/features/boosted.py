@@ -131,8 +131,10 @@ class BoostedTrees(TensorRecord):
 
     def first(self, count: int) -> "BoostedTrees":
         """The first trees of each forest."""
-        parts = (part[:, :count] for part in (self.columns, self.thresholds, self.values))
-        return BoostedTrees(*parts, self.base)
+        columns, thresholds, values = (
+            part[:, :count] for part in (self.columns, self.thresholds, self.values)
+        )
+        return BoostedTrees(columns, thresholds, values, self.base)
 
     def __call__(self, rows: Compact) -> Outputs:
         """base + the sum of the trees, for each output.

@@ -170,10 +170,10 @@ class Race:
             problem = self._with_trees(replace(raced, leaves=problem.leaves), first, finer=finer)
             if not problem.has_trees:
                 return raced, kept, (self._note_on_no_trees,)
-            attempt = self._fit_or_drop(problem, alone, "trees-", alone.name)
-            if attempt is None:  # it diverged, as is noted
+            fitted = self._fit_or_drop(problem, alone, "trees-", alone.name)
+            if fitted is None:  # it diverged, as is noted
                 return raced, kept, ()
-            ahead = mixture_ahead([*kept, attempt], kept)
+            attempt, ahead = fitted, mixture_ahead([*kept, fitted], kept)
             if not ahead.is_clear:
                 break
         self.attempts.append(attempt)
