@@ -9,7 +9,7 @@ by nodes 2i and 2i + 1 of the next, and a branch that ends early goes on with tw
 trees take a step at once for all rows, in torch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -27,10 +27,10 @@ MOST_TREES = 120  # of a row, in all forests: 1,000 rows take 3 to 5 ms
 _MOST_DEPTH = 8  # of stored trees
 FARTHEST = 5.0  # deviations of a target: outliers would have trees of their own
 _DEPTH, _RATE = 5, 0.1
-_LEAST_LEAVES = 20, 2  # rows: few rows in a leaf find pairs and rare cases, many find less noise
-LEAST_ROWS = 10 * _LEAST_LEAVES[0]  # fewer fill too few leaves for steps and interactions
-_AT_ONCE = 40  # trees between two looks at the out-of-fold loss
-_FITTED_ROWS = 50_000  # of a forest: a few seconds
+LEAST_LEAVES = 20, 2  # rows: few rows in a leaf find pairs and rare cases, many find less noise
+LEAST_ROWS = 10 * LEAST_LEAVES[0]  # fewer fill too few leaves for steps and interactions
+_AT_ONCE = 20  # trees between two looks at the out-of-fold loss
+_FITTED_ROWS = 50_000  # of a forest, and as many choose how many trees: a few seconds
 _PREFIX = "boosted"  # of the tensors in a file
 BLOCK = 256  # rows whose steps stay in the processor's cache
 
@@ -67,14 +67,15 @@ class BoostedTrees(TensorRecord):
     base: Float[Tensor, "outputs"]
 
     @classmethod
-    def fit(
+    def fit(  # noqa: PLR0917 - rows and their folds, and what trees may be like
         cls,
         labelled: Labelled,
         folds: Int[Tensor, "rows"],
         columns: Sequence[int],
         classes: int | None = None,
+        leaves: Sequence[int] = LEAST_LEAVES,
         most: int = MOST_TREES,
-    ) -> "tuple[BoostedTrees, Outputs] | None":
+    ) -> "Stacked | None":
         """The trees of all rows, and for each row the outputs of the trees of the other folds.
 
         Outputs are predicted means, or log odds of classes, standardised over the rows. All folds
@@ -86,21 +87,26 @@ class BoostedTrees(TensorRecord):
             folds: the number of each row's fold.
             columns: of encoded rows, those that the trees may read.
             classes: how many there are; None for numbers.
+            leaves: least numbers of rows in a leaf that are tried.
             most: trees of a row, in all forests.
         """
         outputs = 1 if classes is None or classes == 2 else classes
-        learners = [partial(_Learner, columns, classes, leaf) for leaf in _LEAST_LEAVES]
-        tried = [_Grown.of(learner, labelled, folds, most // outputs) for learner in learners]
+        learner, parts = partial(_Learner, columns, classes), list(_parts(labelled, folds))
+        tried = [_Grown.of(partial(learner, leaf), parts, most // outputs) for leaf in leaves]
         best = min(tried, key=lambda grown: grown.losses[:, 1].mean())
         gain = best.losses[:, 0] - best.losses[:, 1]
         if not gain.mean() > 2 * gain.std() / len(gain) ** 0.5:
             return None
-        mean, std = best.outputs.mean(0), best.outputs.std(0)
+        found = torch.empty(len(labelled.rows), outputs)
+        for part, own in zip(parts, best.trees, strict=True):
+            for some in part.left_out.split(BLOCK):
+                found[some] = own(labelled.rows[some])
+        mean, std = found.mean(0), found.std(0)
         trees = best.learner(labelled).grow(best.num_trees)
         scaled = replace(
             trees, values=trees.values / std.view(-1, 1, 1), base=(trees.base - mean) / std
         )
-        return scaled, (best.outputs - mean) / std
+        return Stacked(scaled, (found - mean) / std, leaves[tried.index(best)])
 
     @classmethod
     def of(cls, model: Any, columns: Sequence[int]) -> "BoostedTrees":
@@ -122,6 +128,13 @@ class BoostedTrees(TensorRecord):
     @property
     def outputs(self) -> int:
         return len(self.base)
+
+    def first(self, count: int) -> "BoostedTrees":
+        """The first trees of each forest."""
+        columns, thresholds, values = (
+            part[:, :count] for part in (self.columns, self.thresholds, self.values)
+        )
+        return BoostedTrees(columns, thresholds, values, self.base)
 
     def __call__(self, rows: Compact) -> Outputs:
         """base + the sum of the trees, for each output.
@@ -179,42 +192,57 @@ class BoostedTrees(TensorRecord):
         return trees
 
 
-class _Grown(NamedTuple):
-    """Trees of all folds but one for each row: as many as have the least loss.
+class Stacked(NamedTuple):
+    """The trees of all rows, each row's outputs of trees without its fold, and the chosen leaf."""
+
+    trees: BoostedTrees
+    outputs: Outputs
+    leaf: int
+
+
+class _Part(NamedTuple):
+    """A fold: its rows, some of them that tell how many trees are best, and the other folds."""
+
+    left_out: Int[Tensor, "some"]
+    tested: Labelled
+    others: Labelled
+
+
+def _parts(labelled: Labelled, folds: Int[Tensor, "rows"]) -> Iterator[_Part]:
+    numbers = folds.unique()
+    for fold in numbers:
+        own = torch.nonzero(folds == fold).flatten()
+        tested = own[evenly_spread(len(own), _FITTED_ROWS // len(numbers))]
+        others = torch.nonzero(folds != fold).flatten()
+        yield _Part(own, labelled.some(tested), labelled.some(others))
+
+
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """Trees of all folds but one for each fold: as many as have the least loss.
 
     `losses` are those of no trees, and of these.
     """
 
     learner: "Callable[[Labelled], _Learner]"
+    trees: Sequence[BoostedTrees]
     num_trees: int
-    outputs: Outputs
-    losses: Float[Tensor, "rows 2"]
+    losses: Float[Tensor, "tested 2"]
 
     @classmethod
     def of(
-        cls,
-        learner: "Callable[[Labelled], _Learner]",
-        labelled: Labelled,
-        folds: Int[Tensor, "rows"],
-        most: int,
+        cls, learner: "Callable[[Labelled], _Learner]", parts: Sequence[_Part], most: int
     ) -> "_Grown":
-        numbers = folds.unique().tolist()
-        left_out = [torch.nonzero(folds == fold).flatten() for fold in numbers]
-        others = [labelled.some(torch.nonzero(folds != fold).flatten()) for fold in numbers]
-        learners = [learner(some) for some in others]
+        learners = [learner(part.others) for part in parts]
         count = best = 0
         while count < most and best >= count - _AT_ONCE:
             count = min(count + _AT_ONCE, most)
-            parts = []
-            for own, each in zip(left_out, learners, strict=True):
-                trees = each.grow(count)
-                for some in own.split(BLOCK):
-                    added = torch.nn.functional.pad(trees.of_trees(labelled.rows[some]), (1, 0))
-                    parts.append(added.cumsum(2) + trees.base.unsqueeze(1))
-            outputs = torch.cat(parts)[torch.cat(left_out).argsort()]
-            losses = _losses(outputs, labelled)
+            grown = [each.grow(count) for each in learners]
+            pairs = zip(grown, parts, strict=True)
+            losses = torch.cat([_losses_by_count(trees, part.tested) for trees, part in pairs])
             best = int(losses.mean(0).argmin())
-        return cls(learner, best, outputs[:, :, best], losses[:, [0, best]])
+        trees = [each.first(best) for each in grown]
+        return cls(learner, trees, best, losses[:, [0, best]])
 
 
 class _Learner:
@@ -273,6 +301,16 @@ def _in_heaps(
     down = np.where(near > exact, np.nextafter(near, np.float32(-np.inf)), near)
     values = nodes[at]["value"].astype(np.float32)
     return np.concatenate(features, axis=1).astype(np.int64), down, values
+
+
+def _losses_by_count(trees: BoostedTrees, labelled: Labelled) -> Float[Tensor, "rows counts"]:
+    """The loss of each row with no tree, with the first one, with the first two …"""
+    parts = []
+    for some in torch.arange(len(labelled.rows)).split(BLOCK):
+        block = labelled.some(some)
+        added = torch.nn.functional.pad(trees.of_trees(block.rows), (1, 0))
+        parts.append(_losses(added.cumsum(2) + trees.base.unsqueeze(1), block))
+    return torch.cat(parts)
 
 
 def _losses(

@@ -60,6 +60,11 @@ class Candidate:
     def with_part(self, **changes: Any) -> "Candidate":
         return replace(self, part=replace(self.part, **changes))
 
+    @property
+    def of_trees_alone(self) -> "Candidate":
+        """The candidate as a linear model of the outputs of boosted trees."""
+        return self.with_part(inputs="none", hidden=(), boosted=True)
+
     def with_kl(self, factor: float) -> "Candidate | None":
         """The candidate with `factor` times the weight of the KL; None beyond the bounds."""
         weight = float(f"{(self.part.kl_weight or 0.0) * factor:.2g}")
@@ -86,7 +91,7 @@ class Budget:
     @property
     def fits(self) -> int:
         """The most fits that a race may take, for its progress: a process and trees have more."""
-        return self.attempts + self.shapes + 4
+        return self.attempts + self.shapes + 3
 
 
 def plan_budget(effort: Effort, num_rows: int) -> Budget:

@@ -6,7 +6,7 @@ not learn from it. They choose the epoch and the recipe, and calibrate (Barber e
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,14 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
 from models.evaluation.cells import MAX_SCORES
 from models.evaluation.conformal_rank import MAX_RESIDUALS
-from models.features.boosted import FARTHEST, LEAST_ROWS, MOST_CLASSES, BoostedTrees, Labelled
+from models.features.boosted import (
+    FARTHEST,
+    LEAST_LEAVES,
+    LEAST_ROWS,
+    MOST_CLASSES,
+    BoostedTrees,
+    Labelled,
+)
 from models.features.gaussian_process import MOST_INPUTS, GaussianProcess, Offsets
 from models.features.rows import evenly_spread
 from models.features.splits import Folds
@@ -45,9 +52,14 @@ _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtur
 
 @dataclass(frozen=True)
 class FoldProblem(RowProblem):
-    """Rows in folds. `stopping` and `calibration` are None: the folds take their place."""
+    """Rows in folds. `stopping` and `calibration` are None: the folds take their place.
+
+    Args:
+        leaves: least numbers of rows in a leaf of boosted trees, those that are tried or the best.
+    """
 
     folds: Folds = field(kw_only=True)
+    leaves: Sequence[int] = field(kw_only=True, default=LEAST_LEAVES)
 
     @property
     def task(self) -> RowTask:
@@ -163,10 +175,14 @@ class FoldProblem(RowProblem):
     def has_trees(self) -> bool:
         return self.model.encoder.boosted is not None
 
-    def with_trees(self) -> "FoldProblem":
+    def with_trees(self, *, finer: bool = True) -> "FoldProblem":
         """The problem whose rows also have the outputs of boosted trees, out of fold.
 
         Itself where no tree is better than none.
+
+        Args:
+            finer: whether to leave out parts of the members' folds where `takes_finer_trees`: trees
+                without a smaller fold differ less from those of all rows, which new rows have.
         """
         model, rows = self.model, self.rows
         encoder, classes = model.encoder, None if model.classes is None else len(model.classes)
@@ -175,29 +191,26 @@ class FoldProblem(RowProblem):
             targets = model.target.to_z(targets.double()).clamp(-FARTHEST, FARTHEST).float()
         weights = None if rows.weights is None else rows.weights.cpu()
         labelled = Labelled(rows.inputs.cpu(), targets.cpu(), weights)
-        folds = self._tree_folds.of_row.cpu()
-        found = BoostedTrees.fit(labelled, folds, encoder.tree_columns, classes)
+        parts = -(-TREE_FOLDS // self.folds.count) if finer and self.takes_finer_trees else 1
+        folds = self.folds.cut(parts).of_row.cpu()
+        found = BoostedTrees.fit(labelled, folds, encoder.tree_columns, classes, self.leaves)
         if found is None:
             return self
-        trees, outputs = found
-        encoder = replace(encoder, boosted=trees)
+        encoder = replace(encoder, boosted=found.trees)
+        outputs = found.outputs.to(rows.inputs)
         return replace(
             self,
             model=replace(model, encoder=encoder),
-            rows=replace(rows, inputs=encoder.with_trees(rows.inputs, outputs.to(rows.inputs))),
+            rows=replace(rows, inputs=encoder.with_trees(rows.inputs, outputs)),
             scores=replace(self.scores, inputs=encoder.with_trees(self.scores.inputs)),
+            leaves=(found.leaf,),
         )
 
     @property
-    def _tree_folds(self) -> Folds:
-        """The folds of boosted trees: in a small table parts of the members', if rows are random.
-
-        Trees without a smaller fold differ less from those of all rows, which new rows have.
-        """
+    def takes_finer_trees(self) -> bool:
+        """Whether boosted trees may leave out parts of a fold: random rows of a small table."""
         cells = len(self.rows) * len(self.model.encoder.tree_columns)
-        if cells > _CELLS_OF_MORE_FITS or self.model.config.training.split != "random":
-            return self.folds
-        return self.folds.cut(-(-TREE_FOLDS // self.folds.count))
+        return cells <= _CELLS_OF_MORE_FITS and self.model.config.training.split == "random"
 
     @cached_property
     def head(self) -> "FoldProblem":

@@ -71,7 +71,7 @@ def test_pairs_of_rows_tell_each_others_class() -> None:
     folds = torch.arange(ROWS).flip(0) % 7  # most twins are in other folds
     fitted = BoostedTrees.fit(Labelled(x, y, None), folds, range(COLUMNS), classes=2)
     assert fitted is not None
-    trees, outputs = fitted
+    trees, outputs, _ = fitted
     has_other = folds != folds.roll(ROWS // 2)
     right = (outputs[:, 0] > 0) == (y == 1)
     assert right[has_other].float().mean() > 0.9
@@ -96,7 +96,7 @@ def test_new_rows_are_explained_as_well_as_out_of_fold_ones() -> None:
         )
         fitted = BoostedTrees.fit(Labelled(x, y, None), folds, range(COLUMNS))
         assert fitted is not None
-        trees, outputs = fitted
+        trees, outputs, _ = fitted
         inputs, new = (
             torch.cat([torch.ones(len(one), 1), one], 1) for one in (outputs, trees(fresh))
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from models.artifact.export import build
 from models.artifact.files import read_model, write_model
@@ -17,10 +18,11 @@ from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.tabular import race as tabular_race
 from models.tabular.candidates import Budget, Candidate, first_candidate
-from models.tabular.fold_problem import TREE_FOLDS, FoldProblem
+from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
-from models.tabular.race import Attempt, Race, joined
+from models.tabular.race import Race, joined
+from models.tabular.selection import Attempt
 from models.tabular.shape_choice import DEFAULT_SHAPE
 from models.training.progress import ProgressReporter
 from models.training.stages import Fitting, StageRunner
@@ -87,20 +89,36 @@ def model(raced: Chosen) -> TabularModel:
     return model_of(raced, -1)
 
 
-def test_trees_of_few_rows_leave_out_few() -> None:
-    race, _ = prepared(steps(ROWS, 0))
-    assert race.problem._tree_folds.count == TREE_FOLDS
+def test_only_random_rows_leave_out_parts_of_folds() -> None:
+    """Rows of a group stay together."""
+    for split, finer in (("random", True), (SplitBy(by="level"), False)):
+        race, _ = prepared(steps(ROWS, 0), split=split)
+        assert race.problem.takes_finer_trees == finer
 
 
-def test_trees_leave_out_all_rows_of_a_group() -> None:
-    race, _ = prepared(steps(ROWS, 0), split=SplitBy(by="level"))
-    assert race.problem._tree_folds is race.problem.folds
+def test_trees_alone_are_a_logistic_regression_of_their_outputs() -> None:
+    """With hardly a prior: each fold is predicted from the others as scikit-learn does."""
+    columns = steps(ROWS, 0)
+    labels = np.where(columns["y"] > 2, "a", "b").astype(object)
+    race, linear = prepared({**columns, "y": labels})
+    candidate = replace(linear, likelihood=race.problem.model.config.likelihood).of_trees_alone
+    problem = joined(race.problem, [candidate]).with_trees(finer=False)
+    attempt = race._fit(problem, candidate, "")
+    x = problem.task.expanded.inputs[:, -1:].numpy()
+    y, folds = problem.rows.targets.numpy(), problem.folds.of_row.numpy()
+    for fold in range(problem.folds.count):
+        others, own = folds != fold, folds == fold
+        exact = LogisticRegression(C=100).fit(x[others], y[others]).predict_log_proba(x[own])
+        expected = exact[np.arange(len(exact)), y[own]]
+        np.testing.assert_allclose(attempt.scores[own], expected, atol=0.1)
+        assert attempt.scores[own].mean() == pytest.approx(expected.mean(), abs=0.01)
 
 
 def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None:
     race, problem, kept, note = raced
     without, alone, with_trees = race.attempts
     assert problem.has_trees
+    assert len(problem.leaves) == 1  # the size that the members' folds chose
     assert alone.ahead_of(without).is_certain
     assert alone.candidate.name.startswith("trees alone, linear")
     assert with_trees.candidate.name.startswith("plain inputs with trees, linear")
@@ -108,12 +126,21 @@ def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None
     assert note.startswith("boosted trees are inputs: with them, what is kept is better than")
 
 
-def test_the_race_leaves_out_trees_that_gain_nothing() -> None:
-    """Of a linear function and noise, trees know less than a linear model."""
+def test_the_race_leaves_out_trees_that_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a linear function and noise, trees know less than a linear model: they grow once."""
+    grown: list[bool] = []
+    with_trees = FoldProblem.with_trees
+
+    def counted(problem: FoldProblem, *, finer: bool = True) -> FoldProblem:
+        grown.append(finer)
+        return with_trees(problem, finer=finer)
+
+    monkeypatch.setattr(FoldProblem, "with_trees", counted)
     columns = steps(ROWS, 0)
     noise = np.random.default_rng(1).normal(size=ROWS)
     race, problem, kept, note = chosen({**columns, "y": columns["x0"] + columns["x1"] + noise})
     assert note.startswith("boosted trees were tried, and are no inputs: ")
+    assert grown == [False]
     assert len(race.attempts) == 2
     assert kept == race.attempts[:1]
     assert not problem.has_trees

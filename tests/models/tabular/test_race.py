@@ -16,6 +16,7 @@ from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.race import Race, joined
+from models.tabular.selection import note_on_process
 from models.training.progress import ProgressReporter
 from models.training.stages import Fitting, StageRunner
 from models.training.train import ignore
@@ -137,7 +138,7 @@ def test_a_process_that_only_widens_costs_little_and_doubts_a_hole() -> None:
     deviation = process(at)[:, 1] / float(process.size)
     assert deviation[:2].min() > 0.8
     assert deviation[2:].max() < 0.1
-    assert "widens" in race.note_on_process(found.ahead_of(plain), process)
+    assert "widens" in note_on_process(found.ahead_of(plain), process)
 
 
 def test_what_a_process_and_the_networks_above_it_both_state_is_counted_once() -> None:

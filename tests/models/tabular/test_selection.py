@@ -10,7 +10,7 @@ from models.evaluation.weighting import paired
 from models.features.targets import NumberTarget
 from models.inference.method import Fit
 from models.tabular.candidates import Candidate
-from models.tabular.race import Attempt, describe, keep, notes_on
+from models.tabular.selection import Attempt, describe, keep, notes_on
 
 ROWS = 400
 
