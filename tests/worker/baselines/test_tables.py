@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from core.context import Context
+from core.exceptions import LostClaim
 from core.jobs.jobs import JobStatus
 from models.artifact.files import read_model
 from models.model import TrainedModel
@@ -47,6 +48,20 @@ def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(told(with_baselines(model, columns, TYPES))) == ["constant", "boosted_trees"]
     monkeypatch.setattr(tables, "split_table", lambda *_: 1 / 0)
     assert with_baselines(model, columns, TYPES) is model
+
+
+@pytest.mark.parametrize("answers", [1, 3])  # before the import, and between two fits
+def test_a_job_that_another_worker_has_ends(answers: int) -> None:
+    remaining = iter([False] * answers)
+
+    def should_stop() -> bool:
+        if (answer := next(remaining, None)) is None:
+            raise LostClaim("another worker has the job")
+        return answer
+
+    columns = table()
+    with pytest.raises(LostClaim):
+        with_baselines(train_on(columns), columns, TYPES, should_stop)
 
 
 def test_a_job_publishes_them(context: Context, dataset: str, runner: JobRunner) -> None:
