@@ -13,7 +13,6 @@ from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, Newest
 from models.forecasting.model import Forecaster
-from models.forecasting.observation import LOGARITHM
 from models.forecasting.rollout import Rollout
 from models.forecasting.series import Series
 from models.forecasting.unusual import jointly, newest_values, score_newest
@@ -22,7 +21,7 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.prediction.options import PredictOptions
 from models.prediction.summary import Summary
 from models.prediction.whole_draws import FittedDraws
-from tests.models.forecasting.series_cases import QUICK, fit, sales
+from tests.models.forecasting.series_cases import LOGARITHM, QUICK, fit, sales
 from tests.models.test_forecasting import MEMORY, NOISE, ar_draws
 
 PHI, DRIFT = 0.5, 0.05

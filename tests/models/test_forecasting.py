@@ -12,7 +12,6 @@ from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.histories import History
-from models.forecasting.observation import LOGARITHM
 from models.forecasting.origins import Origin
 from models.forecasting.rollout import Rollout
 from models.forecasting.series import Series
@@ -23,6 +22,7 @@ from models.inference.point import DrawsState
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
 from models.prediction.whole_draws import FittedDraws
+from tests.models.forecasting.series_cases import LOGARITHM
 
 MEMORY = 2**26
 DRAWS, PATHS, HORIZON = 200, 100, 6

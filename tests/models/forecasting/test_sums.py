@@ -14,10 +14,11 @@ from models.evaluation.path_calibration import (
     Worth,
 )
 from models.forecasting.forecast import Forecast
-from models.forecasting.observation import LOGARITHM, PLAIN
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.forecasting.totals.sums import Spread, couple, fit_theta
 from models.prediction.options import PredictOptions, Totals
+from tests.models.forecasting.series_cases import LOGARITHM
 from tests.models.functions import randn
 
 STEPS = 6

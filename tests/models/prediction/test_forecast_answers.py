@@ -6,9 +6,10 @@ import torch
 from scipy import stats
 
 from models.forecasting.forecast import Forecast
-from models.forecasting.observation import LOGARITHM, PLAIN
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.prediction.options import Density, PredictOptions
+from tests.models.forecasting.series_cases import LOGARITHM
 
 DRAWS, PATHS, STEPS = 50, 4, 3
 ASKED = PredictOptions(
