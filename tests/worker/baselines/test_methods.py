@@ -1,5 +1,6 @@
 """Every method beside scikit-learn itself, called directly on the same rows."""
 
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,14 @@ def test_the_linear_model_is_scikit_learns() -> None:
     expected = crps(predicted, given.truth - left_out, truth)
     assert found["crps"] == pytest.approx(expected, rel=0.01)
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean((truth - predicted) ** 2)), rel=1e-6)
+
+
+def test_fits_keep_the_filters_of_warnings() -> None:
+    """Threads of scikit-learn change them for the process, and lose them in a race."""
+    from joblib import Parallel, delayed
+
+    used = Parallel(n_jobs=4, backend="threading")(delayed(get_ident)() for _ in range(20))
+    assert set(used) == {get_ident()}
 
 
 def test_boosted_trees_are_scikit_learns() -> None:
