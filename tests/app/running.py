@@ -71,6 +71,12 @@ class Service:
         return 0.0
 
 
+def answered(response: httpx.Response, status: int = 200) -> httpx.Response:
+    """The response, after a check of its status."""
+    assert response.status_code == status, f"{response.request}: {response.text}"
+    return response
+
+
 @contextmanager
 def serving(
     data_dir: Path,

@@ -8,17 +8,15 @@ import pytest
 from app.schemas.card import CardResponse
 from tests.app.cards import TASKS
 from tests.app.conftest import MakeService
-from tests.app.running import Service, carry_out, regression_columns
+from tests.app.running import Service, answered, carry_out, regression_columns
 from tests.app.test_archives import exported, send, unpacked
 
 HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}  # as browsers ask
 
 
 def card(service: Service, model: str, version: int | str = 1) -> dict[str, Any]:
-    answer = service.http.get(f"/models/{model}/versions/{version}/card")
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    answer = answered(service.http.get(f"/models/{model}/versions/{version}/card"))
+    return dict(answer.json())
 
 
 @pytest.mark.parametrize("model", TASKS)
@@ -80,8 +78,7 @@ def test_the_card_travels_with_the_version(cards: Service) -> None:
     """In gzip; what is exported again is what was imported."""
     model, copy = "tree", "tree-copy"
     first = exported(cards, model)
-    made = send(cards, gzip.compress(first), copy)
-    assert made.status_code == 201, made.text
+    answered(send(cards, gzip.compress(first), copy), 201)
     again, files = unpacked(exported(cards, copy)), unpacked(first)
     assert again.pop("origin.json") != files.pop("origin.json")
     assert again == files

@@ -63,7 +63,7 @@ def test_jobs_and_workers_are_read_from_the_database(make_service: MakeService) 
     assert service.metric("credence_jobs_claimed") == 0
 
 
-def test_a_database_that_hangs_holds_up_no_scrape_and_takes_one_thread(
+def test_a_hanging_database_holds_up_no_scrape(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounded_query, "DATABASE_SECONDS", 0.01)

@@ -16,7 +16,7 @@ from core.database.database import Database, migrate
 from core.exceptions import InvalidSetting
 from core.settings import load_settings
 from tests.app.conftest import MakeService
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 ROW = [1.0, "oak", True, None]
 
@@ -68,8 +68,7 @@ def test_the_samples_label_is_rounded_up_to_a_step() -> None:
 
 
 def test_the_documentation_needs_no_network(http: httpx.Client) -> None:
-    page = http.get("/docs")
-    assert page.status_code == 200
+    page = answered(http.get("/docs"))
     links = re.findall(r'(?:src|href)="([^"]+)"', page.text)
     assert len(links) >= 3
     assert all(http.get(link).status_code == 200 for link in links)

@@ -71,7 +71,7 @@ def test_containers_are_locked_down(manifests: list[Manifest]) -> None:
             assert "secret" in volume or volume["emptyDir"]["sizeLimit"], volume["name"]
 
 
-def test_nothing_reaches_a_pod_or_is_reached_but_by_a_policy(
+def test_only_a_policy_lets_a_pod_reach_another(
     manifests: list[Manifest],
 ) -> None:
     policies = {m["metadata"]["name"]: m["spec"] for m in manifests if "NetworkPol" in m["kind"]}

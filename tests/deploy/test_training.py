@@ -40,9 +40,7 @@ def _templates(manifests: list[Manifest]) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_manifests_and_pods_meet_the_schemas_of_kubernetes(
-    manifests: list[Manifest], version: str
-) -> None:
+def test_manifests_meet_the_schemas_of_kubernetes(manifests: list[Manifest], version: str) -> None:
     for manifest in manifests:
         if manifest["apiVersion"] not in CUSTOM:
             kubernetes_validate.validate(manifest, version, strict=True)

@@ -95,7 +95,7 @@ class _Webhook(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.mark.stack
-def test_the_webhook_of_the_secret_is_told_the_cause_and_not_its_consequences(
+def test_the_webhook_is_told_the_cause_alone(
     tmp_path: Path,
 ) -> None:
     received: list[dict[str, Any]] = []

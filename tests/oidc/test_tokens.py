@@ -9,7 +9,7 @@ from typing import Any
 from joserfc import jwt
 
 from core.access.keys import Keys, Scope
-from tests.app.running import Service
+from tests.app.running import Service, answered
 from tests.oidc.conftest import bearer
 from tests.oidc.running import RunningProvider, new_key
 
@@ -20,8 +20,7 @@ def answers(service: Service, token: str, path: str) -> int:
 
 def detail(service: Service, token: str, path: str = "/models") -> str:
     """Of the refusal."""
-    response = service.http.get(path, headers=bearer(token))
-    assert response.status_code == 401
+    response = answered(service.http.get(path, headers=bearer(token)), 401)
     assert 'error="invalid_token"' in response.headers["WWW-Authenticate"]
     return str(response.json()["detail"])
 

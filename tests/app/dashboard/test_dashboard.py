@@ -11,7 +11,7 @@ import pytest
 from app.access.session import COOKIE
 from app.ui.version_tabs import Tab
 from core.access.keys import Keys, Scope
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.app.test_keys import ADMIN_KEY, bearer, key_file, made
 from tests.waiting import wait_until
 
@@ -143,8 +143,7 @@ def test_signing_in_leads_nowhere_else(service: Service, next: str) -> None:
 
 
 def test_errors_of_pages_are_pages(service: Service) -> None:
-    answer = service.http.get("/ui/nowhere")
-    assert answer.status_code == 404
+    answer = answered(service.http.get("/ui/nowhere"), 404)
     assert answer.headers["Content-Type"].startswith("text/html")
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert answer.headers["X-Request-ID"] in answer.text

@@ -136,9 +136,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("option", [question.option for question in QUESTIONS])
-def test_requests_that_ask_more_share_no_batch_with_others(
-    loop: asyncio.AbstractEventLoop, option: str
-) -> None:
+def test_other_questions_share_no_batch(loop: asyncio.AbstractEventLoop, option: str) -> None:
     plain = entry(loop, samples=10)
     first, alike = (entry(loop, samples=10, **{option: ASKED[option]}) for _ in range(2))
     taken = take([first, plain, alike], 0.0, Throughput())
@@ -146,7 +144,7 @@ def test_requests_that_ask_more_share_no_batch_with_others(
     assert taken.batch.entries == [first, alike]
 
 
-def test_a_batch_is_bounded_by_its_time_and_the_oldest_runs_whatever_it_takes(
+def test_a_batch_is_bounded_and_the_oldest_always_runs(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     many = [entry(loop, samples=1) for _ in range(40)]

@@ -193,7 +193,7 @@ async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
             await lookup.find(View(), "m", reference)
 
 
-async def test_a_database_that_hangs_delays_one_answer_and_no_more(
+async def test_a_hanging_database_delays_one_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     registry = Registry()

@@ -1,15 +1,26 @@
-"""The inputs of tables: widths, bounds, missing and unknown values, and whose input each is."""
+"""Columns become inputs: levels, quantiles, effects, texts."""
+
+import math
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm, rankdata
 
 from models.config import FeatureConfig
-from models.features.categories import CategoryEncoder
+from models.features.categories import (
+    CategoryEncoder,
+    LevelEffects,
+    codes_of,
+    places_of,
+)
 from models.features.encoders import BOUND
+from models.features.encodings import encode
+from models.features.expansion import Distinct, Expansion, Form, NormalScore, Pieces
 from models.features.feature_encoder import FeatureEncoder
+from models.features.texts import WIDTH, TextEncoder
 
 ROWS = 400
 TYPES = {
@@ -127,3 +138,186 @@ def test_marks_of_new_levels_are_no_inputs() -> None:
     torch.testing.assert_close(marking.expand(encoded)[:1], inputs(plain, rows)[:1])
     assert encoded[:, 0].isnan().tolist() == [False, True, True]
     assert marking.column_score(encoded).tolist() == [0, 1, 1]  # none was missing in training
+
+
+def expanded(pieces: Pieces, values: np.ndarray) -> np.ndarray:
+    compact = torch.from_numpy(encode(pieces.line, values)).float().unsqueeze(1)
+    return Expansion.of([Form(pieces=(pieces,))])(compact).numpy()
+
+
+def formula(pieces: Pieces, values: np.ndarray) -> np.ndarray:
+    """Equation 1 of Gorishniy et al. 2022 with bounded outer pieces, centred."""
+    edges = np.array(pieces.edges)
+    shares = (values[:, None] - edges[:-1]) / np.diff(edges)
+    return shares.clip(0, 1) - np.array(pieces.centres)
+
+
+def test_pieces_are_those_of_the_formula() -> None:
+    random = np.random.default_rng(0)
+    values = random.gamma(0.7, size=5_000)
+    pieces = Pieces.fit(Distinct.of(values))
+    assert len(pieces) == 32
+    new = np.concatenate([random.gamma(1.0, size=1_000), [-5.0, 1e30], pieces.edges])
+    # A position of up to 32 has a rounding error of 2^-20 in float32.
+    np.testing.assert_allclose(expanded(pieces, new), formula(pieces, new), atol=2e-6)
+
+
+def test_a_repeated_value_leaves_quantiles_to_the_others() -> None:
+    """With 95 % zeros plain quantiles would be 0, except for the last one or two."""
+    values = np.concatenate([np.zeros(9_500), np.linspace(1, 2, 500)])
+    assert len(Pieces.fit(Distinct.of(values))) > 12
+
+
+def test_few_values_are_all_edges() -> None:
+    values = np.repeat([1.0, 2.0, 5.0], [10, 5, 1])
+    pieces = Pieces.fit(Distinct.of(values))
+    assert pieces.edges == (1.0, 2.0, 5.0)
+    assert pieces.centres == (6 / 16, 1 / 16)
+
+
+def test_normal_scores_are_those_of_scipy() -> None:
+    """Up to 256 distinct values every one is a knot; the ranks of equal values are averaged."""
+    values = np.random.default_rng(3).integers(0, 200, 3_000) ** 2.0
+    expected = norm.ppf((rankdata(values) - 0.5) / len(values))
+    np.testing.assert_allclose(
+        encode(NormalScore.fit(Distinct.of(values)).line, values), expected, atol=1e-12
+    )
+
+
+FINITE = st.floats(-1e300, 1e300, allow_nan=False)
+
+
+@given(
+    training=st.lists(FINITE, min_size=2, max_size=60, unique=True),
+    new=st.lists(FINITE, min_size=1, max_size=20),
+)
+def test_no_value_leaves_the_range_of_training(training: list[float], new: list[float]) -> None:
+    """Also for subnormal and for huge distances between edges."""
+    distinct, values = Distinct.of(np.array([*training, 2e300])), np.array(new)
+    score, pieces = NormalScore.fit(distinct), Pieces.fit(distinct)
+    assert (np.abs(encode(score.line, values)) <= score.scores[-1] + 1e-9).all()
+    found = encode(pieces.line, values)
+    assert ((found >= 0) & (found <= len(pieces))).all()
+    assert (np.abs(expanded(pieces, values)) <= 1).all()
+    order = np.argsort(values)
+    assert (np.diff(found[order]) >= 0).all()
+
+
+LEVELS = 3_000
+NOISE = 1.0  # deviation of the noise, and of the effects: at most half of the variance is known
+
+
+def shops(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Levels of unequal frequency, the targets, and each row's true effect."""
+    effects = np.random.default_rng(0).normal(size=LEVELS)
+    random = np.random.default_rng(seed)
+    index = (LEVELS * random.random(rows) ** 1.5).astype(int)
+    names = np.array([f"shop {i}" for i in range(LEVELS)], dtype=object)
+    return names[index], effects[index] + NOISE * random.normal(size=rows), effects[index]
+
+
+def standardised(targets: np.ndarray) -> np.ndarray:
+    return ((targets - targets.mean()) / targets.std()).reshape(-1, 1)
+
+
+def test_effects_are_posterior_means_of_random_effects() -> None:
+    """By the joint Gaussian of a level's targets: E[a | y] = 1ᵀ (1 1ᵀ + σ²/τ² I)⁻¹ (y − mean)."""
+    random = np.random.default_rng(0)
+    values = random.choice(np.array(list("abcdef"), object), 40)
+    targets = standardised(random.normal(size=40) + (values == "a"))
+    fitted = LevelEffects.fit(list("abcdef"), values, targets)
+    [ratio] = fitted.noise_ratio
+    for level, effect, certainty in zip(
+        fitted.levels, fitted.effects[0], fitted.certainty, strict=True
+    ):
+        own = targets[values == level, 0]
+        covariance = np.ones((len(own), len(own))) + ratio * np.eye(len(own))
+        weights = np.linalg.solve(covariance, np.ones(len(own)))
+        assert effect == pytest.approx(weights @ (own - targets.mean()))
+        assert certainty == pytest.approx(weights.sum())  # 1 − Var[a | y]/τ²
+
+
+def test_a_rows_own_fold_is_left_out_of_its_effect() -> None:
+    values, targets, _ = shops(2_000, seed=2)
+    outputs, folds = standardised(targets), np.arange(2_000) % 4
+    levels = sorted(set(values))
+    fitted = LevelEffects.fit(levels, values, outputs)
+    codes = codes_of(places_of(levels), values)
+
+    def inputs(outputs: np.ndarray) -> np.ndarray:
+        tables = {
+            k: np.array(one.columns) for k, one in fitted.by_fold(codes, outputs, folds).items()
+        }
+        return np.array([tables[k][:, code] for k, code in zip(folds, codes, strict=True)])
+
+    found = inputs(outputs)
+    changed = outputs + 100.0 * (folds == 1)[:, None]
+    again = inputs(changed)
+    same = np.isclose(found, again).all(1)
+    assert same[folds == 1].all()
+    assert same[(folds != 1) & (found[:, -1] > 0)].mean() < 0.05  # the others moved with the mean
+    rest = folds != 1
+    mean = outputs[rest].mean()
+    row = int(np.flatnonzero(folds == 1)[0])
+    own = outputs[rest & (values == values[row]), 0]
+    expected = (own - mean).sum() / (len(own) + fitted.noise_ratio[0])
+    assert found[row, 0] == pytest.approx(expected)
+
+
+def test_identifiers_have_no_effects() -> None:
+    """One row per level: the effect would be the row's own target."""
+    values = np.array([f"id {i}" for i in range(1_000)], dtype=object)
+    targets = np.random.default_rng(0).normal(size=(1_000, 1))
+    encoder = CategoryEncoder.fit(values, coded=True, targets=targets)
+    assert encoder.form.width == 0
+
+
+def column(*texts: str | None) -> np.ndarray:
+    return np.array([*texts, None], object)[:-1]
+
+
+def test_a_text_is_the_signed_sum_of_its_known_features() -> None:
+    texts = ["good house"] * 3 + ["bad house"] * 4 + ["view of the lake"] * 2
+    encoder = TextEncoder.fit(column(*texts))
+    assert len(encoder.hashes) == 5  # good, bad, house, "good house", "bad house": in 3 rows each
+    good, bad, both = (
+        encoder.read(column(t))[0].astype(float) for t in ("good", "bad", "good\nGOOD, bad! view")
+    )
+    for one in (good, bad):
+        assert np.count_nonzero(one) == 1
+        assert abs(one).max() == pytest.approx(math.sqrt(WIDTH))
+    weights = np.array([(1 + math.log(2)) * (1 + math.log(10 / 4)), 1 + math.log(10 / 5)])
+    expected = math.sqrt(WIDTH) * weights / np.linalg.norm(weights)
+    for one, size in zip((good, bad), expected, strict=True):
+        place = abs(one).argmax()
+        assert both[place] == pytest.approx(math.copysign(size, one[place]), rel=1e-4)
+    assert np.count_nonzero(both) == 2
+
+
+def test_the_hash_never_changes() -> None:
+    encoder = TextEncoder.fit(column(*["good", "bad", "schön"] * 3))
+    encoded = [encoder.read(column(word))[0] for word in ("good", "bad", "schön")]
+    assert [int(abs(one).argmax()) for one in encoded] == PLACES
+    assert [float(np.sign(one.sum())) for one in encoded] == SIGNS
+
+
+PLACES = [484, 130, 76]
+SIGNS = [1, 1, 1]
+
+
+def test_missing_empty_and_unknown_texts_are_zero_and_case_does_not_count() -> None:
+    encoder = TextEncoder.fit(column(*["a b", "b c"] * 3))
+    none, empty, unknown, first, second = encoder.read(column(None, "", "z", "A  b", "a, B!"))
+    assert not none.any()
+    assert not empty.any()
+    assert not unknown.any()
+    assert (first == second).all()
+    assert first.any()
+    assert not encoder.read(column("")).any()
+
+
+def test_weights_count_as_rows() -> None:
+    thrice = TextEncoder.fit(column(*["a b"] * 4, "c d", "c d", "c d"))
+    weighted = TextEncoder.fit(column("a b", "c d"), np.array([4.0, 3.0]))
+    assert thrice == weighted
+    assert thrice.hashes

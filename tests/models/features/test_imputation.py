@@ -51,9 +51,7 @@ KNOWN = rows([f"l{i}" for i in range(LEVELS)])
 @pytest.mark.parametrize(
     "options", [{}, {"sampler": "monte_carlo"}, {"sampler": "moments"}, {"prune": 0.5}]
 )
-def test_a_new_level_is_the_mixture_over_known_ones(
-    models: Mapping[str, TabularModel], options: dict[str, Any]
-) -> None:
+def test_new_levels_are_mixed(models: Mapping[str, TabularModel], options: dict[str, Any]) -> None:
     """Their mean; and the spread of their means beside what is unknown about each."""
     asked = PredictOptions(samples=2_000, **options)
     model = models["y"]
@@ -102,9 +100,7 @@ def test_a_missing_number_is_one_of_the_training_rows(models: Mapping[str, Tabul
     assert [reason.code for reason in new["reasons"][0]] == ["missing_unseen"]
 
 
-def test_other_rows_are_predicted_as_before(
-    models: Mapping[str, TabularModel], tmp_path: Path
-) -> None:
+def test_other_rows_stay_as_before(models: Mapping[str, TabularModel], tmp_path: Path) -> None:
     """To the bit, whichever rows are beside them; a stored version with other loops to 1e-5."""
     asked = PredictOptions(samples=30)
     alone = models["y"].predict(KNOWN, asked)

@@ -1,17 +1,21 @@
-"""Windows of many series are cut where they are used, and are the windows of each series."""
+"""Panels of series: windows, gaps, repeated times."""
 
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from models.config import ForecastConfig
+from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.forecasting.origins import MAX_ORIGINS, find_origins
+from models.forecasting.backtest import with_stand_ins, without
+from models.forecasting.origins import MAX_ORIGINS, find_origins, weighing_origins
 from models.forecasting.panel import CutRows, Panel, Stacked, fit_frame
 from models.forecasting.series import Series, split_series
 from models.forecasting.windows import Frame, fill, windows
-from tests.models.forecasting.series_cases import in_panel
+from models.training.train import train
+from tests.models.forecasting.series_cases import QUICK, configure, in_panel, sales, types_of
 
 NOISE = 0.5
 PHI = 0.8
@@ -84,3 +88,70 @@ def test_origins_have_a_readable_past_and_a_known_future_evenly_thinned() -> Non
     found = find_origins(series, scored, span, horizon)
     assert len(every) > MAX_ORIGINS
     assert [(o.series.key, o.first, o.scored) for o in found] == [every[i] for i in kept]
+
+
+NAN = np.nan
+
+
+def test_a_missing_step_counts_as_the_others_of_its_forecast() -> None:
+    """Means over the known steps, so that each forecast weighs the same."""
+    targets = np.array([[1.0, NAN, 3.0], [NAN, 5.0, 6.0], [7.0, 8.0, 9.0]])
+    stand_ins = with_stand_ins(targets)
+    assert stand_ins.tolist() == [1, 1, 3, 5, 5, 6, 7, 8, 9]
+    found = without({"mae": stand_ins.square()}, targets)["mae"].view(3, 3)
+    assert found.mean(1).tolist() == [5.0, 30.5, pytest.approx((49 + 64 + 81) / 3)]
+    assert found[0].tolist() == [1.0, 5.0, 9.0]
+
+
+def test_a_series_with_a_gap_in_every_stretch_is_learned_and_scored() -> None:
+    columns = sales(120)
+    columns["sales"][5::7] = NAN
+    training = replace(QUICK, epochs=2)
+    config = configure(columns, forecast=ForecastConfig(horizon=12), training=training)
+    series = split_series(columns, "sales", config.series)
+    weighing = weighing_origins(series, config, 24)
+    assert len(weighing) > 20  # that weigh the classical members
+    model = train(columns, types_of(columns), config)
+    metrics = model.variants_by_prune[0.0].metrics
+    assert metrics["origins"] > 0
+    assert np.isfinite(metrics["crps"])
+    assert np.isfinite(metrics["baselines"]["seasonal_naive"]["crps"])
+
+
+def _tills() -> dict[str, np.ndarray]:
+    days = np.datetime64("2024-01-01", "us") + np.arange(10) * np.timedelta64(1, "D")
+    return {
+        "day": np.tile(days, 2),
+        "shop": np.repeat(np.array(["north", "south"], dtype=object), 10),
+        "sold": np.arange(20.0),
+    }
+
+
+def _error(columns: Columns, forecast: ForecastConfig) -> InvalidData:
+    with pytest.raises(InvalidData) as error:
+        split_series(columns, "sold", forecast)
+    return error.value
+
+
+def test_with_a_key_the_rows_are_named_and_no_key_is_advised() -> None:
+    columns = _tills()
+    columns["day"][14] = columns["day"][13]
+    error = _error(columns, ForecastConfig(time="day", key="shop"))
+    assert error.path == "/forecast/time"
+    assert error.rows == [13, 14]
+    assert str(error) == (
+        "shop 'south' has 2 rows of day 2024-01-04: a series has one value at a time. Keep "
+        "one of the rows, or add them up (rows 13 and 14, counting from 0)"
+    )
+
+
+def test_without_a_key_the_key_is_advised_and_the_other_times_are_counted() -> None:
+    error = _error(_tills(), ForecastConfig(time="day"))
+    assert error.path == "/forecast/key"
+    assert "the table has 2 rows of day 2024-01-01, and 9 more such times" in str(error)
+    assert "name the column of the series in forecast.key (rows 0 and 10, counting" in str(error)
+
+
+def test_lines_of_a_file_take_the_place_of_rows() -> None:
+    error = InvalidData("wrong", "/data", [3, 4, 9]).in_file(2)
+    assert (str(error), error.path) == ("wrong (lines 5, 6 and 11)", "/data")

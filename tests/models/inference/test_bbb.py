@@ -35,9 +35,7 @@ def _trainer(
 
 
 @pytest.mark.parametrize("estimator", ["local", "weight"])
-def test_the_exact_posterior_is_recovered(
-    linear_regression: LinearRegression, estimator: str
-) -> None:
+def test_the_posterior_is_exact(linear_regression: LinearRegression, estimator: str) -> None:
     """Means within a fraction of the posterior's deviation, scales within 10 %.
 
     One weight draw for all rows leaves more gradient noise than one draw per row.
@@ -54,7 +52,7 @@ def test_the_exact_posterior_is_recovered(
     assert (q.scale / truth.scale - 1).abs().max() < 0.1
 
 
-def test_the_posterior_of_the_most_probable_scales_is_recovered(
+def test_the_posterior_of_the_best_scales_is_recovered(
     linear_regression: LinearRegression,
 ) -> None:
     """Least squares give ŵ ~ N(0, σp² + 1/h), h = XᵀX/variance: σp² = ŵ² − 1/h is most probable.
@@ -75,7 +73,7 @@ def test_the_posterior_of_the_most_probable_scales_is_recovered(
     assert (q.scale / scale - 1).abs().max() < 0.15
 
 
-def test_early_stopping_returns_the_best_state_after_warm_up(
+def test_early_stopping_returns_the_best_state(
     linear_regression: LinearRegression,
 ) -> None:
     scores = iter([9.0, 9.0, 1.0, 3.0, 2.0, 2.5, 2.9, 0.0])
@@ -98,9 +96,7 @@ def test_early_stopping_returns_the_best_state_after_warm_up(
     ("poison", "term"),
     [("targets", "negative log likelihood"), ("rho", "KL")],
 )
-def test_a_diverging_run_says_which_term_and_what_to_change(
-    linear_regression: LinearRegression, poison: str, term: str
-) -> None:
+def test_divergence_has_advice(linear_regression: LinearRegression, poison: str, term: str) -> None:
     config = replace(CONFIG, epochs=50, learning_rate=0.01)
     trainer = _trainer(linear_regression, config)
     if poison == "targets":

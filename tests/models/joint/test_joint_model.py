@@ -48,7 +48,7 @@ def test_correlation_is_the_conditional_one(joint: JointModel, trained_on: Colum
     assert np.corrcoef(trained_on["flour"], trained_on["butter"])[0, 1] < 0  # not the marginal one
 
 
-def test_joint_draws_have_it_and_their_sum_has_the_right_variance(
+def test_joint_draws_have_the_variance_of_their_sum(
     predicted: JointPrediction,
 ) -> None:
     values = drawn(predicted)

@@ -48,9 +48,7 @@ def sum_of_costs(
 
 
 @pytest.mark.parametrize(("over", "under"), PER_UNIT)
-def test_the_expected_cost_of_gaussians_is_that_of_numerical_integration(
-    over: float, under: float
-) -> None:
+def test_the_expected_cost_is_that_of_integration(over: float, under: float) -> None:
     mixture = gaussians()
     found = decide(mixture, over, under)
     for row, action in enumerate(found["action"].tolist()):
@@ -88,9 +86,7 @@ def test_known_weights_leave_the_cost_of_the_noise() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize(("over", "under"), PER_UNIT[1:3])
-def test_costs_of_shapes_are_integrals_of_their_distribution(
-    case: Case, over: float, under: float
-) -> None:
+def test_costs_of_shapes_are_integrals(case: Case, over: float, under: float) -> None:
     """Atoms, whole numbers and scales; values far outside count as the extremes, as in means."""
     found = decide(case.mixture, over, under)
     for row in range(ROWS):

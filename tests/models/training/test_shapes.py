@@ -44,9 +44,7 @@ def table_and_settings(target: str, **settings: Any) -> tuple[Columns, dict[str,
     ("target", "likelihood"),
     [("amount", "mixture"), ("count", "count"), ("share", "gaussian")],
 )
-def test_a_shape_works_from_training_to_the_artifact(
-    target: str, likelihood: str, tmp_path: Path
-) -> None:
+def test_a_shape_works_to_the_artifact(target: str, likelihood: str, tmp_path: Path) -> None:
     columns, settings = table_and_settings(target, likelihood=likelihood)
     model = trained(columns, **settings)
     write_model(model, tmp_path / "model")
