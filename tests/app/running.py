@@ -77,6 +77,11 @@ def answered(response: httpx.Response, status: int = 200) -> httpx.Response:
     return response
 
 
+def refused_paths(response: httpx.Response) -> list[str]:
+    """Where the errors of a 422 are."""
+    return [error["path"] for error in answered(response, 422).json()["errors"]]
+
+
 @contextmanager
 def serving(
     data_dir: Path,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.app.running import Service, answered, serving
+from tests.app.running import Service, answered, refused_paths, serving
 from tests.app.serving.wires import close, done, outputs_of, result_of, tensors
 
 HORIZON = 4
@@ -136,5 +136,4 @@ def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any
     assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-4)
     again = service.post("/feedback", {"model": "sales", "inputs": history(), "truth": came})
     assert again.json()["rolling"]["metrics"]["rows"] == 4
-    wrong = answered(service.post("/feedback", body | {"truth": [1.0] * 3}), 422)
-    assert wrong.json()["errors"][0]["path"] == "/truth"
+    assert refused_paths(service.post("/feedback", body | {"truth": [1.0] * 3}))[0] == "/truth"

@@ -1,26 +1,44 @@
-"""Columns become inputs: levels, quantiles, effects, texts."""
+"""Columns become inputs: levels, quantiles, effects, texts, clocks, and missing ones."""
 
 import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm, rankdata
+from scipy.stats import norm, rankdata, t
 
-from models.config import FeatureConfig
+from models.artifact.files import read_model, write_model
+from models.config import (
+    DropoutConfig,
+    FeatureConfig,
+    MAPConfig,
+    MLPConfig,
+    SGLDConfig,
+    TrainingConfig,
+)
 from models.features.categories import (
     CategoryEncoder,
     LevelEffects,
     codes_of,
     places_of,
 )
-from models.features.encoders import BOUND
+from models.features.clock import Clock, second_times
+from models.features.encoders import BOUND, DatetimeEncoder, NumberEncoder
 from models.features.encodings import encode
 from models.features.expansion import Distinct, Expansion, Form, NormalScore, Pieces
 from models.features.feature_encoder import FeatureEncoder
+from models.features.imputation import MOST, Imputed
 from models.features.texts import WIDTH, TextEncoder
+from models.prediction.options import PredictOptions
+from models.tabular.model import TabularModel
+from tests.models.training.fitting import trained
 
 ROWS = 400
 TYPES = {
@@ -321,3 +339,187 @@ def test_weights_count_as_rows() -> None:
     weighted = TextEncoder.fit(column("a b", "c d"), np.array([4.0, 3.0]))
     assert thrice == weighted
     assert thrice.hashes
+
+
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "UTC")
+
+
+def _times(*texts: str) -> np.ndarray:
+    return np.array(texts, dtype="datetime64[us]")
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_offsets_are_those_of_zoneinfo(zone: str) -> None:
+    seconds = np.random.default_rng(0).integers(-(10**9), 4 * 10**9, 2_000)
+    place = ZoneInfo(zone)
+    expected = [
+        datetime.fromtimestamp(int(one), UTC).astimezone(place).replace(tzinfo=None)
+        for one in seconds
+    ]
+    instants = seconds.astype("datetime64[s]").astype("datetime64[us]")
+    local = Clock.of(zone).local(instants)
+    assert (local == np.array(expected, dtype="datetime64[us]")).all()
+    back, skipped = Clock.of(zone).instants(local)
+    again = Clock.of(zone).repeats(back)
+    assert not skipped.any()
+    assert ((back == instants) | (back + again == instants)).all()  # of two the first
+
+
+def test_times_that_the_clock_skipped_are_found() -> None:
+    local = _times("2024-03-31T01:59", "2024-03-31T02:00", "2024-03-31T02:59", "2024-03-31T03:00")
+    _, skipped = Clock.of("Europe/Berlin").instants(local)
+    assert skipped.tolist() == [False, True, True, False]
+
+
+def test_a_skipped_midnight_is_the_first_moment_of_its_day() -> None:
+    clock, midnight = Clock.of("America/Sao_Paulo"), _times("2018-11-04")
+    instants, skipped = clock.instants(midnight)
+    assert (instants[0], bool(skipped[0])) == (np.datetime64("2018-11-04T03:00", "us"), False)
+    assert clock.local(instants) == midnight
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_order_of_rows_tells_the_second_of_two_times(order: int) -> None:
+    clock = Clock.of("Europe/Berlin")
+    true = np.datetime64("2024-10-26T22:00", "us") + np.arange(12) * np.timedelta64(30, "m")
+    first, _ = clock.instants(clock.local(true)[::order])
+    assert len(set(first.tolist())) == 10
+    assert (second_times(clock, first, None) == true[::order]).all()
+
+
+def test_each_series_has_its_own_second_time() -> None:
+    clock = Clock.of("Europe/Berlin")
+    true = np.repeat(_times("2024-10-27T00:00", "2024-10-27T01:00"), 2)  # 2:00 twice
+    keys = np.array(["a", "b"] * 2, dtype=object)
+    first, _ = clock.instants(clock.local(true))
+    assert (second_times(clock, first, keys) == true).all()
+
+
+@pytest.mark.parametrize("zone", ["Berlin", "europe/berlin", "Europ/Berlin"])
+def test_an_unknown_zone_is_refused_with_one_that_is_near(zone: str) -> None:
+    with pytest.raises(ValueError, match=rf"'{zone}' is not a time zone; 'Europe/Berlin' is near"):
+        Clock.of(zone)
+
+
+def test_phases_are_those_of_the_clock() -> None:
+    nothing = NumberEncoder(mean=0.0, std=0.0, indicator=False)
+    encoder = DatetimeEncoder(nothing, ("hour",), zone="Europe/Berlin")
+    noon = encoder.read(_times("2024-01-15T11:00", "2024-07-15T10:00"))  # 12:00 in both
+    assert (noon % 86_400e6 / 3_600e6).tolist() == [12.0, 12.0]
+
+
+KNOWN_LEVELS = 6
+TRAINING = TrainingConfig(epochs=30, batch_size=64, learning_rate=0.02, fine_tune_epochs=0)
+
+
+def holed(rows: int = 300) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    x, level = random.normal(size=rows), random.integers(0, KNOWN_LEVELS, rows)
+    y = 0.5 * x + 2.0 * (level - 2.5) + 0.3 * random.normal(size=rows)
+    kind = np.where(y > 0, "high", "low").astype(object)
+    return {"x": x, "level": np.array([f"l{i}" for i in level], object), "y": y, "kind": kind}
+
+
+def fit_model(target: str, **config: Any) -> TabularModel:
+    columns = {k: v for k, v in holed().items() if k in {"x", "level", target}}
+    options = {"network": MLPConfig(hidden=(16,)), "training": TRAINING, "pruning": (0.5,)}
+    if target == "y":  # a Gaussian, whose locations have no bounds
+        options["likelihood"] = "heteroscedastic"
+    return trained(columns, target=target, **options | config)
+
+
+@pytest.fixture(scope="module")
+def models() -> Mapping[str, TabularModel]:
+    return {target: fit_model(target) for target in ("y", "kind")}
+
+
+def rows(levels: Any, x: float = 0.4) -> dict[str, np.ndarray]:
+    return {"x": np.full(len(levels), x), "level": np.array(levels, object)}
+
+
+KNOWN = rows([f"l{i}" for i in range(KNOWN_LEVELS)])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"sampler": "monte_carlo"}, {"sampler": "moments"}, {"prune": 0.5}]
+)
+def test_new_levels_are_mixed(models: Mapping[str, TabularModel], options: dict[str, Any]) -> None:
+    """Their mean; and the spread of their means beside what is unknown about each."""
+    asked = PredictOptions(samples=2_000, **options)
+    model = models["y"]
+    known, new = (model.predict(each, asked) for each in (KNOWN, rows(["new"])))
+    imputed = model.encoder.imputed
+    assert imputed is not None
+    assert imputed[1] is not None
+    spread = known.mean.var() * (1 + imputed[1].excess)
+    np.testing.assert_allclose(new.mean, known.mean.mean(), atol=0.03 * spread**0.5)
+    expected = known.variance["epistemic"].mean() + spread
+    np.testing.assert_allclose(new.variance["epistemic"], expected, rtol=0.06)
+    np.testing.assert_allclose(
+        new.variance["aleatoric"], known.variance["aleatoric"].mean(), rtol=0.02
+    )
+
+
+@pytest.mark.parametrize("method", [MAPConfig(kind="map"), DropoutConfig(kind="mc_dropout")])
+def test_samples_of_whole_weights_have_levels_too(method: MAPConfig | DropoutConfig) -> None:
+    """Also of one network, whose single sample is not a single level."""
+    model = fit_model("y", method=method, pruning=())
+    known, new = (model.predict(each, PredictOptions()) for each in (KNOWN, rows(["new", "l0"])))
+    assert new.variance["epistemic"][0] > 0.9 * known.mean.var()
+    np.testing.assert_allclose(new.mean[1], known.mean[0])
+
+
+def test_classes_have_the_mean_of_probabilities(models: Mapping[str, TabularModel]) -> None:
+    known = models["kind"].predict(KNOWN, PredictOptions(samples=2_000))
+    new = models["kind"].predict(rows(["new"]), PredictOptions(samples=2_000))
+    # Levels are on either side of the classes' border: pushing them apart moves the mean little.
+    np.testing.assert_allclose(new.mean[0], known.mean.mean(0), atol=0.06)
+    assert new.entropy is not None
+    assert known.entropy is not None
+    assert new.entropy["epistemic"] > 10 * known.entropy["epistemic"].mean()
+
+
+def test_a_missing_number_is_one_of_the_training_rows(models: Mapping[str, TabularModel]) -> None:
+    imputed = models["y"].encoder.imputed
+    assert imputed is not None
+    assert imputed[0] is not None
+    asked = PredictOptions(samples=2_000)
+    each = {"x": np.array(imputed[0].values), "level": np.full(MOST, "l3", object)}
+    known, new = (models["y"].predict(own, asked) for own in (each, rows(["l3"], np.nan)))
+    np.testing.assert_allclose(new.mean, known.mean.mean(), atol=0.02)
+    expected = known.variance["epistemic"].mean() + known.mean.var()
+    np.testing.assert_allclose(new.variance["epistemic"], expected, rtol=0.06)
+    assert [reason.code for reason in new["reasons"][0]] == ["missing_unseen"]
+
+
+def test_other_rows_stay_as_before(models: Mapping[str, TabularModel], tmp_path: Path) -> None:
+    """To the bit, whichever rows are beside them; a stored version with other loops to 1e-5."""
+    asked = PredictOptions(samples=30)
+    alone = models["y"].predict(KNOWN, asked)
+    beside = rows(["new", *KNOWN["level"], None, "newer"])
+    both = models["y"].predict(beside, asked)
+    np.testing.assert_array_equal(both.mean[1:-2], alone.mean)
+    assert (np.diff(both.mean[[0, -1]]) == 0).all()  # new levels are alike
+    write_model(models["y"], tmp_path)
+    stored = read_model(tmp_path).predict(beside, asked)
+    np.testing.assert_allclose(stored.mean, both.mean, rtol=1e-5)
+
+
+@pytest.mark.parametrize("levels", [3, 8, 60])
+def test_intervals_have_the_width_of_a_t_distribution(levels: int) -> None:
+    """Of a new effect given L: s √(1 + 1/L) t, here from the variance of the L themselves."""
+    values = np.array([f"l{i:02d}" for i in range(levels)] * 2, object)
+    found = Imputed.of_levels(CategoryEncoder.fit(values))
+    assert len(found.values) == min(levels, MOST)
+    half = 1.6449 * np.sqrt((levels - 1) / levels * (1 + found.excess))
+    assert half == pytest.approx(t.ppf(0.95, levels - 1) * np.sqrt(1 + 1 / levels), rel=1e-3)
+
+
+def test_rows_with_new_levels_are_explained_beside_known_ones() -> None:
+    """By few stored draws, too, of which each stands for several samples of a filled row."""
+    model = fit_model("y", method=SGLDConfig(kind="sgld", step_size=1e-6), pruning=())
+    found = model.predict(rows(["l0", "new"]), PredictOptions(explain=True, samples=20))
+    for part, values in (("mean", found.mean), ("epistemic", found.variance["epistemic"])):
+        total = found.constants["base"][part] + found[f"{part}_contribution"].sum(1)
+        np.testing.assert_allclose(total, values, rtol=1e-6)
+    assert (found["mean_contribution_error"] > 0).any(1).all()

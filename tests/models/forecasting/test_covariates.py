@@ -16,9 +16,10 @@ from models.config import TrainingConfig as Training
 from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.classics.effects import Effect, Effects, Errors
+from models.forecasting.holidays import Holidays
 from models.forecasting.panel import hold_last
 from models.forecasting.problem import prepare_series
-from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.steps import Spacing
 from models.prediction.options import PredictOptions
 from models.training.train import train
 from tests.models.forecasting.series_cases import PLAIN, configure, fit, in_panel, types_of

@@ -15,7 +15,7 @@ from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.features.seen_columns import SeenColumns, find_gaps
 from models.out_of_distribution.row_reasons import find_reasons
-from models.out_of_distribution.surprise import FeatureScores
+from models.out_of_distribution.surprise import Surprise
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
@@ -38,22 +38,22 @@ def people(rows: int, seed: int) -> Columns:
 
 
 @pytest.fixture(scope="module")
-def known() -> tuple[FeatureEncoder, FeatureScores]:
+def known() -> tuple[FeatureEncoder, Surprise]:
     learned = people(800, 0)
     encoder = FeatureEncoder.fit(FEATURES, TYPES, learned, pieces=True, rate=RATE)
     x = encoder.encode_inputs(learned)
-    begun = FeatureScores.begin(encoder, TYPES, learned, RATE)
+    begun = Surprise.begin(encoder, TYPES, learned, RATE)
     return encoder, begun.fit(Rows(x, torch.zeros(800)), seed=0)
 
 
-def surprises(known: tuple[FeatureEncoder, FeatureScores], columns: Columns) -> np.ndarray:
+def surprises(known: tuple[FeatureEncoder, Surprise], columns: Columns) -> np.ndarray:
     encoder, scores = known
     x = encoder.encode(columns)
     return scores(x, encoder.column_score(x)).numpy()
 
 
 def test_the_false_alarm_rate_is_that_of_all(
-    known: tuple[FeatureEncoder, FeatureScores],
+    known: tuple[FeatureEncoder, Surprise],
 ) -> None:
     """For 400 draws of 99 held-out rows: P(a new row exceeds the bound) = 5/100 (conformal).
 
@@ -70,7 +70,7 @@ def test_the_false_alarm_rate_is_that_of_all(
 
 
 def test_a_strange_combination_is_flagged(
-    known: tuple[FeatureEncoder, FeatureScores],
+    known: tuple[FeatureEncoder, Surprise],
 ) -> None:
     """Each value is within 1.5 deviations of the mean; together they are 9 deviations off."""
     encoder, scores = known
@@ -97,11 +97,11 @@ def test_images_are_compared_with_the_directions_of_training() -> None:
     learned, usual = {"image": images[:400]}, {"image": images[400:]}
     mixed = images[400:].reshape(300, 36)[:, random.permutation(36)].reshape(300, 6, 6)
     encoder = FeatureEncoder.fit(features, types, learned, rate=RATE)
-    begun = FeatureScores.begin(encoder, types, learned, RATE)
+    begun = Surprise.begin(encoder, types, learned, RATE)
     scores = begun.fit(Rows(encoder.encode_inputs(learned), torch.zeros(400)), seed=0)
     detector = Detector.fit(SURPRISE, surprises((encoder, scores), usual), RATE)
     assert detector.flags(surprises((encoder, scores), {"image": mixed})).mean() > 0.95
-    again = FeatureScores.unpack(scores.pack(), encoder)
+    again = Surprise.unpack(scores.pack(), encoder)
     assert (
         surprises((encoder, again), usual).tolist() == surprises((encoder, scores), usual).tolist()
     )
