@@ -34,8 +34,8 @@ from benchmarks.series_scores import (
 from benchmarks.simulated_series import CASES, COUNTRY, Simulated
 from benchmarks.table_scores import LEVELS
 from models.features.columns import Columns
+from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
-from models.forecasting.steps import Holidays
 from models.prediction.options import PredictOptions
 
 ORIGINS = 4

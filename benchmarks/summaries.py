@@ -130,7 +130,7 @@ def stages(model: Any, columns: Table) -> dict[str, Callable[[], object]]:
     return {
         "encode": lambda: model.encode(columns),
         "summary": summary,
-        "unlike rows": lambda: model.surprise(x),
+        "unlike rows": lambda: model.surprises(x),
         "whole": lambda: model.predict(columns, options),
         "default": lambda: model.predict(columns, PredictOptions()),
     }

@@ -29,7 +29,7 @@ from models.config import ModelConfig
 from models.evaluation.class_scores import auroc
 from models.evaluation.detector import Detector
 from models.features.columns import ColumnProfile, Columns
-from models.tabular.measurement import with_unlike
+from models.tabular.measurement import with_surprise
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.tabular.row_problem import RowProblem
@@ -237,7 +237,7 @@ def _measure(
     name: str, problem: RowProblem, usual: Columns, sides: Mapping[str, Columns]
 ) -> Iterator[dict[str, Any]]:
     started = time.perf_counter()
-    model = with_unlike(problem.model, problem.rows)
+    model = with_surprise(problem.model, problem.rows)
     seconds = time.perf_counter() - started
     for score, scorer in _scorers(model, problem).items():
         held_out = scorer(problem.scores.inputs)

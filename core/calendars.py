@@ -11,7 +11,7 @@ from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.targets import present
-from models.forecasting.steps import Holidays
+from models.forecasting.holidays import Holidays
 
 YEARS = 30  # before and after those of the data
 _FIRST, _LAST = 1900, 2200  # years outside of which there are no holidays

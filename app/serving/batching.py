@@ -244,10 +244,7 @@ class Entry:
 
     @cached_property
     def _shared_key(self) -> Hashable:
-        o = self.options
-        asked = (o.return_mc_errors, o.asked)
-        work = self.speed_key.work
-        return (self.artifact, o.prune, o.seed, o.sampler, asked, work, self._own_key)
+        return (self.artifact, self.options.shared, self.speed_key.work, self._own_key)
 
 
 @dataclass(frozen=True)

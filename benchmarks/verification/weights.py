@@ -161,7 +161,7 @@ def _repeated(epochs: int) -> list[Check]:
     )
     bare = replace(fitted.variants_by_prune[0.0], calibration=None, metrics={}, detector=None)
     model = problem.model.with_variants({0.0: bare})
-    weighted, repeated = (one.finish(model) for one in (problem, copied))
+    weighted, repeated = (one.measured(model) for one in (problem, copied))
     halves = [_half_width(one) for one in (weighted, repeated)]
     what = "rows of weights 1 to 4 ÷ the same rows repeated"
     ratios = {

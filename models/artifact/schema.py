@@ -32,7 +32,8 @@ from models.features.seen_columns import SeenColumns
 from models.features.targets import NumberTarget, Target
 from models.features.texts import TextEncoder
 from models.forecasting.classics.classics import Classics
-from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.holidays import Holidays
+from models.forecasting.steps import Spacing
 from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
 from models.inference.registry import states

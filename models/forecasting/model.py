@@ -28,6 +28,7 @@ from models.forecasting.classics.classics import Classics
 from models.forecasting.classics.member import PathRequest
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History, HistoryEncoder
+from models.forecasting.holidays import Holidays
 from models.forecasting.identity import keyed, unseen_key
 from models.forecasting.origins import Origin, SeriesSets, origins
 from models.forecasting.panel import Covariates, feature_configs
@@ -40,7 +41,7 @@ from models.forecasting.series import (
     in_utc,
     split_series,
 )
-from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.totals.series_groups import read_groups
 from models.forecasting.unusual import SeenSeries, newest_values, score_newest
 from models.forecasting.windows import Frame

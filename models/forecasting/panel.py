@@ -26,8 +26,9 @@ from models.features.columns import Columns, convert, join_rows, select_rows
 from models.features.encoders import CYCLES, DatetimeEncoder, Encoder, NumberEncoder, fit_encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows, evenly_spread
+from models.forecasting.holidays import Holidays
 from models.forecasting.series import Series
-from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.windows import MOST_MISSING, Frame, Pasts, fill
 from models.randomness import generator
 from models.tensors import TensorRecord

@@ -29,6 +29,7 @@ from models.forecasting.backtest import has_diverged
 from models.forecasting.classics.classics import Classics, log_scores, stack
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import History
+from models.forecasting.holidays import Holidays
 from models.forecasting.identity import with_unseen
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import Observation
@@ -45,7 +46,7 @@ from models.forecasting.panel import Covariates, CutRows, Panel, Stacked, fit_en
 from models.forecasting.rollout import Split
 from models.forecasting.scale_choice import observation_of, told
 from models.forecasting.series import Series, split_series
-from models.forecasting.steps import Holidays, Spacing
+from models.forecasting.steps import Spacing
 from models.forecasting.unusual import SeenSeries
 from models.forecasting.windows import Frame
 from models.forecasting.worth import sums_of_walks
@@ -134,7 +135,7 @@ class SeriesProblem:
         calibrations = {p: _calibration(mixed, self.calibrating, p) for p in model.variants}
         return replace(self, found=FirstFit(calibrations, classics))
 
-    def finish(self, model: Any) -> Forecaster:
+    def measured(self, model: Any) -> Forecaster:
         """The calibrated model with metrics and a detector for every variant.
 
         Both come from forecasts of the held-out end of each series.

@@ -1,7 +1,6 @@
-"""The steps of a series: the spacing of their times, and the holidays that lie in them.
+"""The steps of a series: the spacing of their times.
 
-A step lasts from its time to the next one's; a step of months is of whole calendar months. Where
-times are the ends of steps, the step before has the holidays, and windows read it, too.
+A step lasts from its time to the next one's; a step of months is of whole calendar months.
 """
 
 from collections.abc import Sequence
@@ -10,20 +9,17 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 import numpy as np
-import torch
-from annotated_types import Len
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from pydantic import Field
-from torch import Tensor
 
 from models.config.ranges import Flag, Positive
-from models.exceptions import InvalidData, InvalidInput
+from models.exceptions import InvalidData
 from models.features.clock import Clock
 
 _MINUTE = 60_000_000  # microseconds
-_HOUR, _DAY = 60 * _MINUTE, 24 * 60 * _MINUTE
-_WEEK = 7 * _DAY
-_SHORTEST_MONTH, _MONTH = 28 * _DAY, 365.2425 / 12 * _DAY
+_HOUR, DAY = 60 * _MINUTE, 24 * 60 * _MINUTE
+_WEEK = 7 * DAY
+_SHORTEST_MONTH, _MONTH = 28 * DAY, 365.2425 / 12 * DAY
 _MOST_STEPS = 1_000  # of a season
 _FARTHEST = 2**32  # steps between two rows
 _EACH_DAY = "1111111"
@@ -32,6 +28,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 # random, one in ten, a given weekday is absent in four weeks once in 10,000 cases.
 _WEEKS = 4
 
+Days = Int64[np.ndarray, "steps"]
 Week = Annotated[str, Field(pattern="^[01]{7}$")]
 
 
@@ -90,7 +87,7 @@ class Spacing:
             once_a_month = differ and np.concatenate(months).min() > 0
             if month_end or on_one_day or once_a_month:
                 return cls("month", _most_common(months), month_end)
-        week = _open_days(every) if step == _DAY else _EACH_DAY
+        week = _open_days(every) if step == DAY else _EACH_DAY
         return cls("microsecond", step) if week == _EACH_DAY else cls("weekday", 1.0, week=week)
 
     def is_whole(self, times: np.ndarray) -> np.ndarray:
@@ -142,13 +139,13 @@ class Spacing:
     @property
     def microseconds(self) -> float:
         """The length of a step between datetimes; for months the average, for weekdays a day."""
-        return self.step * {"month": _MONTH, "weekday": _DAY}.get(self.unit, 1.0)
+        return self.step * {"month": _MONTH, "weekday": DAY}.get(self.unit, 1.0)
 
     @property
     def seasons(self) -> tuple[int, ...]:
         """Steps in the calendar's cycles: `season`, and a week if that is a day."""
         week = _WEEK // self.step if self.unit == "microsecond" else 0
-        has_week = self.season * self.step == _DAY and self.season > 1 and week <= _MOST_STEPS
+        has_week = self.season * self.step == DAY and self.season > 1 and week <= _MOST_STEPS
         return (self.season, int(week)) if has_week else (self.season,)
 
     @property
@@ -162,13 +159,31 @@ class Spacing:
             return self.week.count("1")
         if self.step == _WEEK:
             return 52
-        cycles = (_WEEK,) if self.step == _DAY else (_DAY, _HOUR, _MINUTE)
+        cycles = (_WEEK,) if self.step == DAY else (DAY, _HOUR, _MINUTE)
         turns = [int(cycle // self.step) for cycle in cycles if cycle % self.step == 0]
         return next((turn for turn in turns if 1 < turn <= _MOST_STEPS), 1)
 
     def local(self, times: np.ndarray) -> np.ndarray:
         """What the clock of the zone shows at these times."""
         return times if self.zone is None else Clock.of(self.zone).local(times)
+
+    def days(self, times: np.ndarray) -> tuple[Days, Days]:
+        """The first day of each step, by the clock, and the day after its last one.
+
+        Args:
+            times: of the steps. Days count from 1970-01-01.
+        """
+        times = self.local(times)
+        if self.unit == "month":
+            count = int(self.step)
+            first = _months(times) - count + 1 if self.month_end else _months(times)
+            starts, stops = (
+                _days(_start(months)).astype(np.int64) for months in (first, first + count)
+            )
+            return starts, stops
+        length = np.timedelta64(round(self.microseconds), "us")
+        starts, stops = (_days(ends).astype(np.int64) for ends in (times, times + length))
+        return starts, np.maximum(stops, starts + 1)
 
     @property
     def _counts_days(self) -> bool:
@@ -177,7 +192,7 @@ class Spacing:
         Shorter steps have the same length all the time.
         """
         return self.unit in ("month", "weekday") or (
-            self.unit == "microsecond" and self.step % _DAY == 0
+            self.unit == "microsecond" and self.step % DAY == 0
         )
 
     def _gaps(self, times: np.ndarray) -> np.ndarray:
@@ -226,69 +241,3 @@ def _within_month(times: np.ndarray) -> np.ndarray:
 def _most_common(steps: Sequence[np.ndarray]) -> float:
     values, counts = np.unique(np.concatenate(list(steps)), return_counts=True)
     return float(values[counts.argmax()])
-
-
-# Days since 1970-01-01. The bounds are the years 1 and 9999.
-Day = Annotated[int, Field(strict=True, ge=-719_162, le=2_932_896)]
-Days = Int64[np.ndarray, "steps"]
-
-
-@dataclass(frozen=True)
-class Holidays:
-    """The holidays of a calendar, as a version keeps them.
-
-    Args:
-        days: in their order.
-        first, last: the period of which they are all holidays.
-    """
-
-    days: Annotated[tuple[Day, ...], Len(0, 100_000)]
-    first: Day
-    last: Day
-
-    @staticmethod
-    def width(spacing: Spacing) -> int:
-        """The number of inputs of a step: only of a day or less neighbours are read."""
-        return 3 if spacing.microseconds <= _DAY else 1
-
-    def read(self, times: np.ndarray, spacing: Spacing) -> Float[Tensor, "steps width"]:
-        """Of each step the number of holidays within it and, for steps of a day or less, whether
-        the next day and the day before are holidays.
-
-        Raises:
-            InvalidInput: if holidays of a step are not known.
-        """
-        starts, stops = _days_of(spacing.local(times), spacing)
-        self._check(starts, stops)
-        counts = [self._within(starts, stops)]
-        if self.width(spacing) > 1:
-            counts += [self._within(starts + shift, stops + shift) for shift in (1, -1)]
-        return torch.from_numpy(np.stack(counts, axis=1).astype(np.float32))
-
-    def _within(self, starts: Days, stops: Days) -> Days:
-        days = np.array(self.days, dtype=np.int64)
-        return np.searchsorted(days, stops) - np.searchsorted(days, starts)
-
-    def _check(self, starts: Days, stops: Days) -> None:
-        for wrong in (starts[starts < self.first], stops[stops > self.last + 1]):
-            if len(wrong):
-                days = np.array([self.first, self.last, wrong[0]]).astype("datetime64[D]")
-                raise InvalidInput(
-                    f"this model knows the holidays from {days[0]} to {days[1]}, and not of "
-                    f"{days[2]}: train it again",
-                    "/inputs",
-                )
-
-
-def _days_of(times: np.ndarray, spacing: Spacing) -> tuple[Days, Days]:
-    """The first day of each step, and the day after its last one."""
-    if spacing.unit == "month":
-        count = int(spacing.step)
-        first = _months(times) - count + 1 if spacing.month_end else _months(times)
-        starts, stops = (
-            _days(_start(months)).astype(np.int64) for months in (first, first + count)
-        )
-        return starts, stops
-    length = np.timedelta64(round(spacing.microseconds), "us")
-    starts, stops = (_days(ends).astype(np.int64) for ends in (times, times + length))
-    return starts, np.maximum(stops, starts + 1)

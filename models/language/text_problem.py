@@ -118,7 +118,7 @@ class TextProblem:
         """Nats per token of the lines that choose the epoch."""
         return stopping_score(self.model.network, state, self.stopping)
 
-    def finish(self, model: Any) -> BayesianLanguageModel:
+    def measured(self, model: Any) -> BayesianLanguageModel:
         """The model with metrics of every variant on the scored lines."""
         held_out = self.model.corpus(self.scores, _HELD_OUT_STREAMS).to(self.task.device)
         scored = {}

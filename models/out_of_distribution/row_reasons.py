@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from models.features.columns import Columns, convert
 from models.features.feature_encoder import FeatureEncoder
 from models.features.seen_columns import SeenColumn, is_missing
-from models.out_of_distribution.surprise import FeatureScores
+from models.out_of_distribution.surprise import Surprise
 from models.prediction.answers.reasons import (
     COMBINATION,
     Code,
@@ -35,14 +35,14 @@ def find_reasons(
     encoder: FeatureEncoder,
     columns: Columns,
     flagged: Bool[np.ndarray, "rows"],
-    unlike: FeatureScores | None = None,
+    surprise: Surprise | None = None,
 ) -> list[Sequence[Reason]]:
     """The reasons of each flagged row, the strongest first; other rows have none.
 
     Args:
         encoder: with what training saw.
         columns: the values of all rows.
-        unlike: which columns do not go together, of rows that no single one explains.
+        surprise: which columns do not go together, of rows that no single one explains.
     """
     reasons: list[Sequence[Reason]] = [()] * len(flagged)
     rows = np.flatnonzero(flagged).tolist()
@@ -53,10 +53,10 @@ def find_reasons(
     for row, found in zip(rows, _of_rows(encoder, some), strict=True):
         reasons[row] = found
     left = [row for row in rows if reasons[row] == (COMBINATION,)]
-    if left and unlike is not None:
+    if left and surprise is not None:
         some = {name: columns[name][left] for name in names}
         with torch.inference_mode(), threads_for(len(left)):
-            added = unlike.contributions(encoder.encode(some))
+            added = surprise.contributions(encoder.encode(some))
         for row, found in zip(left, _unusual(encoder, some, added), strict=True):
             reasons[row] = found
     return reasons

@@ -188,7 +188,7 @@ class Inputs(TensorRecord):
 
 
 @dataclass(frozen=True)
-class FeatureScores:
+class Surprise:
     """What training rows have in common, in each of the parts that the features allow.
 
     Args:
@@ -202,7 +202,7 @@ class FeatureScores:
     num_features: int
     dependence: Dependence | None = None
     subspace: Subspace | None = None
-    _placed: dict[torch.device, "FeatureScores"] = field(
+    _placed: dict[torch.device, "Surprise"] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -214,13 +214,13 @@ class FeatureScores:
         learned: Columns,
         rate: float,
         weights: Weights | None = None,
-    ) -> "FeatureScores":
+    ) -> "Surprise":
         """The scores of single columns alone. The arguments are those of `FeatureEncoder.fit`."""
         left_out = _scores_left_out(encoder, types, learned, rate, weights)
         tail = Tail.fit(torch.from_numpy(left_out), prior=EXCESS)
         return cls(Inputs.of(encoder), {COLUMNS: tail}, len(encoder.features))
 
-    def fit(self, rows: Rows, seed: int) -> "FeatureScores":
+    def fit(self, rows: Rows, seed: int) -> "Surprise":
         """A copy whose other parts are fitted to training rows."""
         sampled = rows[evenly_spread(len(rows), MAX_ROWS).to(rows.inputs.device)]
         if len(sampled) < LEAST_ROWS:
@@ -266,7 +266,7 @@ class FeatureScores:
             if part is not None:
                 yield self.tails[name](part(x.double()))
 
-    def _on(self, device: torch.device) -> "FeatureScores":
+    def _on(self, device: torch.device) -> "Surprise":
         """Itself in float64 on a device, where it stays."""
         if device not in self._placed:
             parts = {name: getattr(self, name) for name in PARTS}
@@ -302,7 +302,7 @@ class FeatureScores:
         }
 
     @classmethod
-    def unpack(cls, tensors: Mapping[str, Tensor], encoder: FeatureEncoder) -> "FeatureScores":
+    def unpack(cls, tensors: Mapping[str, Tensor], encoder: FeatureEncoder) -> "Surprise":
         """The scores whose tensors were stored.
 
         Raises:

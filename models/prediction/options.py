@@ -270,13 +270,6 @@ class BatchOptions:
         ),
     ] = None
 
-    @property
-    def asked(self) -> tuple[Any, ...]:
-        """What is asked beside means, variances and intervals: requests share it or no batch."""
-        sets = None if self.set_level is None else (self.set_level, frozenset(self.interval_kinds))
-        others = (self.costs, sets, self.explain, self.totals, self.anomalies)
-        return (self.exceeds, self.quantiles, self.density, *others)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions(BatchOptions):
@@ -313,9 +306,10 @@ class ResolvedOptions(PredictOptions):
     adapted: tuple[Adapted, ...] = ()
 
     @property
-    def asked(self) -> tuple[Any, ...]:
-        """With the adapted levels, which requests of one batch share, too."""
-        return (*super().asked, self.adapted)
+    def shared(self) -> tuple[Any, ...]:
+        """What requests have in common that share a batch: all options that it cannot join."""
+        kinds = None if self.set_level is None else self.interval_kinds  # sets have kinds, too
+        return (kinds, *(getattr(self, name) for name in _SHARED))
 
     def with_samples(self, samples: int) -> "ResolvedOptions":
         """These options with another number of samples."""
@@ -330,3 +324,8 @@ class ResolvedOptions(PredictOptions):
         given = {f.name: getattr(options, f.name) for f in fields(options)}
         given["samples"] = options.samples or DEFAULT_SAMPLES
         return cls(**given | resolved)
+
+
+# What requests of one batch need not have in common: it has the intervals of all of them.
+_JOINED = ("samples", "intervals", "interval_kinds", "abstain_above")
+_SHARED = tuple(f.name for f in fields(ResolvedOptions) if f.name not in _JOINED)

@@ -217,13 +217,13 @@ class FoldProblem(RowProblem):
                 scores[part] = one.mixture.log_prob(one.targets).double()
         return scores
 
-    def finish(self, model: Any) -> TabularModel:
+    def measured(self, model: Any) -> TabularModel:
         """The model, calibrated by out-of-fold predictions and scored on held-out rows."""
         variants = {
             prune: replace(variant, calibration=self.calibrated(variant.state))
             for prune, variant in model.variants_by_prune.items()
         }
-        return super().finish(model.with_variants(variants))
+        return super().measured(model.with_variants(variants))
 
     def out_of_fold(self, state: State) -> Iterator[LabelledMixture]:
         """The learning rows, each predicted out of fold; of many `MAX_RESIDUALS`, evenly spread."""

@@ -114,10 +114,10 @@ def _notes_on_cells(model: TabularModel, cells: Cells) -> Iterator[str]:
 # Rows unlike those of training
 
 
-def with_unlike(model: TabularModel, rows: Rows) -> TabularModel:
+def with_surprise(model: TabularModel, rows: Rows) -> TabularModel:
     """A copy that knows what these training rows have in common."""
-    assert model.unlike is not None
-    return replace(model, unlike=model.unlike.fit(rows, model.config.training.seed))
+    assert model.surprise is not None
+    return replace(model, surprise=model.surprise.fit(rows, model.config.training.seed))
 
 
 def fit_detector(model: TabularModel, rows: Rows) -> Detector:
@@ -128,7 +128,7 @@ def fit_detector(model: TabularModel, rows: Rows) -> Detector:
     surprising than a share of the wanted rate of the training rows.
     """
     rate = model.config.false_alarm_rate
-    surprises = model.surprise(rows.inputs)
+    surprises = model.surprises(rows.inputs)
     usual = np.where(surprises >= MOST, np.inf, surprises)
     weights = None if rows.weights is None else rows.weights.cpu().numpy()
     detector = Detector.fit(SURPRISE, usual, rate, weights)

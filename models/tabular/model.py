@@ -44,7 +44,7 @@ from models.likelihoods.mixture import Mixture
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
 from models.out_of_distribution.row_reasons import find_reasons
-from models.out_of_distribution.surprise import FeatureScores
+from models.out_of_distribution.surprise import Surprise
 from models.prediction.answers import contributions
 from models.prediction.answers.questions import not_answered
 from models.prediction.declared_outputs import ENTROPIES, FEATURE
@@ -81,7 +81,7 @@ class TabularModel(TrainedModel):
     encoder: FeatureEncoder
     target: Target
     groups: Groups | None = None
-    unlike: FeatureScores | None = None  # None: of an earlier release, or a forecaster
+    surprise: Surprise | None = None  # None: of an earlier release
     process: GaussianProcess | None = None  # below the networks
     tuned: bool = False  # whether products fit the machine: not in training, which repeats exactly
     _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
@@ -207,7 +207,7 @@ class TabularModel(TrainedModel):
         return {"encoder": encoder, "target": data["target"], "groups": groups, "tuned": True}
 
     def own_tensors(self) -> dict[str, Tensor]:
-        every = self.unlike, self.process, self.encoder.boosted
+        every = self.surprise, self.process, self.encoder.boosted
         parts = [part for part in every if part is not None]
         return {name: tensor for part in parts for name, tensor in part.pack().items()}
 
@@ -215,9 +215,9 @@ class TabularModel(TrainedModel):
         if not tensors:
             return self
         encoder = replace(self.encoder, boosted=BoostedTrees.unpack(tensors, self.num_explained))
-        unlike = FeatureScores.unpack(tensors, encoder)
+        surprise = Surprise.unpack(tensors, encoder)
         process = GaussianProcess.unpack(tensors, len(encoder.plain_columns))
-        return replace(self, encoder=encoder, unlike=unlike, process=process)
+        return replace(self, encoder=encoder, surprise=surprise, process=process)
 
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
@@ -272,7 +272,7 @@ class TabularModel(TrainedModel):
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used, detector = options.with_samples(samples), self.detector(options.prune)
         if detector.score == SURPRISE:
-            summary = summary.with_values(ood_score=self.surprise(x))
+            summary = summary.with_values(ood_score=self.surprises(x))
         found = to_prediction(summary, used, detector, self.task, self.classes)
         answer = self._compared(found, x)
         if options.return_draws:
@@ -444,19 +444,19 @@ class TabularModel(TrainedModel):
 
     def detector(self, prune: float) -> Detector:
         """The detector of a variant. Before the variant is scored, it flags no row."""
-        name = DEFAULT_SCORES[self.task] if self.unlike is None else SURPRISE
+        name = DEFAULT_SCORES[self.task] if self.surprise is None else SURPRISE
         return self.variant(prune).detector or Detector(name)
 
-    def surprise(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
+    def surprises(self, x: Float[Tensor, "rows inputs"]) -> Float[np.ndarray, "rows"]:
         """−log₁₀ of the probability of a row as strange as each (`models.out_of_distribution`)."""
-        if self.unlike is None:
+        if self.surprise is None:
             raise ValueError("this version does not know what its training rows had in common")
         with torch.inference_mode(), threads_for(len(x)):
-            return self.unlike(x, self.encoder.column_score(x)).cpu().numpy()
+            return self.surprise(x, self.encoder.column_score(x)).cpu().numpy()
 
     def _compared(self, answer: RowPrediction, x: Float[Tensor, "rows inputs"]) -> RowPrediction:
         """Flag new levels whatever the score, in versions whose score does not see them."""
-        if self.unlike is not None:
+        if self.surprise is not None:
             return answer
         is_new = self.encoder.column_score(x).cpu().numpy() > 0
         return answer.with_values(out_of_distribution=answer.out_of_distribution | is_new)
@@ -469,7 +469,7 @@ class TabularModel(TrainedModel):
         if self.encoder.seen is None:
             return prediction
         flagged = prediction.out_of_distribution
-        reasons = find_reasons(self.encoder, columns, flagged, self.unlike)
+        reasons = find_reasons(self.encoder, columns, flagged, self.surprise)
         return prediction.with_values(reasons=reasons)
 
     @property

@@ -37,7 +37,7 @@ from models.features.weights import (
 )
 from models.fitting.distributed import ALONE, Ranks
 from models.inference.method_recipe import notes_on_objective
-from models.out_of_distribution.surprise import FeatureScores
+from models.out_of_distribution.surprise import Surprise
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
@@ -107,10 +107,10 @@ def prepare(
     encoder, inputs = _encode(config, types, learned, learned_classes, of_row, learned_weights)
     target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
-    scores = FeatureScores.begin(encoder, types, learned, config.false_alarm_rate, learned_weights)
+    scores = Surprise.begin(encoder, types, learned, config.false_alarm_rate, learned_weights)
     name = config.training.groups
     groups = None if name is None else Groups.fit(name, types[name], columns[name])
-    model = replace(model, unlike=scores, groups=groups)
+    model = replace(model, surprise=scores, groups=groups)
     rows = _with_targets(model, learned, inputs, learned_weights)
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]

@@ -111,7 +111,7 @@ class Race:
         problem = joined(whole, [attempt.candidate for attempt in kept])
         fit, fitting = self._joined_fit(kept, raced, whole), Fitting(problem, self.stages)
         self.stages.reporter.expect(fitting.epochs_left)
-        model, problem = problem.counted_once(fitting.finish(fitting.polish(fit)))
+        model, problem = problem.counted_once(fitting.model_of(fitting.polish(fit)))
         more = (*tree_notes, *notes_on_dropped(self.dropped))
         selection = describe(self.attempts, kept, more)
         notes = (*shape_notes, *process_notes, *notes_on(self.attempts, kept), *more)

@@ -107,11 +107,11 @@ class RowProblem:
         rows = watched(self.stopping, self.scores)
         return log_density(self.model.engine, state, rows, self.model.default_seed, self.ranks)
 
-    def finish(self, model: Any) -> TabularModel:
+    def measured(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = measurement.calibrated(model, self.calibration, SCORE_SAMPLES)
-        model = measurement.with_unlike(model, self.sampled)
+        model = measurement.with_surprise(model, self.sampled)
         detector = measurement.fit_detector(model, self.scores)
         x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():

@@ -58,7 +58,7 @@ def simulate(
     parts = [drawn.sums(mask[part]) for drawn, part in _drawn(model, rows, options, first)]
     detector = model.detector(options.prune)
     if detector.score == SURPRISE:
-        flags = detector.flags(model.surprise(x))
+        flags = detector.flags(model.surprises(x))
     else:
         flags = model.predict_rows(x, options).out_of_distribution
     return replace(Simulated.joined(parts), flagged=int(flags.sum()))

@@ -66,7 +66,7 @@ class Problem(Protocol):
         """The same problem, with the rows that chose the epoch among the training rows."""
         ...
 
-    def finish(self, model: TrainedModel) -> TrainedModel:
+    def measured(self, model: TrainedModel) -> TrainedModel:
         """The model with all posteriors, calibrated and scored on held-out data."""
         ...
 
@@ -218,7 +218,7 @@ class Fitting:
     def should_stop(self) -> Callable[[], bool]:
         return self.stages.should_stop
 
-    def finish(self, fit: Fit) -> TrainedModel:
+    def model_of(self, fit: Fit) -> TrainedModel:
         """The model with all posteriors, which start from the fit's state."""
         model, method = self.problem.model, self.method
         full = method.finish(fit, self)

@@ -10,7 +10,7 @@ from models.config import ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.fitting.distributed import Ranks
-from models.forecasting.steps import Holidays
+from models.forecasting.holidays import Holidays
 from models.inference.registry import method_of
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
@@ -130,7 +130,7 @@ def fit_problem(
     model, problem = _fit(problem, stages)
     if not leads:
         return model, problem
-    model = problem.finish(model)
+    model = problem.measured(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
     card |= {"importance": problem.importance(model), "held_out": problem.held_out(model)}
     return replace(model, card=card), problem
@@ -143,7 +143,7 @@ def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
     first = Fitting(problem, stages)
     fit = first.fit()
     if not problem.model.config.training.refit:
-        return first.finish(fit), problem
-    problem = problem.after_first(lambda: first.finish(fit))
+        return first.model_of(fit), problem
+    problem = problem.after_first(lambda: first.model_of(fit))
     second = Fitting(problem.refit(), stages, "refit-")
-    return second.finish(replace(fit, state=second.fit(fit.best_epoch).state)), problem
+    return second.model_of(replace(fit, state=second.fit(fit.best_epoch).state)), problem

@@ -71,6 +71,17 @@ class Service:
         return 0.0
 
 
+def answered(response: httpx.Response, status: int = 200) -> httpx.Response:
+    """The response, after a check of its status."""
+    assert response.status_code == status, f"{response.request}: {response.text}"
+    return response
+
+
+def refused_paths(response: httpx.Response) -> list[str]:
+    """Where the errors of a 422 are."""
+    return [error["path"] for error in answered(response, 422).json()["errors"]]
+
+
 @contextmanager
 def serving(
     data_dir: Path,

@@ -11,7 +11,7 @@ import pytest
 from app.access.key_ring import RateLimit
 from core.access.keys import Keys, Limits, Scope
 from credence.serving.agents import PATH
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.app.test_keys import ADMIN_KEY, bearer, key_file, reading_keys_often, wait_until_known
 from tests.credence.agents.sessions import Refused, Session, over_http
 
@@ -64,8 +64,7 @@ def text_of(answer: httpx.Response) -> str:
 
 def test_without_a_key_nothing_is_listed(locked: Service) -> None:
     for headers in ({}, bearer("cred_none")):
-        answer = post(locked, "list_models", headers)
-        assert answer.status_code == 401
+        answer = answered(post(locked, "list_models", headers), 401)
         assert answer.headers["WWW-Authenticate"].startswith('Bearer realm="credence"')
 
 
@@ -105,10 +104,8 @@ def test_owners_see_their_own(locked: Service) -> None:
 
 def test_a_wrong_host_a_foreign_page_and_a_large_body_are_refused(service: Service) -> None:
     assert post(service, "list_models", {}).status_code == 200
-    answer = post(service, "list_models", {"Host": "evil.example"})
-    assert answer.status_code == 421
-    foreign = post(service, "list_models", {"Origin": "https://evil.example"})
-    assert foreign.status_code == 403
+    answered(post(service, "list_models", {"Host": "evil.example"}), 421)
+    answered(post(service, "list_models", {"Origin": "https://evil.example"}), 403)
     assert post(service, "profile_data", {}, csv="x\n" * 2_200_000).status_code == 413
 
 

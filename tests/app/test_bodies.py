@@ -179,9 +179,7 @@ def test_gzip_is_inflated_for_data_sets_within_the_limit(make_service: MakeServi
     assert not list(service.context.scratch.path.glob("upload-*"))
 
 
-def test_an_unforeseen_error_is_a_500_without_its_story(
-    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_tells_nothing(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> None:
     service = make_service()
     path = service.context.registry.path(service.context.registry.get("price", 2))
     (path / "model.json").write_text(json.dumps({"secret": "story"}))

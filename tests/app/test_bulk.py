@@ -113,9 +113,7 @@ def test_a_killed_run_goes_on_and_counts_no_row_twice(
     assert not list(folder.glob(".part-*"))
 
 
-def test_a_folder_of_something_else_is_refused(
-    model: LoadedModel, source: Path, tmp_path: Path
-) -> None:
+def test_a_folder_of_others_is_refused(model: LoadedModel, source: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("kept")
     with pytest.raises(Conflict, match=r"has other files \(mine.txt, …\)"):
         predict_files(model, str(source), tmp_path, {}, runner=local)

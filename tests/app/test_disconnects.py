@@ -44,9 +44,7 @@ def test_work_for_a_client_that_has_gone_is_cancelled() -> None:
     assert stopped.is_set()
 
 
-def test_what_a_stop_ends_is_a_503_and_one_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_stop_ends_is_a_503(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The body never comes, so that the server cancels the request at the end of its grace."""
     with serving(tmp_path, grace_seconds=1) as service:
         address = httpx.URL(service.url)

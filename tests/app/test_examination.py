@@ -18,10 +18,10 @@ LITTLE = (CHILD_BYTES + 2**20) * 4 // 3  # a megabyte besides what the child hol
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    return unpacked(tmp_path, artifacts.files())
+    return received(tmp_path, artifacts.files())
 
 
-def unpacked(folder: Path, files: dict[str, bytes]) -> Path:
+def received(folder: Path, files: dict[str, bytes]) -> Path:
     sent, directory = folder / "sent.tar", folder / "artifact"
     sent.write_bytes(artifacts.packed(files))
     archives.unpack(sent, directory, GIBIBYTE)
@@ -37,7 +37,7 @@ def test_the_child_reads_and_not_this_process(directory: Path) -> None:
 
 def test_what_takes_more_memory_than_there_is_is_refused(tmp_path: Path) -> None:
     large = artifacts.with_card_member(b'"' + b"x" * 3 * 2**20 + b'"')
-    directory, memory = unpacked(tmp_path, large), MemoryBudget(LITTLE)
+    directory, memory = received(tmp_path, large), MemoryBudget(LITTLE)
     with pytest.raises(TooLarge, match="CREDENCE_MEMORY_BYTES"):
         examined(directory, "line", memory, "anna")
     assert memory.reserved() == {USE: 0}

@@ -20,15 +20,13 @@ TREES = [{"x": 0.1, "y": 0.2, "image": [[0.1, 0.0], [0.0, 0.2]]}] * 2
 def stored(service: Service, **body: Any) -> dict[str, Any]:
     answer = service.post("/predict", {"model": "price", "inputs": PRICE, "store": True} | body)
     assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    return dict(answer.json())
 
 
 def tell(service: Service, status: int = 201, **body: Any) -> dict[str, Any]:
     answer = service.post("/feedback", body)
     assert answer.status_code == status, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    return dict(answer.json())
 
 
 def answered_again(service: Service, prediction_id: str) -> RowPrediction:
@@ -48,9 +46,7 @@ def answered_again(service: Service, prediction_id: str) -> RowPrediction:
         {"model": "tree", "inputs": TREES, "samples": 10},
     ],
 )
-def test_a_stored_prediction_is_answered_again_the_same(
-    service: Service, options: dict[str, Any]
-) -> None:
+def test_a_stored_prediction_is_answered_again(service: Service, options: dict[str, Any]) -> None:
     answer = stored(service, **options)
     assert next(iter(answer)) == "id"
     again = answered_again(service, answer["id"])

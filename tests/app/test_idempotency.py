@@ -10,7 +10,7 @@ import httpx
 from sqlalchemy import func, select
 
 from core.database.schema import ReplyRow
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 LINE = {"x": [float(i) for i in range(40)], "y": [2.0 * i for i in range(40)]}
 TRAIN: dict[str, Any] = {"model": "line", "data": {"columns": LINE}, "target": "y"}
@@ -55,8 +55,7 @@ def test_every_route_that_makes_something_makes_it_once(own: Service) -> None:
 
 def test_another_request_with_the_same_key_is_refused(own: Service) -> None:
     first = own.post("/train", TRAIN, headers=once("k"))
-    other = own.post("/train", TRAIN | {"model": "other"}, headers=once("k"))
-    assert other.status_code == 422
+    other = answered(own.post("/train", TRAIN | {"model": "other"}, headers=once("k")), 422)
     assert [error["path"] for error in other.json()["errors"]] == ["Idempotency-Key"]
     assert own.post("/compare", TRAIN, headers=once("k")).status_code == 202, "another route"
     assert own.post("/train", TRAIN, headers=once("k")).json()["id"] == first.json()["id"]
@@ -65,8 +64,7 @@ def test_another_request_with_the_same_key_is_refused(own: Service) -> None:
 def test_a_key_that_can_be_none_is_refused(own: Service) -> None:
     for key in ("", "x" * 256, "caf\u00e9"):
         headers = {b"Idempotency-Key": key.encode("latin-1")}
-        answer = own.http.post("/train", json=TRAIN, headers=headers)
-        assert answer.status_code == 422
+        answer = answered(own.http.post("/train", json=TRAIN, headers=headers), 422)
         assert answer.json()["errors"][0]["path"] == "Idempotency-Key"
 
 
@@ -92,8 +90,7 @@ def test_uploads_are_compared_by_what_was_sent(own: Service) -> None:
         sent = once("k", **({"Content-Type": "text/csv"} | headers))
         return own.http.post("/datasets", params={"name": name}, content=body, headers=sent)
 
-    first = upload(CSV)
-    assert first.status_code == 201
+    first = answered(upload(CSV), 201)
     again = upload(CSV)
     assert (again.status_code, again.content) == (201, first.content), "not the 200 of known bytes"
     assert upload(CSV + b"5,6\n").status_code == 422

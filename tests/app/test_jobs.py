@@ -1,16 +1,17 @@
-"""POST /train and /jobs: requests become rows, with every default filled in."""
+"""POST /train and /jobs: requests become rows, with every default filled in and told."""
 
 import shutil
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from core.context import open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
-from tests.app.running import Service
+from tests.app.running import Service, answered, refused_paths
 
 
 @pytest.fixture
@@ -28,8 +29,7 @@ def train(service: Service, **body: Any) -> httpx.Response:
 
 
 def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str) -> None:
-    answer = train(own, dataset=dataset)
-    assert answer.status_code == 202
+    answer = answered(train(own, dataset=dataset), 202)
     job = answer.json()
     assert answer.headers["location"] == f"/jobs/{job['id']}"
     assert set(job) == {
@@ -50,8 +50,7 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str
 
 def test_a_filled_in_request_can_be_sent_again(own: Service, dataset: str) -> None:
     first = train(own, dataset=dataset, features=["size", {"name": "wet", "type": "boolean"}])
-    again = own.post("/train", first.json()["request"])
-    assert again.status_code == 202, again.text
+    again = answered(own.post("/train", first.json()["request"]), 202)
     assert again.json()["request"] == first.json()["request"]
 
 
@@ -82,8 +81,7 @@ def test_the_contracts_example_is_taken(own: Service) -> None:
         "alias": "champion",
         "metadata": {"owner": "me"},
     }  # fmt: skip
-    job = own.post("/train", body)
-    assert job.status_code == 202, job.text
+    job = answered(own.post("/train", body), 202)
     request = job.json()["request"]
     assert request["metadata"] == {"owner": "me"}
     stored = own.http.get(f"/datasets/{request['dataset']}").json()
@@ -110,9 +108,7 @@ def test_a_wrong_field_is_named(service: Service, dataset: str) -> None:
         ({"model": "a/b"}, "/model"),
         ({"metadata": {"a": "x" * 20_000}}, "/metadata"),
     ):
-        answer = train(service, **({"dataset": dataset} | change))
-        assert answer.status_code == 422, answer.text
-        assert [error["path"] for error in answer.json()["errors"]] == [path]
+        assert refused_paths(train(service, **({"dataset": dataset} | change))) == [path]
     assert service.http.get("/jobs?model=m").json()["data"] == []
 
 
@@ -122,9 +118,7 @@ def test_wrong_inline_data_are_named(service: Service) -> None:
         ({"x": [1, "a"], "price": [1, 2]}, "/data/columns/x/1"),
         ({"x": [10**400, 1], "price": [1, 2]}, "/data/columns"),
     ):
-        answer = train(service, data={"columns": columns})
-        assert answer.status_code == 422, answer.text
-        assert answer.json()["errors"][0]["path"] == path
+        assert refused_paths(train(service, data={"columns": columns}))[0] == path
 
 
 def test_jobs_are_listed_by_status_and_model(own: Service, dataset: str) -> None:
@@ -178,9 +172,57 @@ def test_a_job_waits_when_no_worker_can_be_woken(own: Service, dataset: str) -> 
         folder.rmdir() if folder.is_dir() else folder.unlink()
     broker.rmdir()
     broker.write_text("no folder any more")
-    answer = train(own, dataset=dataset)
-    assert answer.status_code == 202
+    answer = answered(train(own, dataset=dataset), 202)
     assert answer.json()["status"] == "queued"
-    ready = own.http.get("/health/ready")
-    assert ready.status_code == 200
+    ready = answered(own.http.get("/health/ready"))
     assert ready.json()["broker"] != "ok"
+
+
+ROWS = 200
+rng = np.random.default_rng(0)
+X, Z = rng.normal(size=(2, ROWS))
+Y = X + rng.normal(size=ROWS)
+
+
+def notes(own: Service, columns: dict[str, list[object]], **body: object) -> list[str]:
+    given = {"model": "m", "target": "y", "data": {"columns": columns}, **body}
+    answer: httpx.Response = own.post("/train", given)
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert own.http.get(f"/jobs/{job['id']}").json()["notes"] == job["notes"]
+    assert "notes" not in job["request"]
+    found: list[str] = job["notes"]
+    return found
+
+
+def test_a_setting_that_turns_off_the_search_is_named(own: Service) -> None:
+    columns: dict[str, list[object]] = {"x": X.tolist(), "y": Y.tolist()}
+    (note,) = notes(own, columns, training={"epochs": 5})
+    assert note.startswith("training.epochs is given without training.effort")
+    (note,) = notes(own, columns, network={"kind": "mlp", "hidden": [8]})
+    assert note.startswith("network.hidden is given")
+    for kept in ({"learning_rate": 0.001}, {"epochs": 5, "effort": "quick"}):
+        assert notes(own, columns, training=kept) == []
+
+
+def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) -> None:
+    columns = {
+        "customer_id": list(range(ROWS)),
+        "x": X.tolist(),
+        "w": np.ones(ROWS).tolist(),
+        "group": [f"g{i % 20}" for i in range(ROWS)],
+        "review": [
+            f"a rather long sentence of the customer number {i}, unread" for i in range(ROWS)
+        ],
+        "y": Y.tolist(),
+    }
+    split = {"split": {"by": "group"}}
+    found = notes(own, columns, weight="w", training=split)
+    named = {name: [n for n in found if f"{name!r}" in n] for name in columns}
+    assert "identifies rows" in named["customer_id"][0]
+    assert "weights of the rows" in named["w"][0]
+    assert "groups that the split keeps together" in named["group"][0]
+    assert "free text" in named["review"][0]
+    assert not named["x"]
+    chosen = notes(own, columns, weight="w", training=split, features=["x"])
+    assert not [note for note in chosen if "customer_id" in note]

@@ -10,7 +10,7 @@ from app.access.required_scopes import required
 from app.errors import Unauthorized
 from core.access.keys import Keys, Scope
 from tests.app.conftest import MakeService
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.waiting import wait_until
 
 ADMIN_KEY = "a-key-of-somebodys-own-making"
@@ -74,19 +74,15 @@ def wait_until_known(service: Service, text: str) -> None:
 
 
 def test_without_a_key_the_answer_says_how_to_give_one(locked: Service) -> None:
-    answer = locked.post("/predict", PREDICT)
-    assert answer.status_code == 401
+    answer = answered(locked.post("/predict", PREDICT), 401)
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="credence"'
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.json()["request_id"] == answer.headers["X-Request-ID"]
     for scheme in ("Basic dXNlcjpwYXNzd29yZA==", "Bearer", "Bearer ,", ADMIN_KEY):
-        refused = locked.post("/predict", PREDICT, headers={"Authorization": scheme})
-        assert refused.status_code == 401, scheme
+        answered(locked.post("/predict", PREDICT, headers={"Authorization": scheme}), 401)
 
 
-def test_an_unknown_key_is_refused_and_stands_nowhere(
-    locked: Service, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unknown_key_stands_nowhere(locked: Service, caplog: pytest.LogCaptureFixture) -> None:
     answer = locked.post("/predict", PREDICT, headers=bearer("cred_guessed-by-somebody"))
     assert answer.status_code == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
@@ -107,8 +103,7 @@ def test_the_key_from_the_file_opens_everything(locked: Service) -> None:
 
 def test_scopes_include_each_other_but_not_what_no_rule_names(locked: Service) -> None:
     predict, train = made(locked, Scope.PREDICT), made(locked, Scope.TRAIN)
-    answer = locked.post("/train", TRAIN, headers=bearer(predict))
-    assert answer.status_code == 403
+    answer = answered(locked.post("/train", TRAIN, headers=bearer(predict)), 403)
     assert 'error="insufficient_scope", scope="train"' in answer.headers["WWW-Authenticate"]
     assert predict not in answer.text
     assert predicts(locked, train)
@@ -131,7 +126,7 @@ def test_a_new_key_opens_and_a_revoked_one_does_not(locked: Service) -> None:
     wait_until(lambda: not predicts(locked, text))
 
 
-def test_an_open_service_is_locked_by_its_first_key_and_stays_so(
+def test_the_first_key_locks_an_open_service(
     make_service: MakeService,
 ) -> None:
     service = make_service()
@@ -203,8 +198,7 @@ def test_a_card_tells_of_rows_and_is_not_for_who_may_only_predict(locked: Servic
     for what in ("card", "archive"):
         path = f"/models/price/versions/1/{what}"
         for method, sent in (("GET", path), ("HEAD", path), ("GET", f"{path}%0A")):
-            answer = locked.http.request(method, sent, headers=bearer(predict))
-            assert answer.status_code == 403, (method, sent)
+            answered(locked.http.request(method, sent, headers=bearer(predict)), 403)
         assert locked.http.get(path, headers=bearer(train)).status_code == 200
     assert required("GET", "/models/training/card") is Scope.PREDICT  # a model of this name
     assert required("POST", "/predict/batch\n") is Scope.TRAIN

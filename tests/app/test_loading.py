@@ -132,9 +132,7 @@ def test_forecasts_and_texts_are_those_of_the_service(cards: Service) -> None:
 
 
 @pytest.mark.stack
-def test_a_copy_in_another_process_reads_the_files_and_takes_one_thread(
-    model: LoadedModel, tmp_path: Path, archive: Path
-) -> None:
+def test_a_copy_in_a_process_reads_files(model: LoadedModel, tmp_path: Path, archive: Path) -> None:
     assert len(pickle.dumps(model)) < 2000
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         threads, again, mean = pool.submit(_in_process, model, rows()).result()

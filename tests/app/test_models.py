@@ -1,8 +1,16 @@
-"""/models: versions, aliases, evaluations."""
+"""/models: versions, aliases, evaluations, expected scores, cards."""
 
+import gzip
 from typing import Any
 
-from tests.app.running import Service, regression_columns
+import numpy as np
+import pytest
+
+from app.schemas.card import CardResponse
+from tests.app.cards import TASKS
+from tests.app.conftest import MakeService
+from tests.app.running import Service, answered, carry_out, class_columns, regression_columns
+from tests.app.test_archives import exported, send, unpacked
 
 ROW = [[1.0, "oak", True, None]]
 
@@ -83,8 +91,7 @@ def test_deleted_versions_and_models_answer_no_more(own: Service) -> None:
 def test_an_evaluation_is_a_job(own: Service) -> None:
     dataset = own.http.get("/models/price/versions/1").json()["dataset"]
     body = {"version": "champion", "dataset": dataset, "prune": 0.5}
-    answer = own.post("/models/price/evaluate", body)
-    assert answer.status_code == 202, answer.text
+    answer = answered(own.post("/models/price/evaluate", body), 202)
     job = answer.json()
     assert (job["kind"], job["status"], job["model"]) == ("evaluate", "queued", "price")
     assert job["request"] == {"model": "price", "dataset": dataset, "version": 1, "prune": 0.5}
@@ -114,9 +121,169 @@ def test_a_choice_of_rows_to_label_is_a_job(own: Service) -> None:
     """It needs no column of the target: these rows have no label yet."""
     rows = {name: values for name, values in regression_columns(20).items() if name != "price"}
     dataset = own.context.datasets.add_columns("new", rows)[0].id
-    answer = own.post("/models/price/acquire", {"dataset": dataset, "k": 5})
-    assert answer.status_code == 202, answer.text
+    answer = answered(own.post("/models/price/acquire", {"dataset": dataset, "k": 5}), 202)
     job = answer.json()
     assert (job["kind"], job["status"], job["model"]) == ("acquire", "queued", "price")
     request = {"model": "price", "dataset": dataset, "version": 2, "k": 5}
     assert job["request"] == request | {"batch": True, "prune": 0.0}
+
+
+Columns = dict[str, list[Any]]
+
+
+def add(service: Service, columns: Columns) -> str:
+    dataset, _ = service.context.datasets.add_columns("rows", columns)
+    return dataset.id
+
+
+def expected(service: Service, model: str, columns: Columns, **parameters: Any) -> Any:
+    asked = {"dataset": add(service, columns), **parameters}
+    answer = answered(service.http.get(f"/models/{model}/expected", params=asked))
+    return answer.json()
+
+
+def without(columns: Columns, name: str) -> Columns:
+    return {key: values for key, values in columns.items() if key != name}
+
+
+def test_the_answer_has_every_score_with_its_interval(service: Service) -> None:
+    columns = without(regression_columns(300), "price")
+    found = expected(service, "price", columns, version="champion", level=0.8)
+    assert (found["model"], found["version"], found["rows"]) == ("price", 1, 300)
+    assert (found["level"], found["labelled_rows"], found["alert"]) == (0.8, 0, False)
+    assert found["reasons"] == []
+    metrics = service.http.get("/models/price/versions/1").json()["metrics"]
+    scores = found["scores"]
+    levels = {"coverage_0.9", "conformal_coverage_0.9"}
+    assert {*scores} == {"rmse", "mae", "log_likelihood"} | levels
+    for name in ("rmse", "mae", "log_likelihood"):
+        assert scores[name]["lower"] < scores[name]["expected"] < scores[name]["upper"]
+        assert scores[name]["promised"] == pytest.approx(metrics[name], rel=1e-6)
+    assert scores["coverage_0.9"]["promised"] == pytest.approx(metrics["coverage"]["0.9"])
+    assert "actual" not in scores["rmse"]
+    wider = expected(service, "price", columns, version="champion", level=0.95)["scores"]["rmse"]
+    assert wider["upper"] - wider["lower"] > scores["rmse"]["upper"] - scores["rmse"]["lower"]
+
+
+def test_labels_change_nothing_but_what_they_show(service: Service) -> None:
+    columns = regression_columns(300)
+    columns["price"][:100] = [None] * 100
+    labelled = expected(service, "price", columns)
+    plain = expected(service, "price", without(columns, "price"))
+    assert labelled["labelled_rows"] == 200
+    body = {"model": "price", "inputs": without(columns, "price")}
+    means = service.post("/predict", body).json()["mean"]
+    errors = np.array(means[100:]) - np.array(columns["price"][100:])
+    assert labelled["scores"]["rmse"].pop("actual") == pytest.approx(
+        float(np.sqrt(np.mean(errors**2))), rel=1e-4
+    )
+    for score in labelled["scores"].values():
+        score.pop("actual", None)
+    assert labelled["scores"] == plain["scores"]
+
+
+def test_rows_unlike_training_raise_an_alert(service: Service) -> None:
+    columns = without(regression_columns(100), "price")
+    columns["size"] = [1e6 + i for i in range(100)]
+    found = expected(service, "price", columns)
+    assert found["unlike"]["leaves"]
+    assert found["alert"]
+    assert found["reasons"]
+
+
+def test_what_is_wrong_is_named(service: Service, cards: Service) -> None:
+    price, tree = (add(service, columns()) for columns in (regression_columns, class_columns))
+    for model, parameters, status, part in (
+        ("price", {"dataset": "ds_none"}, 404, "ds_none"),
+        ("price", {}, 422, "dataset"),
+        ("price", {"dataset": tree}, 422, "size"),
+        ("price", {"dataset": price, "version": "9"}, 404, "9"),
+        ("price", {"dataset": price, "prune": "0.3"}, 422, "prune"),
+        ("price", {"dataset": price, "level": "1"}, 422, "level"),
+        ("price", {"dataset": price, "rows": "10001"}, 422, "rows"),
+        ("none", {"dataset": price}, 404, "none"),
+    ):
+        answer = service.http.get(f"/models/{model}/expected", params=parameters)
+        assert answer.status_code == status, parameters
+        assert part in answer.text
+    dataset = add(cards, {"x": [1.0, 2.0]})
+    for model in ("sales", "lines"):  # these predict no rows
+        answer = cards.http.get(f"/models/{model}/expected", params={"dataset": dataset})
+        assert answer.status_code == 422
+
+
+HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}  # as browsers ask
+
+
+def card(service: Service, model: str, version: int | str = 1) -> dict[str, Any]:
+    answer = answered(service.http.get(f"/models/{model}/versions/{version}/card"))
+    return dict(answer.json())
+
+
+@pytest.mark.parametrize("model", TASKS)
+def test_a_card_tells_what_its_schema_says(cards: Service, model: str) -> None:
+    found = card(cards, model)
+    assert CardResponse.model_validate(found).model_dump(mode="json") == found
+    version = cards.http.get(f"/models/{model}/versions/1").json()
+    for part in ("variants", "notes", "baselines", "recommended_variant", "selection"):
+        assert found[part] == version[part], part
+    assert found["rows"]["learned"] > found["rows"]["held_out"] > 0
+    assert [c["role"] for c in found["rows"]["columns"]][-1] == "target"
+    assert found["learning_curve"][0]["epoch"] == 1
+    assert sum(found["signal_to_noise"]["counts"]) == found["num_weights"]
+    assert [cut["prune"] for cut in found["signal_to_noise"]["cuts"]] == [0.5]
+    assert found["limits"]
+    assert set(found["limits"]).isdisjoint(version["notes"])
+
+
+def test_what_is_not_there_is_a_problem(cards: Service) -> None:
+    for path, accept, status in (
+        ("/models/none/versions/1/card", "*/*", 404),
+        ("/models/price/versions/9/card", "text/html", 404),
+        ("/models/price/versions/1/card?x=1", "*/*", 422),
+        ("/models/price/versions/1/card", "text/csv", 406),
+    ):
+        answer = cards.http.get(path, headers={"Accept": accept})
+        assert answer.status_code == status
+        assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_a_browser_gets_a_page_that_may_load_nothing_from_elsewhere(cards: Service) -> None:
+    answer = cards.http.get("/models/price/versions/1/card", headers=HTML)
+    assert answer.headers["Content-Type"].startswith("text/html")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert (
+        cards.http.get("/models/price/versions/1/card").headers["Content-Type"]
+        == "application/json"
+    )
+
+
+def test_names_are_text_and_no_markup(make_service: MakeService) -> None:
+    own = make_service()
+    columns = regression_columns()
+    hostile = "</script><script>alert(1)</script>"
+    columns[hostile] = columns.pop("size")
+    columns["wood"] = [hostile if v == "oak" else v for v in columns["wood"]]
+    request = {"model": "hostile", "data": {"columns": columns}, "target": "price"}
+    settings = {"network": {"hidden": [2]}, "training": {"epochs": 1}, "pruning": []}
+    carry_out(own.context, own.post("/train", request | settings).json()["id"])
+    page = own.http.get("/models/hostile/versions/1/card", headers=HTML).text
+    assert "<script>alert" not in page
+    assert page.count("&lt;/script&gt;&lt;script&gt;alert(1)") >= 2
+
+
+def test_the_card_travels_with_the_version(cards: Service) -> None:
+    """In gzip; what is exported again is what was imported."""
+    model, copy = "tree", "tree-copy"
+    first = exported(cards, model)
+    answered(send(cards, gzip.compress(first), copy), 201)
+    again, files = unpacked(exported(cards, copy)), unpacked(first)
+    assert again.pop("origin.json") != files.pop("origin.json")
+    assert again == files
+    there, here = card(cards, copy), card(cards, model)
+    for part in ("rows", "variants", "learning_curve", "signal_to_noise", "limits"):
+        assert there[part] == here[part]
+    assert cards.http.delete(f"/models/{copy}").status_code == 204

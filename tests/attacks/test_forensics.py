@@ -93,7 +93,7 @@ def published(tmp_path: Path) -> Iterator[Service]:
     shutil.rmtree(tmp_path / "data", ignore_errors=True)
 
 
-def test_what_leaves_and_what_is_set_is_audited_and_the_deleted_is_forgotten(
+def test_what_leaves_is_audited_and_the_deleted_forgotten(
     published: Service,
 ) -> None:
     body = {"model": "price", "inputs": [[0.5, "oak", True, None]]}

@@ -16,6 +16,7 @@ import pytest
 
 from core.paging import MAX_PAGE_BYTES
 from credence.client import Client
+from tests.app.running import answered
 from tests.attacks.test_memory import memory, upload
 from tests.credence.running import Service, serving
 
@@ -38,8 +39,7 @@ def wide(service: Service) -> str:
     """A data set of 3,000 columns with long names."""
     header = ",".join([*wide_names(), "y"])
     rows = (",".join(str((i * row) % 7) for i in range(3001)) for row in range(1, 41))
-    made = upload(service.url, "wide", "\n".join([header, *rows, ""]).encode())
-    assert made.status_code == 201, made.text
+    made = answered(upload(service.url, "wide", "\n".join([header, *rows, ""]).encode()), 201)
     return str(made.json()["id"])
 
 
@@ -48,8 +48,7 @@ def wide_names() -> list[str]:
 
 
 def get(url: str) -> bytes:
-    answer = httpx.get(url, timeout=280)
-    assert answer.status_code == 200, answer.text[:500]
+    answer = answered(httpx.get(url, timeout=280))
     return answer.content
 
 
@@ -58,8 +57,7 @@ def test_rows_of_huge_cells(service: Service) -> None:
     file = io.BytesIO()
     table = pa.table({"text": ["x" * CELL] * 10, "kind": ["a"] * 10})
     pq.write_table(table, file, compression="zstd", store_schema=False)
-    made = upload(service.url, "huge", file.getvalue(), **{"Content-Type": PARQUET})
-    assert made.status_code == 201, made.text
+    made = answered(upload(service.url, "huge", file.getvalue(), **{"Content-Type": PARQUET}), 201)
     url = f"{service.url}/datasets/{made.json()['id']}/rows?limit=1000"
     before = memory(service, "VmHWM")
     with ThreadPoolExecutor(OTHERS) as clients:

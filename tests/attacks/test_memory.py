@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.app.running import answered
 from tests.attacks.asking import asking_throughout
 from tests.credence.running import Service, serving
 
@@ -67,15 +68,7 @@ def test_a_wide_data_set_and_the_list_of_them(service: Service) -> None:
     names = ",".join(f"c{i}" for i in range(width))
     rows = "\n".join(",".join(str(i * 7 % (100 + row)) for i in range(width)) for row in range(20))
     with asking_throughout(service) as seconds:
-        made = upload(service.url, "wide", f"{names}\n{rows}\n".encode())
-        assert made.status_code == 201, made.text
+        answered(upload(service.url, "wide", f"{names}\n{rows}\n".encode()), 201)
         [listed] = httpx.get(f"{service.url}/datasets", timeout=280).json()["data"]
     assert (listed["columns"], listed["num_columns"]) == ([], width)
     assert max(seconds) < MOST_SECONDS
-
-
-def test_columns_without_end_are_refused_by_their_number(service: Service) -> None:
-    names = ",".join(f"c{i}" for i in range(100_000))
-    answer = upload(service.url, "wide", f"{names}\n{names}\n".encode())
-    assert answer.status_code == 422
-    assert "100000 columns" in answer.json()["detail"]

@@ -58,9 +58,7 @@ def client(service: Service, address: str) -> httpx.Client:
     return httpx.Client(base_url=service.url, transport=transport, timeout=300)
 
 
-def test_twenty_connections_of_one_caller_leave_others_their_threads(
-    service: Service, slow: Slow
-) -> None:
+def test_many_connections_leave_others_their_threads(service: Service, slow: Slow) -> None:
     with client(service, "127.0.0.2") as many, ThreadPoolExecutor(MANY) as pool:
         answers = [pool.submit(many.get, "/slow") for _ in range(MANY)]
         assert slow.is_full.wait(120)
@@ -73,9 +71,7 @@ def test_twenty_connections_of_one_caller_leave_others_their_threads(
     assert slow.calls == MANY
 
 
-def test_labels_and_expected_scores_do_not_need_the_threads_of_plain_routes(
-    service: Service, slow: Slow
-) -> None:
+def test_labels_need_no_threads_of_plain_routes(service: Service, slow: Slow) -> None:
     """Asynchronous routes took threads of the same 40, as many for a caller as it sent requests."""
     callers = -(-SHARED // THREADS)
     with ExitStack() as stack:

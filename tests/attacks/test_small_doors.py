@@ -11,6 +11,7 @@ import pytest
 
 from app.serving.csv_format import write_table
 from credence.commands.files.predictions import write_csv
+from tests.app.running import answered
 from tests.credence.running import Service
 
 HARMFUL = '=HYPERLINK("http://evil.example")'
@@ -62,6 +63,5 @@ def test_a_device_that_no_worker_has_is_refused(open_service: Service) -> None:
     body = {"model": "m", "data": {"columns": table}, "target": "y"}
     for device in ("cuda:7", "mars"):
         wanted = body | {"training": {"device": device}}
-        answer = httpx.post(f"{open_service.url}/train", json=wanted, timeout=120)
-        assert answer.status_code == 422, answer.text
+        answer = answered(httpx.post(f"{open_service.url}/train", json=wanted, timeout=120), 422)
         assert [error["path"] for error in answer.json()["errors"]] == ["/training/device"]

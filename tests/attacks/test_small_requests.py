@@ -1,4 +1,4 @@
-"""Rows 22 to 24: requests of a few kilobytes that take minutes, gigabytes or the event loop."""
+"""Rows 3, 22 to 24: small requests that take minutes, gigabytes or the event loop."""
 
 import io
 import sys
@@ -19,7 +19,7 @@ from models.artifact.files import read_model
 from models.config import ForecastConfig, ModelConfig
 from models.prediction.options import PredictOptions
 from tests.app.cards import publish_all
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.app.serving.wires import num_numbers
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
@@ -62,8 +62,7 @@ def test_an_answer_with_many_next_tokens_is_refused(data_dir: Path) -> None:
     """They did not count: 60 kB of empty texts were answered with 106 MB."""
     with serving(data_dir, max_answer_bytes=2**20) as service:
         body = {"model": "lines", "inputs": [""] * 20_000, "samples": 1, "top": 100}
-        answer = service.post("/predict", body)
-        assert answer.status_code == 413, answer.text
+        answer = answered(service.post("/predict", body), 413)
         assert "CREDENCE_MAX_ANSWER_BYTES" in answer.json()["detail"]
         few = service.post("/predict", body | {"inputs": [""] * 20})
     assert few.status_code == 200
@@ -102,14 +101,25 @@ def test_an_answer_has_the_numbers_that_are_counted(
     """Sums, errors, contributions and paths of forecasts did not count for the limit."""
     body = {"model": name, "inputs": INPUTS[name], "samples": 40}
     plain = service.post("/predict", body).json()
-    answer = service.post("/predict", body | options)
-    assert answer.status_code == 200, answer.text
+    answer = answered(service.post("/predict", body | options))
     more = num_numbers(answer.json()) - num_numbers(plain)
     asked = TypeAdapter(PredictOptions).validate_python({"samples": 40} | options)
     model = read_model(service.context.registry.path(service.context.registry.get(name)))
     usual = model.values_per_row(model.resolve(PredictOptions(samples=40)))
     counted = rows * (model.values_per_row(model.resolve(asked)) - usual)
     assert counted / 2 < more < 2 * counted
+
+
+def test_what_an_answer_takes_is_counted(service: Service) -> None:
+    """Of 15 kB of rows: 41 s of intervals, or 80 MB of draws."""
+    body = {"model": "price", "inputs": [ROW] * 1000, "samples": 10_000}
+    for more, limit in (
+        ({"intervals": LEVELS}, "CREDENCE_MAX_WORK"),
+        ({"density": {"points": 512}}, "CREDENCE_MAX_WORK"),
+        ({"return_draws": True, "samples": 4000}, "CREDENCE_MAX_ANSWER_BYTES"),
+    ):
+        answer = answered(service.post("/predict", body | more), 413)
+        assert limit in answer.json()["detail"]
 
 
 def test_series_that_a_request_reads_are_reserved(tmp_path: Path) -> None:
@@ -139,8 +149,7 @@ def test_what_cannot_be_cut_may_not_take_long(data_dir: Path) -> None:
     """A forecast of 833 bytes had the engine for 90 s, a text of 8 kB for 122 s."""
     with serving(data_dir, max_whole_seconds=1e-6) as service:
         forecast = {"model": "sales", "inputs": HISTORY, "samples": 1000}
-        refused = service.post("/predict", forecast)
-        assert refused.status_code == 413, refused.text
+        refused = answered(service.post("/predict", forecast), 413)
         assert "CREDENCE_MAX_WHOLE_SECONDS" in refused.json()["detail"]
     with serving(data_dir) as service:
         assert service.post("/predict", forecast).status_code == 200
@@ -172,9 +181,7 @@ def test_a_small_stream_is_as_large_as_its_rows() -> None:
         assert decoded >= max(request.num_bytes, 8 * request.num_rows)
 
 
-def test_a_stream_that_is_large_once_decoded_is_decoded_in_a_thread(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_streams_are_decoded_apart(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     read, threads = arrow_format.read_request, []
 
     def recorded(*arguments: Any) -> Any:

@@ -1,10 +1,11 @@
-"""The benchmark of ordinary tables: its scores."""
+"""What benchmarks measure is what its definition says."""
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, log_loss, mean_pinball_loss
 
+from benchmarks.series_scores import naive_error, scores
 from benchmarks.table_scores import PROBABILITIES, class_scores, number_scores
 
 
@@ -43,3 +44,15 @@ def test_class_scores_are_those_of_scikit_learn() -> None:
     bins = np.digitize(confidence, np.linspace(0, 1, 16))
     gaps = [abs(np.sum(right[bins == b] - confidence[bins == b])) for b in range(1, 16)]
     assert found["ece"] == pytest.approx(sum(gaps) / 100)
+
+
+def test_the_crps_is_twice_the_mean_pinball_loss_over_the_naive_error() -> None:
+    random = np.random.default_rng(0)
+    truth = random.normal(size=200)
+    quantiles = np.tile(norm.ppf(PROBABILITIES), (200, 1))
+    found = scores(truth, quantiles[:, ::-1], 4.0)  # any order
+    losses = [mean_pinball_loss(truth, np.full(200, q), alpha=p)
+              for q, p in zip(quantiles[0], PROBABILITIES, strict=True)]  # fmt: skip
+    assert found["scaled_crps"] == pytest.approx(2 * np.mean(losses) / 4, abs=1e-5)
+    assert found["cover90"] == pytest.approx((np.abs(truth) <= 1.6449).mean(), abs=1e-4)
+    assert naive_error(np.array([1.0, 5.0, 2.0, 9.0]), 2) == 2.5

@@ -82,9 +82,7 @@ def churn(context: Context, model: str, stop: threading.Event) -> None:
             context.registry.delete_version(model, versions[-1].version)
 
 
-def test_every_backup_under_publications_and_deletions_is_whole(
-    context: Context, tmp_path: Path
-) -> None:
+def test_backups_under_publications_are_whole(context: Context, tmp_path: Path) -> None:
     """`restore` compares every file with its checksum, and every row with what is stored."""
     stop = threading.Event()
     with ThreadPoolExecutor(2) as threads:
@@ -145,9 +143,7 @@ def test_a_lost_artifact_is_named(context: Context, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
-def test_nothing_is_overwritten_and_servers_have_their_own_ways(
-    backup: Path, context: Context, tmp_path: Path
-) -> None:
+def test_nothing_is_overwritten(backup: Path, context: Context, tmp_path: Path) -> None:
     with pytest.raises(BackupFailed, match="exists already"):
         back_up(context.settings, backup)
     with pytest.raises(BackupFailed, match="is not empty"):
@@ -255,9 +251,7 @@ NO_NAME = "is not a name that a backup"
         (_new_format, "not of this release"),
     ],
 )
-def test_a_tampered_archive_restores_nothing(
-    backup: Path, tmp_path: Path, change: Change, message: str
-) -> None:
+def test_tampering_is_noticed(backup: Path, tmp_path: Path, change: Change, message: str) -> None:
     path = tampered(backup, change)
     with pytest.raises(BackupFailed, match=message):
         restore(path, tmp_path / "again")

@@ -67,9 +67,7 @@ def rows(annas: Datasets) -> str:
     return annas.add_columns("rows", ROWS)[0].id
 
 
-def test_a_name_goes_to_the_first_of_two_who_ask_at_once(
-    database: Database, bens: Datasets, rows: str
-) -> None:
+def test_the_first_of_two_gets_the_name(database: Database, bens: Datasets, rows: str) -> None:
     """And the other's job is not made."""
     theirs = bens.add_columns("b", ROWS)[0].id
     results = outcomes(
@@ -145,9 +143,7 @@ def test_what_is_no_longer_shared_is_not_trained_on(
     assert (line.action, line.details) == ("job.cancel", {"dataset": rows})
 
 
-def test_a_key_without_an_owner_answers_for_its_own_predictions_alone(
-    database: Database, datasets: Datasets
-) -> None:
+def test_a_key_without_owner_answers_for_its_own(database: Database, datasets: Datasets) -> None:
     datasets.add_columns("everybodys", {"x": [float(i) for i in range(1000)]})
     key, _ = Keys(database).create("app", Scope.PREDICT, limits=Limits(stored_bytes=100))
     with database.begin() as session:
@@ -156,9 +152,7 @@ def test_a_key_without_an_owner_answers_for_its_own_predictions_alone(
             check_bytes(session, key.caller, 101)
 
 
-def test_what_is_stored_is_counted_not_what_was_sent(
-    database: Database, store: ArtifactStore, tmp_path: Path
-) -> None:
+def test_what_is_stored_counts(database: Database, store: ArtifactStore, tmp_path: Path) -> None:
     """Many equal numbers are a few bytes of Parquet, and eight each here."""
     file = tmp_path / "zeros.parquet"
     parquet.write_table(pa.table({"x": np.zeros(100_000)}), file, compression="zstd")

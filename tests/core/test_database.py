@@ -124,9 +124,7 @@ def _start(folder: Path, urls: list[str], start: Barrier) -> None:
 
 
 @pytest.mark.stack
-def test_processes_that_start_at_once_wait_and_migrate_once(
-    tmp_path: Path, postgresql_url: str
-) -> None:
+def test_processes_at_once_migrate_once(tmp_path: Path, postgresql_url: str) -> None:
     """Four processes. Of those that open a new file one changes the journal, which must not be an
     outage for the others. Then they migrate a new SQLite file and a new PostgreSQL database.
     """

@@ -136,9 +136,7 @@ def test_a_wrong_password_at_postgresql(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_a_redis_that_is_away_hangs_or_wants_another_password(
-    context: Context, redis: RedisServer
-) -> None:
+def test_a_redis_that_is_away_or_locked(context: Context, redis: RedisServer) -> None:
     folder = context.settings.data_dir
     away = load_settings(data_dir=folder, broker_url=f"redis://:{QUOTED}@127.0.0.1:{free_port()}/0")
     assert broken(away).keys() == {"broker"}

@@ -49,9 +49,7 @@ def test_less_than_the_level_is_not_written_and_nothing_twice(
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_tracebacks_do_not_show_the_callers_data(
-    capsys: pytest.CaptureFixture[str], form: str
-) -> None:
+def test_tracebacks_show_no_data_of_callers(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logging(form, "info")
     row = {"salary": 123_456}
     try:

@@ -142,12 +142,6 @@ print(model.version, *model.predict([{"kind": "odd", "x0": 0.5, "x1": 1.0}], sam
     assert float(mean)
 
 
-@pytest.mark.timing
-def test_the_client_is_imported_at_once(client_folder: Path) -> None:
-    code = "import time; a = time.process_time(); import credence; print(time.process_time() - a)"
-    assert min(float(run(code, client_folder)) for _ in range(3)) < 0.3
-
-
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [

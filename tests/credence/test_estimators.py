@@ -164,9 +164,7 @@ def test_a_setting_that_cannot_work_is_named(setting: dict[str, object], message
         BayesianRegressor(**(QUICK | setting)).fit(frame(), target(frame()))
 
 
-def test_a_model_that_was_stored_predicts_the_same(
-    fitted: BayesianRegressor, tmp_path: Path
-) -> None:
+def test_a_stored_model_predicts_the_same(fitted: BayesianRegressor, tmp_path: Path) -> None:
     path = tmp_path / "model.tar"
     fitted.save(path)
     pickled = pickle.dumps(fitted)
@@ -182,9 +180,7 @@ def test_a_model_that_was_stored_predicts_the_same(
         load(path)
 
 
-def test_a_loaded_classifier_knows_its_classes(
-    classifier: BayesianClassifier, tmp_path: Path
-) -> None:
+def test_a_loaded_classifier_has_classes(classifier: BayesianClassifier, tmp_path: Path) -> None:
     X, path = frame()[["size", "code"]], tmp_path / "model.tar"
     classifier.save(path)
     again = load(path)

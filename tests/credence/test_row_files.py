@@ -1,16 +1,32 @@
-"""Rows of CSV and JSON lines that the client reads itself, and the heads of files."""
+"""Files of rows, tables of predictions, and requests to train, as the command line has them."""
 
+import csv
 import gzip
 import io
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+import typer
 
+from core.names import model_name_of
+from core.predictions.window_check import check_window, verdict
+from core.predictions.window_check import leaves as leaves_by_service
+from credence.client.arrow import Column, Table, from_stream, to_stream
 from credence.client.files.line_pieces import Pieces, header_of, rows_of
 from credence.client.files.media_types import headers_for
 from credence.commands.files.headers import column_names
+from credence.commands.files.predictions import write_csv
 from credence.commands.files.rows import BadRows, Rows, open_rows, read_lines
-from credence.types import Feature, Json
+from credence.commands.options import column_list
+from credence.commands.prediction_table import print_prediction
+from credence.commands.train import build_request, parse_setting, zoned_time
+from credence.feedback_verdict import leaves, sentence
+from credence.types import Feature, Json, RollingFeedback
+from models.evaluation.metrics import PerRowScores
+from tests.core.predictions.test_feedback import HELD_OUT, numbers
+from tests.credence.invoking import NOBODY, command, words
 
 FEATURES: list[Feature] = [
     {"name": "size", "type": "number"},
@@ -145,7 +161,138 @@ def test_pieces_have_all_rows_once_and_in_order() -> None:
         ({"header": False}, b""),
     ],
 )
-def test_the_header_is_the_first_row_that_is_no_comment(
-    reading: dict[str, object], header: bytes
-) -> None:
+def test_the_header_is_the_first_full_row(reading: dict[str, object], header: bytes) -> None:
     assert header_of(list(rows_of(io.BytesIO(CSV))), reading) == header
+
+
+ABOUT = {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
+MOMENTS: dict[str, float | None] = {
+    "mean": 2.0, "aleatoric_variance": 0.5, "epistemic_variance": 0.5, "total_variance": 1.0,
+}  # fmt: skip
+
+
+def table_of(numbers: dict[str, float | None]) -> Table:
+    """A prediction of one usual row."""
+    columns = {name: Column("number", [value]) for name, value in (MOMENTS | numbers).items()}
+    columns["out_of_distribution"] = Column("boolean", [False])
+    table = from_stream(to_stream(columns))
+    table.metadata |= ABOUT
+    return table
+
+
+def row_and_shown(table: Table, capsys: pytest.CaptureFixture[str]) -> tuple[Any, str]:
+    """The one line of CSV, and the words of the table."""
+    write_csv(table, 1)
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    print_prediction(table, 1)
+    return row, " ".join(capsys.readouterr().out.split())
+
+
+def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    intervals = {
+        "lower_0.9": 1.0, "upper_0.9": 3.0, "conformal_lower_0.9": 0.5, "conformal_upper_0.9": 3.5,
+        "conformal_lower_0.99": None, "conformal_upper_0.99": None, "ood_score": 0.5,
+    }  # fmt: skip
+    row, shown = row_and_shown(table_of(intervals), capsys)
+    cells = (row["lower_0.9"], row["conformal_lower_0.9"], row["conformal_upper_0.99"])
+    assert cells == ("1.0", "0.5", "")
+    assert "unbounded" in shown
+    assert "0.5 to 3.5" in shown
+
+
+def test_sets_of_classes_are_json_in_csv_and_in_tables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    columns: dict[str, Any] = {
+        "label": ["ash"], "probability_ash": [0.6], "expected_entropy": [0.5],
+        "mutual_information": [0.1], "out_of_distribution": [False],
+        "set_0.9": [["ash", "elm"]], "conformal_set_0.9": [["ash"]],
+    }  # fmt: skip
+    rows, sink = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema.with_metadata(ABOUT)) as writer:
+        writer.write_table(rows)
+    row, shown = row_and_shown(from_stream(sink.getvalue().to_pybytes()), capsys)
+    assert (row["set_0.9"], row["conformal_set_0.9"]) == ('["ash", "elm"]', '["ash"]')
+    assert "ash, elm" in shown
+
+
+def rolling(
+    scores: PerRowScores, labels: int, window: int = 1000, **held_out: Any
+) -> RollingFeedback:
+    check = check_window(scores, labels, window, [held_out or HELD_OUT])
+    return {"model": "m", "version": 1, "window": window, "metrics": {"check": check}}
+
+
+@pytest.mark.parametrize(
+    ("inside", "rows"), [(0.48, 100), (0.7, 1000), (0.85, 198), (0.9, 1000), (1.0, 198)]
+)
+def test_intervals_are_judged_as_by_the_service(inside: float, rows: int) -> None:
+    found = rolling(numbers(rows, inside), rows)
+    check = found["metrics"]["check"]
+    assert leaves(found) == leaves_by_service(check)
+    test = check["coverage"]["0.9"]
+    said = f"Inside the 90 % interval: {verdict(check)} ({test['inside']} of {test['rows']} rows"
+    assert sentence(found).startswith(said)
+    assert ("the newest 98 wait" in sentence(found)) == (rows == 198)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "table.csv"
+    path.write_text("x0,x1,kind,y\n1,2,odd,3\n4,5,even,6\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--target", "knid"], "did you mean 'kind'?"),
+        (["--task", "regresion"], "did you mean 'regression'?"),
+        (["--method", "swga"], "did you mean 'swag'?"),
+        (["--features", "x0,knid"], "did you mean 'kind'?"),
+        (["--groups", "knd"], "did you mean 'kind'?"),
+        (["--set", "training.epocs=3"], "did you mean 'epochs'?"),
+        (["--set", "method.kind=swga"], "did you mean 'swag'?"),
+        (["--taks", "regression"], "--task"),
+        (["--name", "Preise 2026"], "'preise-2026'"),
+    ],
+)
+def test_a_slip_is_named_before_an_upload(file: str, options: list[str], said: str) -> None:
+    done = command("train", file, "--target", "y", *options, url=NOBODY)
+    assert done.exit_code == 2  # and not 3: nobody was asked
+    assert said in words(done.stderr)
+
+
+def test_settings_are_json_or_else_text() -> None:
+    assert parse_setting("method.kl.weight=0.1") == ("method.kl.weight", 0.1)
+    assert parse_setting("method.estimator=weight") == ("method.estimator", "weight")
+    with pytest.raises(typer.BadParameter):
+        parse_setting("epochs")
+
+
+def test_settings_join_the_short_options() -> None:
+    options = {"task": "forecasting", "forecast.horizon": 12, "forecast.key": None}
+    request = build_request(options, ["forecast.season=[24,168]", "forecast.horizon=14"])
+    assert request == {"task": "forecasting", "forecast": {"horizon": 14, "season": [24, 168]}}
+    bounds = build_request({"target": "y"}, ["target.lower=0", "target.integer=true"])
+    assert bounds == {"target": {"name": "y", "lower": 0, "integer": True}}
+    assert column_list(["a, b", '"c,d"']) == ["a", "b", "c,d"]
+    assert column_list([]) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [("Concrete (v2).csv", "concrete-v2"), ("a.b.csv", "a"), ("—.csv", "model")],
+)
+def test_a_model_is_named_after_its_data(data: str, name: str) -> None:
+    assert model_name_of(data) == name
+    assert len(model_name_of("x" * 99)) == 63
+
+
+def test_a_time_zone_is_part_of_the_time() -> None:
+    zoned = {"column": "time", "zone": "Europe/Berlin"}
+    request = build_request({"forecast.time": zoned_time("time", "Europe/Berlin")}, None)
+    assert request == {"forecast": {"time": zoned}}
+    assert zoned_time("time", None) == "time"
+    with pytest.raises(typer.BadParameter, match="needs --time"):
+        zoned_time(None, "Europe/Berlin")

@@ -1,13 +1,19 @@
-"""The manifests for Kubernetes: built by kubectl, checked against schemas and our own code."""
+"""Manifests for Kubernetes, of the service and of trainings: schemas, rights, policies."""
 
+import argparse
+import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kubeflow_trainer_api.models as kubeflow
 import kubernetes_validate
 import pytest
 
 from core.settings import load_settings
+from credence.engines.places import Places
+from credence.engines.ranks import Arguments
 from tests.deploy.manifests import LOCKED_DOWN, VERSIONS, Manifest, build
 
 pytestmark = pytest.mark.stack
@@ -71,7 +77,7 @@ def test_containers_are_locked_down(manifests: list[Manifest]) -> None:
             assert "secret" in volume or volume["emptyDir"]["sizeLimit"], volume["name"]
 
 
-def test_nothing_reaches_a_pod_or_is_reached_but_by_a_policy(
+def test_only_a_policy_lets_a_pod_reach_another(
     manifests: list[Manifest],
 ) -> None:
     policies = {m["metadata"]["name"]: m["spec"] for m in manifests if "NetworkPol" in m["kind"]}
@@ -116,3 +122,114 @@ def test_every_route_is_behind_the_ingress_but_metrics(manifests: list[Manifest]
     routes = create_app(load_settings()).openapi()["paths"]
     hidden = {route for route in routes if not any(route.startswith(p) for p in prefixes)}
     assert hidden == {"/metrics"}
+
+
+KUBEFLOW = ("trainer.kubeflow.org/v1alpha1", "ray.io/v1")
+
+
+@pytest.fixture(scope="module", params=["kubeflow", "kuberay"])
+def of_training(request: pytest.FixtureRequest) -> list[Manifest]:
+    return build(f"training/{request.param}")
+
+
+def _one(of_training: list[Manifest], kind: str) -> Manifest:
+    (found,) = (manifest for manifest in of_training if manifest["kind"] == kind)
+    return found
+
+
+def _templates(of_training: list[Manifest]) -> list[Manifest]:
+    """The pods that the operators start."""
+    if any(manifest["kind"] == "RayJob" for manifest in of_training):
+        cluster = _one(of_training, "RayJob")["spec"]["rayClusterSpec"]
+        groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+        return [group["template"] for group in groups]
+    jobs = _one(of_training, "TrainingRuntime")["spec"]["template"]["spec"]["replicatedJobs"]
+    return [job["template"]["spec"]["template"] for job in jobs]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_manifests_meet_the_schemas_of_kubernetes(
+    of_training: list[Manifest], version: str
+) -> None:
+    for manifest in of_training:
+        if manifest["apiVersion"] not in KUBEFLOW:
+            kubernetes_validate.validate(manifest, version, strict=True)
+    for template in _templates(of_training):
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]}
+        pod["metadata"] = template["metadata"] | {"name": "rank"}
+        kubernetes_validate.validate(pod, version, strict=True)
+
+
+@pytest.mark.parametrize("kind", ["TrainJob", "TrainingRuntime"])
+def test_kubeflows_own_models_read_and_write_its_manifests(kind: str) -> None:
+    """A field that they do not know would be lost on the way."""
+    manifest = _one(build("training/kubeflow"), kind)
+    model = getattr(kubeflow, f"TrainerV1alpha1{kind}")
+    assert model.from_dict(manifest).to_dict() == manifest
+    wrong = {**manifest, "spec": {**manifest["spec"], "numNodess": 2}}
+    assert model.from_dict(wrong).to_dict() != wrong
+
+
+def test_the_command_line_is_one_that_the_ranks_take(of_training: list[Manifest]) -> None:
+    """The files that it names are mounted, and the variables are set."""
+    settings = _one(of_training, "ConfigMap")["data"]
+    arguments = Arguments.of(_parse(_command(of_training), Arguments))
+    for value in (arguments.data, arguments.to):
+        assert value.strip("$()") in settings
+    for template in _templates(of_training):
+        (container,) = template["spec"]["containers"]
+        mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert {str(Path(arguments.config).parent), str(arguments.checkpoints)} <= mounts
+        assert container["envFrom"] == [{"configMapRef": {"name": "credence-training"}}]
+    assert "target" in json.loads(settings[Path(arguments.config).name])
+
+
+def _command(of_training: list[Manifest]) -> str:
+    if any(manifest["kind"] == "RayJob" for manifest in of_training):
+        return str(_one(of_training, "RayJob")["spec"]["entrypoint"])
+    (template,) = _templates(of_training)
+    (container,) = template["spec"]["containers"]
+    assert container["command"] == ["python", "-m", "torch.distributed.run"]
+    assert container["args"][:2] == ["--module", "credence.engines.torchrun"]
+    return shlex.join(container["args"][2:])
+
+
+def _parse(line: str, *kinds: type[Arguments] | type[Places]) -> argparse.Namespace:
+    """What a rank reads of a command line. A word that it does not know fails the test."""
+    words = shlex.split(line)
+    if words[0] == "python":
+        assert words[1:3] == ["-m", "credence.engines.ray_torchrun"]
+        words, kinds = words[3:], (Arguments, Places)
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for kind in kinds:
+        kind.add_to(parser)
+    return parser.parse_args(words)
+
+
+def _pods(of_training: list[Manifest]) -> Iterator[tuple[Manifest, Manifest]]:
+    for template in _templates(of_training):
+        for container in template["spec"]["containers"]:
+            yield template, container
+
+
+def test_pods_are_locked_down(of_training: list[Manifest]) -> None:
+    for template, container in _pods(of_training):
+        spec = template["spec"]
+        assert spec["securityContext"]["runAsNonRoot"]
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert spec["enableServiceLinks"] is spec["automountServiceAccountToken"] is False
+        assert spec["serviceAccountName"] == _one(of_training, "ServiceAccount")["metadata"]["name"]
+        assert container["securityContext"] == LOCKED_DOWN
+        assert container["resources"]["limits"] == container["resources"]["requests"]
+        (secret,) = (v["secret"] for v in spec["volumes"] if "secret" in v)
+        assert [item["key"] for item in secret["items"]] == ["store-credentials"]
+
+
+def test_only_ranks_reach_ranks(of_training: list[Manifest]) -> None:
+    policy = next(m for m in of_training if m["metadata"]["name"] == "credence-training"
+                  and m["kind"] == "NetworkPolicy")  # fmt: skip
+    ranks = policy["spec"]["podSelector"]
+    assert policy["spec"]["ingress"] == [{"from": [{"podSelector": ranks}]}]
+    assert set(policy["spec"]["policyTypes"]) == {"Ingress", "Egress"}
+    for template in _templates(of_training):
+        assert ranks["matchLabels"].items() <= template["metadata"]["labels"].items()

@@ -11,9 +11,7 @@ duckdb = pytest.importorskip("duckdb")
 engine = pytest.importorskip("credence.engines.duckdb")
 
 
-def test_a_function_of_the_features_gives_a_struct(
-    model: LoadedModel, rows: pa.Table, wanted: pa.Table
-) -> None:
+def test_a_function_gives_a_struct(model: LoadedModel, rows: pa.Table, wanted: pa.Table) -> None:
     with duckdb.connect() as connection:
         assert engine.register(connection, model, **OPTIONS) == "predict_price"
         connection.register("rows", rows)

@@ -137,9 +137,7 @@ def _score(url: str, lake: Lake, archive: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["local", "ray", "spark"])
-def test_engines_answer_as_the_service_though_a_worker_is_killed(
-    scored: Scored, engine: str, tmp_path: Path
-) -> None:
+def test_engines_answer_as_the_service(scored: Scored, engine: str, tmp_path: Path) -> None:
     skip_without(engine)
     lake = scored.lake
     first = _predict(scored, engine, tmp_path / "first")

@@ -42,9 +42,7 @@ def test_rows_get_a_struct_of_typed_outputs(
     assert high == sum(value > 1 for value in wanted["mean"].to_pylist())
 
 
-def test_what_is_wrong_is_said_before_the_work(
-    spark: Any, model: LoadedModel, rows: pa.Table
-) -> None:
+def test_what_is_wrong_is_said_first(spark: Any, model: LoadedModel, rows: pa.Table) -> None:
     frame = spark.createDataFrame(rows.slice(0, 5))
     with pytest.raises(Invalid, match="need all rows at once"):
         engine.predict(model, frame, return_draws=True)

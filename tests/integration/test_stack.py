@@ -60,9 +60,7 @@ def test_without_a_key_nobody_gets_in(stack: Stack) -> None:
         )
 
 
-def test_jobs_are_shared_by_workers_and_answers_by_replicas(
-    stack: Stack, http: httpx.Client, dataset: str
-) -> None:
+def test_jobs_and_answers_are_shared(stack: Stack, http: httpx.Client, dataset: str) -> None:
     """Six jobs at once; the same question, asked of both replicas, has one answer."""
     jobs = [train(http, dataset, f"shared-{i}", epochs=30) for i in range(6)]
     ended = [wait(http, job) for job in jobs]

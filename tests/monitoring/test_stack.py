@@ -21,7 +21,7 @@ from tests.monitoring.running import (
     program,
     prometheus,
 )
-from tests.monitoring.test_dashboards import DASHBOARDS, PANELS
+from tests.monitoring.test_alerts import DASHBOARDS, PANELS
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.stack

@@ -82,9 +82,7 @@ def test_scores_are_those_of_the_published_models_made_again(
     assert rows["bbb"]["ood_auroc"] == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_worker_that_stops_while_it_measures_gives_the_training_back(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
+def test_a_stop_gives_the_training_back(context: Context, dataset: str, runner: JobRunner) -> None:
     """Asked to stop once the fit is done; the next attempt has no need to fit."""
     job = compare_job(context, dataset, None, POINT)
     (only,) = context.jobs.parts(job.id)

@@ -29,9 +29,7 @@ def _ranks(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 @pytest.mark.stack
-def test_a_job_outlives_its_processes_and_they_do_not_outlive_their_worker(
-    context: Context, dataset: str
-) -> None:
+def test_a_job_outlives_its_processes(context: Context, dataset: str) -> None:
     """It fails when one of its processes is lost, and goes on when it is resumed."""
     job = train_job(context, dataset, ENDLESS)
     with worker(context, **TOGETHER) as process:

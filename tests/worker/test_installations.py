@@ -44,9 +44,7 @@ def context(production: dict[str, str], tmp_path: Path) -> Iterator[Context]:
         yield made
 
 
-def test_a_job_moves_to_another_machine_and_its_model_predicts(
-    context: Context, production: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_job_moves_machines(context: Context, production: dict[str, str], tmp_path: Path) -> None:
     """Each worker has a data directory of its own."""
     first, second = (
         production | {"CREDENCE_DATA_DIR": str(tmp_path / name)} for name in ("first", "second")

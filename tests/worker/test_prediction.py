@@ -1,7 +1,9 @@
-"""Offline predictions: whichever workers run the chunks, the result is whole and right."""
+"""Parts of a prediction, and checkpoints that are uploaded."""
 
 import io
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from core.context import Context
 from core.jobs.jobs import Job, JobStatus, PredictSpec
 from core.jobs.results import join
 from models.artifact.files import read_model
+from models.training.checkpoints import CheckpointSpacing
 from tests.worker.conftest import QUICK, error_of, stopping_after, train_job
+from worker.checkpoint_uploader import CheckpointUploader
 from worker.runner import JobRunner
 
 
@@ -54,9 +58,7 @@ def check_result(context: Context, job: Job) -> None:
         assert np.allclose(found, values, rtol=1e-4, atol=1e-5)  # float32, in another order
 
 
-def test_a_lost_worker_loses_its_chunk_alone_and_a_stopping_one_gives_it_back(
-    context: Context, trained: str, runner: JobRunner
-) -> None:
+def test_a_lost_worker_loses_its_chunk(context: Context, trained: str, runner: JobRunner) -> None:
     job = predict_job(context, trained, chunk_rows=50)
     _, second, third, fourth = context.jobs.parts(job.id)
     runner.wake()
@@ -72,9 +74,7 @@ def test_a_lost_worker_loses_its_chunk_alone_and_a_stopping_one_gives_it_back(
     check_result(context, job)
 
 
-def test_a_chunk_that_cannot_be_predicted_fails_the_job(
-    context: Context, trained: str, runner: JobRunner
-) -> None:
+def test_chunks_that_fail_fail_the_job(context: Context, trained: str, runner: JobRunner) -> None:
     other = context.datasets.add_columns("other", {"z": [1.0, 2.0, 3.0]})[0].id
     job = predict_job(context, other, chunk_rows=1)
     for _ in context.jobs.queued_ids(job.id):
@@ -83,3 +83,36 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
     assert code == "invalid_data"
     assert "'x'" in message
     assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 0, 0]
+
+
+def _write(folder: Path, content: bytes) -> None:
+    """As a training does: a new file in place of the old one."""
+    folder.mkdir(exist_ok=True)
+    fresh = folder / "fit.safetensors.new"
+    fresh.write_bytes(content)
+    fresh.replace(folder / "fit.safetensors")
+    later = folder.stat().st_mtime_ns + 1_000_000  # some file systems count in ticks
+    os.utime(folder, ns=(later, later))
+
+
+def test_a_new_checkpoint_is_uploaded_once(context: Context, dataset: str, tmp_path: Path) -> None:
+    job = train_job(context, dataset)
+    claim = context.jobs.claim(job.id, "worker", 60.0)
+    assert claim is not None
+    folder, copy = tmp_path / "checkpoints", tmp_path / "copy"
+    uploader, seldom = (
+        CheckpointUploader(context.checkpoints, claim, folder, spacing)
+        for spacing in (CheckpointSpacing(0.0), CheckpointSpacing(60.0, lambda: 0.0))
+    )
+    uploader.upload_if_due()
+    _write(folder, b"first")
+    seldom.upload_if_due()
+    assert not context.checkpoints.exists(job.id)
+    for content in (b"first", b"second"):
+        _write(folder, content)
+        uploader.upload_if_due()
+        (name,) = context.store.children(f"checkpoints/{job.id}")
+        uploader.upload_if_due()
+        assert context.store.children(f"checkpoints/{job.id}") == [name]
+    assert context.checkpoints.fetch(job.id, copy)
+    assert (copy / "fit.safetensors").read_bytes() == b"second"

@@ -72,9 +72,7 @@ def test_a_worker_outlives_its_broker(context: Context, redis: RedisServer) -> N
     assert [v.version for v in context.registry.versions("line")] == [4, 3, 2, 1]
 
 
-def test_a_killed_workers_job_is_continued_by_another_from_its_checkpoint(
-    context: Context, redis: RedisServer
-) -> None:
+def test_a_killed_workers_job_is_continued(context: Context, redis: RedisServer) -> None:
     job = train_job(context, add_line(context), ENDLESS)
     often = {"CREDENCE_BROKER_URL": redis.url, "CREDENCE_CHECKPOINT_SECONDS": "0.5"}
     with worker(context, **often) as process:

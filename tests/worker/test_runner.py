@@ -1,5 +1,6 @@
-"""One job in this process: what the row says at its end, whatever happened to it."""
+"""A worker carries out jobs of every kind."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,17 +9,17 @@ import pytest
 
 from core.context import Context
 from core.datasets.dataset import Provenance
-from core.jobs.jobs import EvaluateSpec, JobStatus
+from core.jobs.jobs import AcquireSpec, EvaluateSpec, Job, JobStatus
 from models.artifact.files import read_card, read_model
-from tests.worker.conftest import QUICK, add_line, error_of, stopping_after, train_job
+from models.config import MLEConfig, SWAGConfig
+from tests.worker.conftest import QUICK, add_line, error_of, opened, stopping_after, train_job
+from worker import acquisition
 from worker.runner import JobRunner, describe
 
 WILD = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
 
 
-def test_a_training_job_publishes_a_version(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
+def test_a_training_is_published(context: Context, dataset: str, runner: JobRunner) -> None:
     """Once, however often the worker is woken; the notes of the job come before the model's."""
     training = replace(QUICK, calibration_fraction=0.0)  # which the model has a note on
     job = train_job(context, dataset, training, alias="champion", notes=("column 'id' names rows",))
@@ -41,9 +42,7 @@ def test_a_training_job_publishes_a_version(
     assert {"progress", "metrics"} < set(kinds)
 
 
-def test_a_diverging_job_fails_with_advice_and_publishes_nothing(
-    context: Context, runner: JobRunner
-) -> None:
+def test_a_diverging_job_publishes_nothing(context: Context, runner: JobRunner) -> None:
     """The advice names the values that are far from all others."""
     x = np.random.default_rng(0).normal(size=200)
     x[7] = 1e6
@@ -56,9 +55,7 @@ def test_a_diverging_job_fails_with_advice_and_publishes_nothing(
     assert not context.registry.list().data
 
 
-def test_a_job_whose_rows_cannot_be_learned_from_says_so(
-    context: Context, runner: JobRunner
-) -> None:
+def test_a_job_of_useless_rows_says_so(context: Context, runner: JobRunner) -> None:
     constant = {"x": [1.0] * 30, "y": [float(i) for i in range(30)]}
     job = train_job(context, context.datasets.add_columns("flat", constant)[0].id)
     runner.wake()
@@ -72,9 +69,7 @@ def test_an_unknown_error_shows_no_internals() -> None:
     assert describe(MemoryError())[0] == "out_of_memory"
 
 
-def test_a_job_given_back_goes_on_to_the_weights_of_an_undisturbed_one(
-    context: Context, dataset: str, runner: JobRunner
-) -> None:
+def test_a_resumed_job_ends_the_same(context: Context, dataset: str, runner: JobRunner) -> None:
     train_job(context, dataset)
     runner.wake()
     job = train_job(context, dataset)
@@ -144,3 +139,99 @@ def test_words_of_yes_and_no_are_classes_and_the_card_has_the_source(
     runner.wake()
     done = context.jobs.get(evaluation.id)
     assert (done.status, done.metrics["rows"]) == (JobStatus.SUCCEEDED, 120)
+
+
+@pytest.fixture
+def pool(context: Context, tmp_path: Path) -> str:
+    """Far from the training rows (x from −1 to 1), and near; the last one has a label."""
+    x = [0.0, 0.1, 6.0, 6.0, -5.0, 0.2]
+    path = tmp_path / "pool.csv"
+    path.write_text("x,y\n" + "".join(f"{value},\n" for value in x) + "9.0,3.0\n")
+    return context.datasets.add("pool", "text/csv", path)[0].id
+
+
+def _run(context: Context, runner: JobRunner, pool: str, **spec: object) -> Job:
+    job = context.jobs.create(AcquireSpec(model="line", dataset=pool, version=1, **spec))  # type: ignore[arg-type]
+    runner.wake()
+    return context.jobs.get(job.id)
+
+
+def test_rows_far_from_training_tell_most_and_labelled_ones_are_left_out(
+    context: Context,
+    runner: JobRunner,
+    dataset: str,
+    pool: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal rows are both chosen only if each is chosen alone; blocks of rows change nothing."""
+    train_job(context, dataset)
+    runner.wake()
+    done = _run(context, runner, pool, k=4)
+    assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)
+    found = done.metrics
+    assert found["candidates"] == 6
+    assert found["rows"][0] == 2
+    assert 6 not in found["rows"]
+    assert found["joint_information"] == pytest.approx(sum(found["information"]))
+    assert (np.diff(found["information"]) <= 0).all()
+
+    alone = _run(context, runner, pool, k=2, batch=False).metrics
+    assert sorted(alone["rows"]) == [2, 3]
+    assert alone["joint_information"] < sum(alone["information"])
+    together = _run(context, runner, pool, k=2).metrics
+    assert together["joint_information"] >= alone["joint_information"]
+
+    monkeypatch.setattr(acquisition, "BLOCK_VALUES", 2 * acquisition.SAMPLES)
+    assert _run(context, runner, pool, k=4).metrics["rows"] == found["rows"]
+
+    labelled = _run(context, runner, dataset, k=2)
+    assert "every row has its 'y'" in error_of(context, labelled)[1]
+
+
+def test_a_point_estimate_has_nothing_to_learn_from_labels(
+    context: Context, runner: JobRunner, dataset: str, pool: str
+) -> None:
+    train_job(context, dataset, method=MLEConfig(kind="mle"), pruning=())
+    runner.wake()
+    assert "uncertain weights" in error_of(context, _run(context, runner, pool, k=2))[1]
+
+
+ROWS = 400
+MEMORY = 8_000  # bytes, less than the encoded columns of 400 rows
+
+
+@pytest.fixture
+def streaming(tmp_path: Path) -> Iterator[Context]:
+    with opened(tmp_path, training_memory_bytes=MEMORY) as made:
+        yield made
+
+
+@pytest.fixture
+def streamed(streaming: Context) -> str:
+    return add_line(streaming, ROWS)
+
+
+def test_a_streamed_job_publishes(streaming: Context, streamed: str, runner: JobRunner) -> None:
+    train_job(streaming, streamed)
+    runner.wake()
+    stopped = train_job(streaming, streamed)
+    stopping_after(streaming, 30).wake()
+    assert streaming.jobs.get(stopped.id).status == JobStatus.QUEUED
+    assert streaming.checkpoints.exists(stopped.id)
+    runner.wake()
+    second, first = (streaming.registry.path(v) for v in streaming.registry.versions("line"))
+    for name in ("prune-0.safetensors", "prune-0.5.safetensors"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    model, rows = read_model(first), read_card(first)["rows"]
+    (note,) = [note for note in model.notes if note.startswith("streamed from disk")]
+    assert f"the fits read {rows['learned']} rows" in note
+    assert sum(rows[name] for name in ("learned", "calibration", "held_out")) == ROWS
+    assert {one.kind for one in model.baselines} == {"constant", "linear", "boosted_trees"}
+    assert model.variants_by_prune[0.0].metrics["rows"] == rows["held_out"]
+    assert [path for path in streaming.scratch.path.iterdir() if path.is_dir()] == []
+
+
+def test_less_memory_is_told(streaming: Context, streamed: str, runner: JobRunner) -> None:
+    job = train_job(streaming, streamed, QUICK, (), method=SWAGConfig(kind="swag"))
+    runner.wake()
+    assert "'swag'" in error_of(streaming, job)[1]

@@ -257,9 +257,7 @@ def test_a_refused_challenger_may_be_made_the_champion_by_hand(nightly: Nightly)
     assert (run.status, nightly.champion()) == ("passed", 3), "a column that it does not read"
 
 
-def test_a_worker_killed_before_the_gate_moves_the_alias_once(
-    nightly: Nightly, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_moves_the_alias(nightly: Nightly, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next attempt has the rows of the first one, though the source has grown meanwhile."""
     nightly.schedule()
     context, job = nightly.context, nightly.start_due()
@@ -285,9 +283,7 @@ def test_a_worker_killed_before_the_gate_moves_the_alias_once(
     assert len(context.registry.versions("line")) == 1
 
 
-def test_an_alias_moved_by_hand_meanwhile_stays(
-    nightly: Nightly, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_alias_moved_by_hand_stays(nightly: Nightly, monkeypatch: pytest.MonkeyPatch) -> None:
     nightly.schedule()
     for name in "bc":
         nightly.carry_out()

@@ -74,9 +74,7 @@ def happen(context: Context, times: int, owner: str = "") -> None:
 
 
 @pytest.mark.stack
-def test_a_worker_tells_of_a_jobs_end_and_of_its_alias(
-    context: Context, receiving: Receiving, subscribed: str
-) -> None:
+def test_a_worker_tells_of_ends(context: Context, receiving: Receiving, subscribed: str) -> None:
     job = train_job(context, add_line(context), alias="champion")
     with worker(context, CREDENCE_WEBHOOKS=context.settings.webhooks):
         wait_until(lambda: len(receiving.messages) == 2)

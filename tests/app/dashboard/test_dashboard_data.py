@@ -1,17 +1,19 @@
-"""From a file to a data set in the browser: by click and by drop, and what is said of a bad one."""
+"""Data sets in a browser: files by click and drop, findings and fixes."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.ui.findings import mend_all
+from core.datasets.findings.finding import Code, Finding, Severity, fix_column
 from credence.client.files.media_types import MEDIA_TYPES
 from tests.app.browser import Visit
 from tests.app.running import Service
 
 STATIC = Path("app/ui/static")
-STRANGE = "<script>alert(1)</script>"
 DROP = """(text) => {
   const carried = new DataTransfer();
   carried.items.add(new File([text], "dropped.csv"));
@@ -59,23 +61,33 @@ def test_a_file_comes_by_click_and_by_drop(service: Service, visit: Visit, tmp_p
     expect(page.get_by_role("link", name="chosen.csv", exact=True)).to_have_count(0)
 
 
-@pytest.mark.pages
-def test_names_are_harmless_texts(service: Service, visit: Visit) -> None:
-    dialogs: list[str] = []
-    visit.page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())
-    rows = "".join(f"{i},{i % 3},<b>{i % 2}</b>\n" for i in range(30))
-    made = service.http.post(
-        "/datasets",
-        params={"name": f'{STRANGE}".csv'},
-        content=f"y,{STRANGE},<img src=x onerror=alert(2)>\n{rows}",
-        headers={"Content-Type": "text/csv"},
-    ).json()
-    for path, seen in (
-        ("/ui/datasets", STRANGE),
-        (f"/ui/datasets/{made['id']}", "<img src=x onerror=alert(2)>"),
-        (f'/ui/train?dataset={made["id"]}&request={{"target":"y"}}', STRANGE),
-        ("/", STRANGE),
-    ):
-        page = visit.go(service.url + path)
-        expect(page.locator("main")).to_contain_text(seen)
-    assert dialogs == []
+def finding(code: Code, severity: Severity, **fix: Any) -> Finding:
+    return Finding(code=code, severity=severity, message=code, fix=fix or None)
+
+
+def of_column(code: Code, severity: Severity, name: str, **changes: Any) -> Finding:
+    return finding(code, severity, **fix_column(name, **changes))
+
+
+def test_fixes_that_mend_are_applied_at_once() -> None:
+    found = mend_all(
+        [
+            of_column("leak", "error", "copy", use=False),
+            of_column("sentinel", "warning", "t", missing=["-999"]),
+            of_column("mostly_numeric", "warning", "t", type="number", missing=["-"]),
+            of_column("thousands", "error", "price", type="number", format="1.234,56"),
+            of_column("misspelt", "warning", "city", levels={"Berln": "Berlin"}),
+            of_column("many_levels", "warning", "city", use=False),
+            finding("duplicate_rows", "warning", options={"unique_rows": True}),
+        ]
+    )
+    assert found is not None
+    assert found.body == {
+        "columns": [
+            {"name": "copy", "use": False},
+            {"name": "t", "type": "number", "missing": ["-999", "-"]},
+            {"name": "price", "type": "number", "format": "1.234,56"},
+            {"name": "city", "levels": {"Berln": "Berlin"}, "use": False},
+        ],
+        "options": {"unique_rows": True},
+    }

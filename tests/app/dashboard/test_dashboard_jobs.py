@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.app.browser import Visit
-from tests.app.running import Service, regression_columns, serving
+from tests.app.running import Service, answered, regression_columns, serving
 from tests.worker.conftest import worker
 
 pytestmark = pytest.mark.pages
@@ -31,8 +31,7 @@ def train(service: Service, epochs: int) -> str:
         "training": {"epochs": epochs, "fine_tune_epochs": 1},
         "pruning": [0.5],
     }
-    answer = service.post("/train", body)
-    assert answer.status_code == 202, answer.text
+    answer = answered(service.post("/train", body), 202)
     return str(answer.json()["id"])
 
 
@@ -61,9 +60,7 @@ def test_a_running_job_is_cancelled_and_resumed(worked: Service, visit: Visit) -
     expect(page.locator("#job .badge")).to_have_text("cancelled", timeout=SOON)
 
 
-def test_a_failed_job_says_what_to_do_and_the_start_page_tells(
-    worked: Service, visit: Visit
-) -> None:
+def test_a_failed_job_says_what_to_do_on_both_pages(worked: Service, visit: Visit) -> None:
     body = {"model": "wild", "data": {"columns": regression_columns()}, "target": "price"}
     wild = {"optimizer": "sgd", "learning_rate": 100.0, "gradient_clip": 1e6, "epochs": 20}
     body |= {"training": wild, "network": {"kind": "mlp", "hidden": [50, 50]}}

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.app.browser import Visit
 from tests.app.cards import TASKS
-from tests.app.running import Service
+from tests.app.running import Service, answered
 
 Json = dict[str, Any]
 
@@ -32,8 +32,7 @@ class Fields(HTMLParser):
 
 
 def form(service: Service, body: Json) -> Fields:
-    answer = service.http.get("/ui/train", params={"request": json.dumps(body)})
-    assert answer.status_code == 200
+    answer = answered(service.http.get("/ui/train", params={"request": json.dumps(body)}))
     return Fields(answer.text)
 
 
@@ -52,9 +51,7 @@ def dataset_of(service: Service, model: str) -> Json:
 @pytest.mark.parametrize(
     ("task", "more"), [(task, {}) for task in TASKS] + [("price", {"method": {"kind": "map"}})]
 )
-def test_what_it_recommends_is_what_the_route_fills_in(
-    cards: Service, task: str, more: Json
-) -> None:
+def test_what_it_recommends_is_what_the_route_takes(cards: Service, task: str, more: Json) -> None:
     version = dataset_of(cards, task)
     body = {"dataset": version["dataset"], "target": version["target"], "model": "new"} | more
     if version["task"] == "forecasting":
@@ -88,9 +85,7 @@ def test_what_is_no_form_at_all_is_a_page_that_says_so(service: Service, query: 
 
 
 @pytest.mark.pages
-def test_the_form_follows_its_choices_and_sends_what_differs(
-    service: Service, visit: Visit
-) -> None:
+def test_the_form_follows_choices_and_sends_what_differs(service: Service, visit: Visit) -> None:
     dataset = dataset_of(service, "price")["dataset"]
     page = visit.go(f"{service.url}/ui/train?dataset={dataset}")
     page.get_by_label("Column to predict").select_option(label="price (number)")

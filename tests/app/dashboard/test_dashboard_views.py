@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from app.ui.format import format_value
 from tests.app.browser import Visit
-from tests.app.running import Service, publish, regression_columns, serving
+from tests.app.running import Service, answered, publish, regression_columns, serving
 
 pytestmark = pytest.mark.pages
 
@@ -46,8 +46,7 @@ def facts(page: Page, place: str) -> dict[str, str]:
 
 
 def ask(service: Service, **body: Any) -> Any:
-    answer = service.post("/predict", body)
-    assert answer.status_code == 200, answer.text
+    answer = answered(service.post("/predict", body))
     return answer.json()
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from app.access.oidc.code_flow import Attempt
 from app.access.session import ATTEMPT_COOKIE, COOKIE
 from tests.app.browser import Visit
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.oidc.running import RunningProvider, new_key, running_provider
 
 pytestmark = pytest.mark.stack
@@ -54,9 +54,7 @@ def fill_in(page: Page, name: str) -> None:
 
 
 @pytest.mark.pages
-def test_a_person_signs_in_and_comes_to_the_page_that_they_wanted(
-    guarded: Service, visit: Visit
-) -> None:
+def test_a_person_signs_in_and_comes_to_the_wanted_page(guarded: Service, visit: Visit) -> None:
     page = visit.go(f"{guarded.url}/ui/datasets")
     sign_in(page, "ada")
     expect(page.get_by_role("heading", name="Data", exact=True)).to_be_visible()
@@ -94,8 +92,7 @@ def begin(
     guarded: Service, headers: dict[str, str] | None = None
 ) -> tuple[httpx.Response, dict[str, list[str]]]:
     """The answer to the beginning of a sign-in, and what it asks of the provider."""
-    response = guarded.http.get("/ui/sign-in/start?next=/ui/models", headers=headers)
-    assert response.status_code == 303
+    response = answered(guarded.http.get("/ui/sign-in/start?next=/ui/models", headers=headers), 303)
     return response, parse_qs(urlsplit(response.headers["location"]).query)
 
 
@@ -124,9 +121,7 @@ def test_the_provider_sends_people_back_below_the_prefix(guarded: Service) -> No
         ({"state": ""}, "missing"),
     ],
 )
-def test_answers_that_belong_to_no_sign_in_are_refused(
-    guarded: Service, answer: dict[str, str], reason: str
-) -> None:
+def test_answers_of_no_sign_in_fail(guarded: Service, answer: dict[str, str], reason: str) -> None:
     attempt = Attempt.begun("/ui/models")
     given = answer | ({"state": attempt.state} if answer.get("state") == "" else {})
     cookies = {"Cookie": f"{ATTEMPT_COOKIE}={attempt.to_cookie()}"}
@@ -136,9 +131,7 @@ def test_answers_that_belong_to_no_sign_in_are_refused(
     assert COOKIE not in response.headers.get("set-cookie", "")
 
 
-def test_without_a_client_there_is_no_such_sign_in(
-    provider: RunningProvider, tmp_path: Path
-) -> None:
+def test_without_a_client_there_is_no_sign_in(provider: RunningProvider, tmp_path: Path) -> None:
     settings = {k: v for k, v in provider.settings.items() if k != "oidc_client_id"}
     with serving(tmp_path, **settings) as service:
         assert service.http.get("/ui/sign-in/start").status_code == 404

@@ -9,7 +9,7 @@ from app.serving import adaptation
 from models.artifact.files import read_model
 from models.evaluation.adaptive import Adapted, adapt
 from tests.app.conftest import MakeService
-from tests.app.running import Service
+from tests.app.running import Service, answered
 from tests.app.serving.wires import close
 from tests.app.test_feedback import PRICE, stored, tell
 
@@ -34,10 +34,8 @@ def labelled(own: Service) -> Service:
 
 
 def ask(service: Service, **body: Any) -> dict[str, Any]:
-    answer = service.post("/predict", {"model": "price", "inputs": PRICE} | body)
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    answer = answered(service.post("/predict", {"model": "price", "inputs": PRICE} | body))
+    return dict(answer.json())
 
 
 def expected(service: Service) -> list[Adapted]:

@@ -14,7 +14,7 @@ import pytest
 from app.serving.arrow_format import MEDIA_TYPE
 from models.prediction.options import Density
 from tests.app.conftest import MakeService
-from tests.app.running import CLASSES, Service
+from tests.app.running import CLASSES, Service, answered
 from tests.app.serving.test_predict import FEATURES, ask, directly
 from tests.app.serving.test_predict import ROWS as RECORDS
 from tests.app.serving.wires import close, outputs_of, send_arrow, table_of, tensors
@@ -55,17 +55,14 @@ def asked_table(http: httpx.Client, **body: Any) -> pa.Table:
 
 
 def path_of_refusal(http: httpx.Client, **body: Any) -> str:
-    answer = http.post("/predict", json={"model": "price", "inputs": ROWS} | body)
-    assert answer.status_code == 422, answer.text
+    answer = answered(http.post("/predict", json={"model": "price", "inputs": ROWS} | body), 422)
     return str(answer.json()["errors"][0]["path"])
 
 
 # ---- probabilities, quantiles and densities
 
 
-def test_json_has_the_models_own_numbers_in_the_order_of_the_request(
-    service: Service, http: httpx.Client
-) -> None:
+def test_json_has_the_models_numbers_in_order(service: Service, http: httpx.Client) -> None:
     answer = ask(http, **PROBABILITIES, return_mc_errors=True)
     asked = {"exceeds": (20.0, 3.0, 20.0), "quantiles": (0.9, 0.25), "density": Density(16)}
     expected = directly(service, "price", RECORDS, **asked)
@@ -264,8 +261,7 @@ def test_numbers_get_the_quantile_of_the_costs(cards: Service) -> None:
     days = np.array([DAY[:-1]] * 3, "datetime64[us]")
     table = table_of(send_arrow(cards.http, COLUMNS | {"day": days}, **query))
     assert table["action"].to_pylist() == close(found["action"])
-    refused = send_arrow(cards.http, COLUMNS, **query | {"costs": "{over: 1}"})
-    assert refused.status_code == 422
+    answered(send_arrow(cards.http, COLUMNS, **query | {"costs": "{over: 1}"}), 422)
 
 
 def test_classes_get_the_cheapest_action_by_their_probabilities(cards: Service) -> None:

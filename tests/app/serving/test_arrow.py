@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from app.serving import arrow_format
 from models.features.columns import InputColumn
 from tests.app.conftest import MakeService
+from tests.app.running import answered
 from tests.app.serving.wires import as_arrow, close
 from tests.app.serving.wires import table_of as table
 from tests.app.test_bodies import problem
@@ -50,8 +51,7 @@ def send(http: httpx.Client, body: bytes, accept: str = "*/*", **query: Any) -> 
 
 
 def ask_json(http: httpx.Client, **body: Any) -> dict[str, Any]:
-    answer = http.post("/predict", json={"model": "price", "inputs": SAME} | body)
-    assert answer.status_code == 200, answer.text
+    answer = answered(http.post("/predict", json={"model": "price", "inputs": SAME} | body))
     return answer.json()
 
 
@@ -122,8 +122,7 @@ def test_classes_tensors_and_draws(http: httpx.Client) -> None:
     ],
 )
 def test_a_value_may_come_in_several_types(http: httpx.Client, name: str, column: Any) -> None:
-    answer = send(http, stream(COLUMNS | {name: column}))
-    assert answer.status_code == 200, answer.text
+    answer = answered(send(http, stream(COLUMNS | {name: column})))
     assert answer.json()["mean"] == close(ask_json(http)["mean"])
 
 

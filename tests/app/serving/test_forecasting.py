@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, refused_paths, serving
 from tests.app.serving.wires import close, done, outputs_of, result_of, tensors
 
 HORIZON = 4
@@ -42,15 +42,12 @@ def version(service: Service) -> dict[str, Any]:
     filled_in = {"time": "quarter", "horizon": 4, "context": 4, "season": 4, "transform": "log"}
     assert {name: found[name] for name in filled_in} == filled_in
     done(service, job)
-    stored: dict[str, Any] = service.http.get("/models/sales/versions/1").json()
-    return stored
+    return dict(service.http.get("/models/sales/versions/1").json())
 
 
 def ask(service: Service, **options: Any) -> dict[str, Any]:
-    answer = service.post("/predict", {"model": "sales", "inputs": history(), **options})
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    answer = answered(service.post("/predict", {"model": "sales", "inputs": history(), **options}))
+    return dict(answer.json())
 
 
 def test_a_version_tells_its_scores_beside_the_baselines(version: dict[str, Any]) -> None:
@@ -104,13 +101,10 @@ def test_what_is_wrong_is_named(
 
 def test_paths_count_as_work(service: Service, version: dict[str, Any]) -> None:
     body = {"model": "sales", "inputs": history(), "samples": 10_000, "horizon": 1000}
-    answer = service.post("/predict", body)
-    assert answer.status_code == 413
+    answered(service.post("/predict", body), 413)
 
 
-def test_a_data_set_of_one_series_and_tensors_are_forecast(
-    service: Service, version: dict[str, Any]
-) -> None:
+def test_one_series_and_tensors_are_forecast(service: Service, version: dict[str, Any]) -> None:
     expected = ask(service)
     batch = service.post("/predict/batch", {"model": "sales", "dataset": version["dataset"]})
     table = result_of(service, done(service, batch))
@@ -134,8 +128,7 @@ def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any
     forecast = ask(service, store=True, seed=version["training"]["seed"])
     came = [forecast["mean"][0], None, forecast["intervals"][0]["upper"][2] * 1.01, None]
     body = {"prediction": forecast["id"], "truth": came}
-    told = service.post("/feedback", body)
-    assert told.status_code == 201, told.text
+    told = answered(service.post("/feedback", body), 201)
     metrics = told.json()["metrics"]
     assert metrics["rows"] == 2
     assert metrics["coverage"]["0.9"] == 0.5
@@ -143,6 +136,4 @@ def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any
     assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-4)
     again = service.post("/feedback", {"model": "sales", "inputs": history(), "truth": came})
     assert again.json()["rolling"]["metrics"]["rows"] == 4
-    wrong = service.post("/feedback", body | {"truth": [1.0] * 3})
-    assert wrong.status_code == 422
-    assert wrong.json()["errors"][0]["path"] == "/truth"
+    assert refused_paths(service.post("/feedback", body | {"truth": [1.0] * 3}))[0] == "/truth"

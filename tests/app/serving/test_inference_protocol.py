@@ -12,7 +12,7 @@ import pytest
 from tritonclient import http as triton
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
-from tests.app.running import Service
+from tests.app.running import Service, answered
 from tests.app.serving.wires import close
 from tests.app.test_bodies import problem
 
@@ -53,8 +53,7 @@ def tensors(arrays: dict[str, np.ndarray], *, binary: bool = True) -> list[trito
 
 
 def predicted(http: httpx.Client, **body: Any) -> dict[str, Any]:
-    answer = http.post("/predict", json={"model": "price", "inputs": SAME} | body)
-    assert answer.status_code == 200, answer.text
+    answer = answered(http.post("/predict", json={"model": "price", "inputs": SAME} | body))
     return answer.json()
 
 
@@ -147,9 +146,7 @@ def test_numbers_are_those_of_predict(
     assert result.as_numpy("mc_error").tolist() == close(expected["mc_error"])
 
 
-def test_nan_is_a_missing_value_where_training_knew_some(
-    client: triton.InferenceServerClient, http: httpx.Client
-) -> None:
+def test_nan_is_a_missing_value(client: triton.InferenceServerClient, http: httpx.Client) -> None:
     expected = close(predicted(http)["mean"])
     assert client.infer("price", tensors(INPUTS)).as_numpy("mean").tolist() == expected
     listed = price_tensors() | {"size": tensor("size", [1.5, None, -1.0])}
@@ -179,9 +176,7 @@ def test_draws_and_quantiles_come_when_they_are_asked_for(
     assert client.infer("price", tensors(INPUTS)).as_numpy("quantiles") is None
 
 
-def test_classes_come_with_names_and_entropies(
-    client: triton.InferenceServerClient, http: httpx.Client
-) -> None:
+def test_classes_have_entropies(client: triton.InferenceServerClient, http: httpx.Client) -> None:
     expected = predicted(http, model="tree", inputs=TREE_ROWS, samples=8)
     result = client.infer("tree", tensors(MATRIX), parameters={"samples": 8})
     assert result.as_numpy("probabilities").tolist() == close(expected["probabilities"])

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.app.serving.wires import done, send_arrow, tensors
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -95,8 +95,7 @@ def test_texts_have_likelihoods_and_next_tokens(lines: Service) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_named(lines: Service, asked: dict[str, Any], path: str) -> None:
-    answer = _predict(lines, **asked)
-    assert answer.status_code == 422
+    answer = answered(_predict(lines, **asked), 422)
     assert _paths(answer) == [path]
 
 

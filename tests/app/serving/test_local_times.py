@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.app.serving.wires import close, done
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -68,8 +68,7 @@ def _train(service: Service, model: str, text: str, time: Any) -> Any:
 
 def _ask(service: Service, model: str, form: str) -> Mapping[str, Any]:
     inputs = {"time": [FORMS[form](one) for one in HISTORY], "load": [*map(_load, HISTORY)]}
-    answer = service.post("/predict", {"model": model, "inputs": inputs, "samples": 20})
-    assert answer.status_code == 200, answer.text
+    answer = answered(service.post("/predict", {"model": model, "inputs": inputs, "samples": 20}))
     found: Mapping[str, Any] = answer.json()
     return found
 

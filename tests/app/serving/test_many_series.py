@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.app.running import Service, serving
+from tests.app.running import Service, answered, serving
 from tests.app.serving.wires import (
     add_dataset,
     carried_out,
@@ -75,10 +75,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def ask(service: Service, inputs: Any = BOTH, **options: Any) -> dict[str, Any]:
-    answer = service.post("/predict", {"model": "shops", "inputs": inputs, **options})
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
-    return document
+    answer = answered(service.post("/predict", {"model": "shops", "inputs": inputs, **options}))
+    return dict(answer.json())
 
 
 def test_an_answer_has_the_series_one_after_the_other(service: Service) -> None:

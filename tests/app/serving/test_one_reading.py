@@ -223,28 +223,6 @@ def test_a_cell_that_cannot_be_read_is_missing_in_every_file_and_said(own: Servi
         problem(response, 422)
 
 
-def test_a_number_that_stands_for_a_missing_value_is_said(own: Service) -> None:
-    """The same answer as null, with a note, by every way."""
-    expected = predicted(own, [PLAIN[0] | {"year": None}])
-    assert "notes" not in expected
-    for year in (19780, "19780"):
-        found = predicted(own, [PLAIN[0] | {"year": year}])
-        assert found["mean"] == close(expected["mean"])
-        (note,) = found["notes"]
-        assert "19780 in 1 row" in note
-    row = [ROWS[0] | {"year": "19780"}]
-    stream = answer(send(own.http, stream_of(row), ARROW, "application/json", model="flats"))
-    assert (stream["mean"], stream["notes"]) == (close(expected["mean"]), [note])
-    for type_, body in files_of(row).items():
-        found = answer(send(own.http, body, type_, model="flats"))
-        assert (found["mean"], found["notes"]) == (close(expected["mean"]), [note]), type_
-    stored = own.post(
-        "/predict", {"model": "flats", "inputs": [PLAIN[0] | {"year": 19780}], "store": True}
-    ).json()
-    told = own.post("/feedback", {"prediction": stored["id"], "truth": [350.0]}).json()
-    assert told["metrics"]["rmse"] == pytest.approx(abs(expected["mean"][0] - 350.0), rel=1e-4)
-
-
 def test_a_level_that_the_model_knows_is_never_a_missing_value(own: Service) -> None:
     """By every way in, and so are the words of yes and no and numbers as texts."""
     plain = [

@@ -56,9 +56,7 @@ def ask(engine: Engine, model: Small, *sizes: int, **options: Any) -> list[Compu
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
-def test_half_of_the_rows_are_tried_and_the_answer_is_whole(
-    engine: Engine, error: type[Exception]
-) -> None:
+def test_half_of_the_rows_are_tried_for_a_whole(engine: Engine, error: type[Exception]) -> None:
     model = Small(5, error)
     (answer,) = ask(engine, model, 8)
     assert isinstance(answer, Computed)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import pytest
 import torch
 
@@ -52,7 +51,7 @@ class Slow(Model):
 
 
 @pytest.mark.anyio
-async def test_small_requests_go_between_the_slices_of_a_large_one(
+async def test_small_requests_go_between_slices_of_a_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A millisecond a row, so slices of 64: of a thousand rows the small ones wait for one each."""
@@ -209,25 +208,3 @@ def test_a_body_that_comes_steadily_may_take_long(make_service: MakeService) -> 
     headers = {"Content-Type": "text/csv"}
     answer = service.http.post("/datasets?name=slow", content=steadily(), headers=headers)
     assert answer.status_code == 201, answer.text
-
-
-@pytest.mark.timing
-def test_a_flood_of_trainings_beside_predictions_loses_none(make_service: MakeService) -> None:
-    service = make_service()
-    data = {"columns": {"x": [1.0, 2.0, 3.0] * 9, "y": [1.0, 2.0, 4.0] * 9}}
-    body = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
-
-    def submit(i: int) -> httpx.Response:
-        if i % 10 == 0:
-            return predict(service)
-        return service.post("/train", body) if i % 10 < 8 else service.http.get("/jobs?limit=5")
-
-    with ThreadPoolExecutor(32) as pool:
-        answers = list(pool.map(submit, range(150)))
-    assert {answer.status_code for answer in answers} <= {200, 202, 503}
-    assert all("retry-after" in one.headers for one in answers if one.status_code == 503)
-    accepted = {one.json()["id"] for one in answers if one.status_code == 202}
-    page = service.http.get("/jobs?model=line&limit=1000").json()
-    assert {job["id"] for job in page["data"]} == accepted
-    assert len(accepted) > 50, "rows are cheap: what is refused waited for SQLite's one writer"
-    assert predict(service).status_code == 200

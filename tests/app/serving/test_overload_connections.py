@@ -78,9 +78,7 @@ def answer_on(connection: socket.socket) -> bytes:
     return told
 
 
-def test_heads_that_do_not_come_to_an_end_are_given_up(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heads_without_an_end_are_given_up(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing, half a head, half a head after an answer; one that is complete is answered."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     with api(data_dir) as service, connecting(service.url) as connect:
@@ -116,9 +114,7 @@ def _clients() -> set[int]:
     return {c.raddr.port for c in established if c.raddr and c.status == "ESTABLISHED"}
 
 
-def test_the_connection_that_is_idle_for_longest_makes_room(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_longest_idle_makes_room(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "most_connections", lambda: 6)
     with api(data_dir) as service, connecting(service.url) as connect:
         idle = []
@@ -132,9 +128,7 @@ def test_the_connection_that_is_idle_for_longest_makes_room(
         assert answer_on(idle[1]).startswith(b"HTTP/1.1 200")
 
 
-def test_when_all_are_busy_the_next_is_told_when_to_come(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_all_are_busy_the_next_waits(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with api(data_dir) as service, ThreadPoolExecutor(4) as pool:
         predict(service)
         release = block(service)

@@ -50,9 +50,7 @@ def expected(http: httpx.Client) -> dict[str, Any]:
     return answer(http.post("/predict", json={"model": "price", "inputs": INPUTS, "samples": 30}))
 
 
-def test_a_csv_file_gets_the_answer_of_its_rows_in_json(
-    http: httpx.Client, expected: dict[str, Any]
-) -> None:
+def test_a_csv_file_is_answered_as_its_json(http: httpx.Client, expected: dict[str, Any]) -> None:
     found = answer(send(http, csv_of(ROWS), samples=30))
     assert found.pop("ignored") == ["id", "price"]
     assert isinstance(found.pop("reading"), dict)
@@ -96,9 +94,7 @@ def test_what_is_wrong_is_named(http: httpx.Client) -> None:
     assert note.startswith("'size': ")
 
 
-def test_columns_of_the_file_are_kept_as_they_stand_there(
-    http: httpx.Client, expected: dict[str, Any]
-) -> None:
+def test_columns_are_kept_as_they_stand_there(http: httpx.Client, expected: dict[str, Any]) -> None:
     rows = csv_of(ROWS).replace("a-1", "007")
     found = answer(send(http, rows, samples=30, keep=["id", "size"]))
     assert found["kept"] == {"id": ["007", "a-2", "a-3"], "size": ["0.5", "-1.25", None]}
@@ -120,8 +116,6 @@ def test_what_cannot_be_kept_is_named(http: httpx.Client) -> None:
     assert taken["path"] == "/keep"
 
 
-def test_too_large_a_file_leads_to_the_batch(
-    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_lead_to_the_batch(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.row_files.MAX_TABLE_BYTES", 100)
     assert "/predict/batch" in problem(send(http, csv_of(ROWS * 20)), 413)["detail"]

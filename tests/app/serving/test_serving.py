@@ -24,7 +24,7 @@ from app.serving.versions import Reference, VersionLookup
 from core.access.callers import View
 from core.exceptions import NotFound, Unavailable
 from core.registry.registry import Version
-from models.prediction.options import PredictOptions
+from models.prediction.options import ResolvedOptions
 from models.tabular.model import TabularModel
 from tests.app.serving.test_batching import Model
 from tests.waiting import wait_until
@@ -53,8 +53,8 @@ async def test_an_estimate_that_refuses_everybody_does_not_last() -> None:
     throughput = Throughput()
 
     def entry() -> Entry:
-        options = PredictOptions(seed=1, sampler="monte_carlo", samples=10)
-        deadline = time.perf_counter() + 100.0
+        chosen = {"seed": 1, "sampler": "monte_carlo", "samples": 10, "top": 1, "horizon": 1}
+        options, deadline = ResolvedOptions(**chosen), time.perf_counter() + 100.0
         return Entry("a", Model(), torch.tensor([[1.0]]), options, deadline)
 
     throughput.observe(entry().speed_key, 1, 10, 1000.0)
@@ -193,7 +193,7 @@ async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
             await lookup.find(View(), "m", reference)
 
 
-async def test_a_database_that_hangs_delays_one_answer_and_no_more(
+async def test_a_hanging_database_delays_one_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     registry = Registry()

@@ -14,7 +14,7 @@ from models.artifact.export import build
 from models.artifact.files import read_model
 from models.exceptions import InvalidInput
 from models.features.texts import TextEncoder
-from tests.app.running import Service, publish, serving
+from tests.app.running import Service, publish, refused_paths, serving
 from tests.app.serving.wires import close, outputs_of, send_arrow, tensors
 
 ROWS = 600
@@ -89,9 +89,7 @@ def test_a_missing_text_is_empty_and_other_values_are_refused(service: Service) 
         ask(service, [{"x": 0.1, "review": text}]).json()["probabilities"] for text in (None, "")
     )
     assert missing == close(empty)
-    wrong = ask(service, [{"x": 0.1, "review": 3}])
-    assert wrong.status_code == 422
-    assert wrong.json()["errors"][0]["path"] == "/inputs/0/review"
+    assert refused_paths(ask(service, [{"x": 0.1, "review": 3}]))[0] == "/inputs/0/review"
 
 
 def test_the_artifact_keeps_hashes_and_no_words(trained: Path, service: Service) -> None:

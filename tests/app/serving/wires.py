@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from app.serving.arrow_format import MEDIA_TYPE
-from tests.app.running import Service
+from tests.app.running import Service, answered
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -92,8 +92,7 @@ def done(service: Service, answer: httpx.Response) -> dict[str, Any]:
 
 def result_of(service: Service, job: Mapping[str, Any]) -> pa.Table:
     """The table that a job has written."""
-    answer = service.http.get(f"/jobs/{job['id']}/result", follow_redirects=True)
-    assert answer.status_code == 200, answer.text
+    answer = answered(service.http.get(f"/jobs/{job['id']}/result", follow_redirects=True))
     return parquet.read_table(io.BytesIO(answer.content))
 
 

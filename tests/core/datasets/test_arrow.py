@@ -58,9 +58,7 @@ COLUMNS: dict[str, tuple[Any, pa.DataType, list[Any]]] = {
 
 @pytest.mark.parametrize("write", [stream, file])
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_types_come_in_canonical_form(
-    read: Read, write: Callable[[pa.Table], bytes], kind: str
-) -> None:
+def test_types_become_canonical(read: Read, write: Callable[[pa.Table], bytes], kind: str) -> None:
     given, type_, expected = COLUMNS[kind]
     column = read(write(pa.table({"x": given}))).column("x")
     assert (column.type, column.to_pylist()) == (type_, expected)
@@ -112,9 +110,7 @@ def test_tensors_and_lists_of_one_length(read: Read, write: Callable[[pa.Table],
         ),
     ],
 )
-def test_values_without_a_place_are_refused(
-    read: Read, table: pa.Table, path: str, message: str
-) -> None:
+def test_values_without_place_fail(read: Read, table: pa.Table, path: str, message: str) -> None:
     with pytest.raises(Invalid, match=message) as refused:
         read(stream(table))
     assert refused.value.errors[0][0] == path

@@ -57,9 +57,7 @@ def test_rows_of_a_series_are_found_by_its_name(datasets: Datasets) -> None:
     assert found("8") == []
 
 
-def test_the_same_bytes_at_once_are_kept_once(
-    datasets: Datasets, upload: Path, store: ArtifactStore
-) -> None:
+def test_same_bytes_are_kept_once(datasets: Datasets, upload: Path, store: ArtifactStore) -> None:
     start = threading.Barrier(4)
     results: list[tuple[Dataset, bool]] = []
 
@@ -93,9 +91,7 @@ def test_inline_columns_are_a_data_set(datasets: Datasets) -> None:
             datasets.add_columns("again", {"x": [value]})
 
 
-def test_a_refused_upload_leaves_nothing(
-    datasets: Datasets, tmp_path: Path, store: ArtifactStore
-) -> None:
+def test_refusals_leave_nothing(datasets: Datasets, tmp_path: Path, store: ArtifactStore) -> None:
     path = tmp_path / "bad"
     path.write_text("a,b\n1\n")
     with pytest.raises(NotParseable):

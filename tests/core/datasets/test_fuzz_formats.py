@@ -66,9 +66,7 @@ def test_headers_of_arrays_are_data(content: bytes, tmp_path: Path) -> None:
         read("application/x-npz", content, tmp_path)
 
 
-def test_columns_are_counted_before_arrow_makes_room_to_tell_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_are_counted_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By our own reading of the footer, equal to pyarrow's, tensors and several groups included."""
     path = tmp_path / "wide.parquet"
     columns: dict[str, Any] = {f"c{i}": [float(i)] * 4 for i in range(7)}

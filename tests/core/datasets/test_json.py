@@ -99,8 +99,6 @@ def test_lists_of_one_shape_are_tensors_and_others_are_left_out(read: Read) -> N
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_refusals_name_the_line_and_what_to_do(
-    read: Read, content: str | bytes, message: str
-) -> None:
+def test_refusals_name_the_line(read: Read, content: str | bytes, message: str) -> None:
     with pytest.raises((NotParseable, Invalid), match=message):
         read(content)

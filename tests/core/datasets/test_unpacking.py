@@ -77,9 +77,7 @@ def test_a_packed_file_in_an_archive_is_unpacked_too(tmp_path: Path) -> None:
         (zipped(("a.csv", CSV))[:-20], "zip archive that is damaged"),
     ],
 )
-def test_archives_that_cannot_be_unpacked_say_why(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_unreadable_archives_say_why(tmp_path: Path, content: bytes, message: str) -> None:
     path = put(tmp_path, content)
     with pytest.raises(NotParseable, match=message), unpacked(path, LIMIT):
         pass

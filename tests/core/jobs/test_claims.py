@@ -1,18 +1,24 @@
-"""A worker's claim: given once, fenced by its attempt, taken back when the worker is lost."""
+"""Jobs are claimed, lost, taken back and resumed, and owners take turns."""
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import update
 
+from core.access.callers import Caller, View
 from core.clock import now
 from core.database.database import Database
-from core.database.schema import JobRow
-from core.exceptions import LostClaim
-from core.jobs.jobs import Claim, Job, Jobs, JobStatus
-from core.jobs.specs import TrainSpec
+from core.database.schema import EventRow, JobRow, WorkerRow
+from core.exceptions import Conflict, LostClaim
+from core.jobs.backlog import read_backlog
+from core.jobs.claims import Claims
+from core.jobs.jobs import Claim, Job, Jobs, JobStatus, TrainSpec
+from core.jobs.workers import Workers
 from tests.core.jobs.claiming import LEASE, claimed
+from tests.core.together import at_once
 
 WRITES: list[Callable[[Jobs, Claim], object]] = [
     lambda jobs, claim: jobs.heartbeat(claim, LEASE),
@@ -79,9 +85,7 @@ def test_no_clock_on_a_wall_takes_a_job_away(jobs: Jobs, job: Job) -> None:
     assert jobs.reap(seen, max_attempts=3) == []
 
 
-def test_the_queue_keeps_its_order_when_the_clock_is_set_back(
-    jobs: Jobs, spec: TrainSpec, database: Database
-) -> None:
+def test_no_clock_changes_the_queue(jobs: Jobs, spec: TrainSpec, database: Database) -> None:
     first = jobs.create(spec)
     with database.begin() as session:  # queued while the clock was an hour ahead
         session.execute(update(JobRow).values(queued_at=now() + timedelta(hours=1)))
@@ -135,3 +139,168 @@ def test_what_a_dead_worker_had_is_taken_back_at_once(jobs: Jobs, spec: TrainSpe
     assert claim.attempt == 2
     assert jobs.take_back_from("dead", max_attempts=3) == []
     assert jobs.heartbeat(claim, LEASE) is JobStatus.RUNNING, "it is another's now"
+
+
+def test_a_failed_job_is_resumed_from_where_it_was(jobs: Jobs, job: Job) -> None:
+    with pytest.raises(Conflict, match="queued"):
+        jobs.resume(job.id)
+    claim = claimed(jobs, job.id)
+    jobs.report(claim, {"epoch": 7})
+    jobs.finish(claim, JobStatus.FAILED, error={"code": "diverged", "message": "NaN in the KL"})
+    assert jobs.get(job.id).error == {"code": "diverged", "message": "NaN in the KL"}
+    resumed = jobs.resume(job.id)
+    assert (resumed.status, resumed.error, resumed.finished_at) == ("queued", None, None)
+    assert resumed.progress == {"epoch": 7}
+    assert claimed(jobs, job.id).attempt == 2
+
+
+def test_writers_at_once_leave_no_gap(jobs: Jobs, job: Job, database: Database) -> None:
+    """The worker's loop, its heartbeat and the service write to one job: ids stay 1, 2, 3, …"""
+    claim = claimed(jobs, job.id)
+
+    def write(number: int) -> None:
+        for i in range(5):
+            Jobs(database).event(claim, "log", {"message": f"{number}.{i}"})
+
+    at_once(write, 4)
+    events = jobs.events(job.id)
+    assert [event.id for event in events] == list(range(1, 23))
+    assert len({event.data.get("message") for event in events[2:]}) == 20
+
+
+Submit = Callable[..., list[str]]
+
+
+@pytest.fixture
+def submit(database: Database, jobs: Jobs, spec: TrainSpec) -> Submit:
+    """Queues so many trainings of an owner; returns their ids."""
+
+    def create(owner: str, count: int = 1) -> list[str]:
+        theirs = Jobs(database, Caller(View(owner), actor=owner))
+        own = spec.model_copy(update={"model": f"model-{owner}"})
+        return [theirs.create(own).id for _ in range(count)]
+
+    return create
+
+
+def next_ids(jobs: Claims, count: int, *, end: bool = True) -> list[str]:
+    """Ids of the next jobs, each of which has ended before the next one is claimed, if `end`."""
+    ids = []
+    for _ in range(count):
+        claim = jobs.claim_next("worker", LEASE)
+        assert claim is not None
+        ids.append(claim.job_id)
+        if end:
+            jobs.finish(claim, JobStatus.SUCCEEDED)
+    return ids
+
+
+def in_order(found: Sequence[Job]) -> list[str]:
+    """Ids by their queue position."""
+    places = {job.queue_position: job.id for job in found if job.queue_position is not None}
+    assert sorted(places) == list(range(1, len(places) + 1))
+    return [places[place] for place in sorted(places)]
+
+
+def test_owners_take_turns_and_the_places_said_so(jobs: Jobs, submit: Submit) -> None:
+    a, b, c = submit("ada", 5), submit("ben", 2), submit("cy", 3)
+    promised = in_order(jobs.list(limit=100).data)
+    assert promised == [a[0], b[0], c[0], a[1], b[1], c[1], a[2], c[2], a[3], a[4]]
+    assert list(jobs.queued_ids()) == promised
+    assert next_ids(jobs, 10) == promised
+
+
+def test_whoever_comes_back_gets_no_missed_turns(jobs: Jobs, submit: Submit) -> None:
+    first = submit("ada")
+    assert next_ids(jobs, 1) == first
+    b = submit("ben", 4)
+    assert next_ids(jobs, 2) == b[:2]
+    a = submit("ada", 3)
+    assert next_ids(jobs, 5) == [a[0], b[2], a[1], b[3], a[2]]
+
+
+def test_whoever_has_fewer_running_jobs_is_next(jobs: Jobs, submit: Submit) -> None:
+    a = submit("ada", 5)
+    assert next_ids(jobs, 3, end=False) == a[:3], "alone, an owner gets every worker"
+    b = submit("ben", 4)
+    promised = in_order(jobs.list(limit=100).data)
+    assert promised == [b[0], b[1], b[2], a[3], b[3], a[4]]
+    assert next_ids(jobs, 6, end=False) == promised
+    assert jobs.claim_next("worker", LEASE) is None
+
+
+def test_workers_woken_at_once_get_one_job_each(database: Database, submit: Submit) -> None:
+    ids = [*submit("ada", 5), *submit("ben", 3)]
+    claims = at_once(lambda i: Claims(database).claim_next(f"worker {i}", LEASE), 10)
+    assert sorted(claim.job_id for claim in claims if claim is not None) == sorted(ids)
+
+
+def test_whatever_runs_and_waits_the_next_is_the_first_in_order(jobs: Jobs, submit: Submit) -> None:
+    """What each claim asks for alone is the first of the order that all places follow."""
+    random_, running = random.Random(0), list[Claim]()
+    for _ in range(40):
+        if random_.random() < 0.5:
+            submit(random_.choice(("ada", "ben", "cy", "")))
+        if running and random_.random() < 0.4:
+            jobs.finish(running.pop(random_.randrange(len(running))), JobStatus.SUCCEEDED)
+        promised = list(jobs.queued_ids())
+        claim = jobs.claim_next("worker", LEASE) if random_.random() < 0.7 else None
+        if claim is not None:
+            assert claim.job_id == promised[0]
+            running.append(claim)
+
+
+HOUR = timedelta(hours=1)
+
+
+def age(database: Database, table: type[Any], by: timedelta, column: str, **where: Any) -> None:
+    """Set a time of some rows back, as if the service had gone on for so long."""
+    changed = update(table).filter_by(**where).values({column: now() - by})
+    with database.begin() as session:
+        session.execute(changed)
+
+
+def test_the_queue_has_an_age(database: Database, jobs: Jobs, job: Job, spec: TrainSpec) -> None:
+    second = jobs.create(spec)
+    age(database, JobRow, HOUR, "queued_at", id=job.id)
+    age(database, JobRow, 2 * HOUR, "queued_at", id=second.id)
+    claimed(jobs, second.id)
+    backlog = read_backlog(database)
+    assert (backlog.queued, backlog.claimed, backlog.lease_ended) == (1, 1, 0)
+    assert backlog.oldest_seconds == pytest.approx(3600, abs=600)
+    assert backlog.jobs == {each.value: 0 for each in JobStatus} | {"queued": 1, "running": 1}
+
+
+def test_a_lost_worker_is_seen_until_taken_back(database: Database, jobs: Jobs, job: Job) -> None:
+    assert jobs.claim(job.id, "worker-1", lease_seconds=-1)
+    assert read_backlog(database).lease_ended == 1
+    jobs.reap(jobs.pulses(), max_attempts=3)
+    backlog = read_backlog(database)
+    assert (backlog.queued, backlog.claimed, backlog.lease_ended) == (1, 0, 0)
+
+
+def test_silence_is_that_of_the_stalest_claimed_job_since_its_last_event(
+    database: Database, jobs: Jobs, job: Job, spec: TrainSpec
+) -> None:
+    other = jobs.create(spec)
+    stale, fresh = claimed(jobs, job.id), claimed(jobs, other.id)
+    age(database, EventRow, HOUR, "time", job_id=job.id)
+    age(database, EventRow, 2 * HOUR, "time", job_id=other.id)
+    jobs.report(fresh, progress={"epoch": 1})
+    assert read_backlog(database).silent_seconds == pytest.approx(3600, abs=600)
+    jobs.finish(stale, JobStatus.FAILED)
+    assert read_backlog(database).silent_seconds < 600
+
+
+def test_workers_live_are_missed_and_forgotten(database: Database) -> None:
+    workers, started = Workers(database), now()
+    for worker, device in (("a", "cpu"), ("b", "cuda"), ("c", "cuda"), ("d", "cuda")):
+        workers.beat(worker, device, started)
+    age(database, WorkerRow, timedelta(minutes=5), "heartbeat_at", id="b")
+    age(database, WorkerRow, HOUR, "heartbeat_at", id="d")
+    backlog = read_backlog(database)
+    assert backlog.live_workers == {"cpu": 1, "cuda": 1}
+    assert backlog.known_workers == {"cpu": 1, "cuda": 2}
+    workers.leave("c")
+    assert read_backlog(database).live_workers == {"cpu": 1, "cuda": 0}
+    assert read_backlog(database).known_workers == {"cpu": 1, "cuda": 1}

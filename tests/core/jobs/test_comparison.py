@@ -59,9 +59,7 @@ def publish(jobs: Jobs, registry: Registry, artifact: Path) -> Publish:
     return act
 
 
-def test_a_training_that_fails_stops_no_other_and_is_named(
-    jobs: Jobs, whole: Job, publish: Publish
-) -> None:
+def test_a_training_that_fails_is_named(jobs: Jobs, whole: Job, publish: Publish) -> None:
     first, second, third = jobs.parts(whole.id)
     jobs.finish(claimed(jobs, first.id), JobStatus.FAILED, error=ERROR)
     assert statuses(jobs, whole) == ["failed", "queued", "queued"]

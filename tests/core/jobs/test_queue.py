@@ -66,9 +66,7 @@ def taken(settings: Settings, number: int, consumers: int = 1) -> list[tuple[str
     return [message for thread in threads for message in thread.taken]
 
 
-def test_a_wake_up_waits_for_a_consumer_and_keeps_its_place(
-    queue: Queue, settings: Settings
-) -> None:
+def test_a_wake_up_waits_and_keeps_its_place(queue: Queue, settings: Settings) -> None:
     queue.check()
     sent = [f"job_{i}" for i in range(12)]
     for job_id in sent:

@@ -1,13 +1,19 @@
-"""The budget of memory: all or nothing, in order, for a limited time."""
+"""Memory and places: shared between callers, bounded by what the machine has, given back."""
 
+import os
 import random
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from threading import Lock, Thread
 
+import psutil
 import pytest
 
 from core.exceptions import Unavailable
 from core.process.memory_budget import RETRY_AFTER_SECONDS, MemoryBudget
+from core.process.resources import available_bytes, available_cores
+from core.process.shared_bound import SharedBound
 from tests.core.together import at_once
 from tests.waiting import wait_until
 
@@ -109,3 +115,74 @@ def test_who_holds_least_is_next() -> None:
     for thread in threads:
         thread.join()
     assert order == ["ben", "anna"]
+
+
+def filled(bound: SharedBound, callers: int) -> list[int]:
+    """What callers hold who each take one, in turns, as long as any may."""
+    while any(has_room := [bound.has_room(i) for i in range(callers)]):
+        for i in range(callers):
+            if has_room[i] and bound.has_room(i):
+                bound.change(i, 1)
+    return [bound.of(i) for i in range(callers)]
+
+
+@pytest.mark.parametrize(("part", "callers"), [(1, 1), (1, 10), (3, 2), (3, 3)])
+def test_all_get_the_same_and_leave_room_for_one_more(part: int, callers: int) -> None:
+    """The fixed point is part × total ÷ (1 + part × callers): Choudhury and Hahne, equation 3."""
+    bound = SharedBound(12_000, part)
+    each = Fraction(part * 12_000, 1 + part * callers)
+    held = filled(bound, callers)
+    assert all(abs(one - each) <= 1 for one in held)
+    assert bound.has_room("another", int(each) // (2 + part))
+    for caller, one in enumerate(held):
+        bound.change(caller, -one)
+    assert (bound.held, dict(bound._held)) == (0, {}), "what is given back is free again"
+
+
+def test_a_caller_that_came_first_does_not_keep_others_out() -> None:
+    bound = SharedBound(100)
+    while bound.has_room("first"):
+        bound.change("first", 1)
+    assert bound.of("first") == 50
+    while bound.has_room("second"):
+        bound.change("second", 1)
+    assert bound.of("second") == 25
+    assert not bound.has_room("first")
+    bound.change("first", -50)
+    assert bound.has_room("first", 25)
+    assert not bound.has_room("first", 38)
+
+
+MASK = len(os.sched_getaffinity(0))
+MACHINE = psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [
+        ("max 100000", MASK),
+        ("150000 100000", 1),
+        ("5000 100000", 1),
+        (f"{100000 * (MASK + 8)} 100000", MASK),
+    ],
+)
+def test_cores_of_version_2(tmp_path: Path, text: str, cores: int) -> None:
+    (tmp_path / "cpu.max").write_text(text + "\n")
+    assert available_cores(tmp_path) == cores
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("-1", MASK), ("100000", 1), ("99999", 1)])
+def test_cores_of_version_1(tmp_path: Path, quota: str, cores: int) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(quota + "\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert available_cores(tmp_path) == cores
+
+
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_the_smaller_memory_counts(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    for text, found in (("max", MACHINE), ("1048576", 2**20), (str(2**60), MACHINE)):
+        path.write_text(text + "\n")
+        assert available_bytes(tmp_path) == found

@@ -146,9 +146,7 @@ def registry_of(database: Database, store: ArtifactStore, name: str, times: int 
     return Registry(database, store, owner(name, quota=Quota(times * SIZE)))
 
 
-def test_its_bytes_count_until_it_is_deleted(
-    database: Database, store: ArtifactStore, artifact: Path
-) -> None:
+def test_its_bytes_count(database: Database, store: ArtifactStore, artifact: Path) -> None:
     ours = registry_of(database, store, "we", times=2)
     for name in ("a", "b"):
         ours.add(name, artifact, description())

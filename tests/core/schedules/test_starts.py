@@ -56,9 +56,7 @@ def test_nothing_runs_before_it_is_due(
     assert (line.action, line.actor) == ("job.create", "schedule nightly")
 
 
-def test_missed_runs_are_caught_up_once(
-    hourly: Schedules, starts: Starts, clock: Clock, jobs: Jobs
-) -> None:
+def test_missed_runs_run_once(hourly: Schedules, starts: Starts, clock: Clock, jobs: Jobs) -> None:
     clock.move(days=3, minutes=1)
     [job] = starts.start_due()
     assert starts.start_due() == []
@@ -185,9 +183,7 @@ def test_a_worker_that_lost_its_job_moves_nothing(nightly: Nightly, database: Da
     assert nightly.publish(again, spec).aliases == ("champion",)
 
 
-def test_a_run_with_nothing_new_ends_with_the_version_that_knows_the_rows(
-    nightly: Nightly, database: Database
-) -> None:
+def test_a_run_with_nothing_new_ends(nightly: Nightly, database: Database) -> None:
     runs = Runs(database)
     claim, spec = nightly.start()
     assert runs.learned(claim, spec.dataset) is None

@@ -198,9 +198,7 @@ def test_values_and_types_come_from_the_database(
 
 
 @pytest.mark.parametrize(("name", "query"), [(n, q) for n, some in REFUSED.items() for q in some])
-def test_anything_but_one_select_is_refused(
-    request: pytest.FixtureRequest, name: str, query: str
-) -> None:
+def test_one_select_is_allowed(request: pytest.FixtureRequest, name: str, query: str) -> None:
     read = request.getfixturevalue(name)
     with pytest.raises(Invalid, match="/source/query"):
         read(query)

@@ -86,9 +86,7 @@ def test_what_a_dead_upload_has_left_is_swept_in_time(
     assert names(bucket) == whole
 
 
-def test_a_damaged_or_lost_object_is_never_given_out(
-    store: S3Store, bucket: Bucket, source: Path, tmp_path: Path
-) -> None:
+def test_damage_is_not_given(store: S3Store, bucket: Bucket, source: Path, tmp_path: Path) -> None:
     store.put_directory("models/a", source)
     [damaged] = [name for name in names(bucket) if name.endswith("/b")]
     bucket.put(damaged, b"x")
@@ -103,9 +101,7 @@ def test_a_damaged_or_lost_object_is_never_given_out(
 @pytest.mark.parametrize(
     ("token", "name"), [(TOKEN, "../a"), (TOKEN, "/etc/passwd"), ("../../outside", "a")]
 )
-def test_a_description_cannot_lead_elsewhere(
-    store: S3Store, bucket: Bucket, token: str, name: str
-) -> None:
+def test_descriptions_lead_nowhere(store: S3Store, bucket: Bucket, token: str, name: str) -> None:
     file = {"name": name, "size": 1, "sha256": ""}
     content = {"token": token, "is_directory": True, "files": [file]}
     for text in (json.dumps(content), "half a li"):
@@ -142,9 +138,7 @@ def elsewhere(name: str = BUCKET) -> S3Store:
 
 
 @pytest.mark.stack
-def test_missing_buckets_and_credentials_are_told(
-    environment: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_buckets_are_told(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="has no bucket 'missing'"):
         elsewhere("missing").exists("a")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
@@ -162,17 +156,13 @@ def test_missing_buckets_and_credentials_are_told(
 
 
 @pytest.mark.stack
-def test_a_server_that_is_away_is_unavailable(
-    environment: pytest.MonkeyPatch, source: Path
-) -> None:
+def test_an_absent_server_is_unavailable(environment: pytest.MonkeyPatch, source: Path) -> None:
     environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
     with pytest.raises(Unavailable, match=r"http://127.0.0.1:\d+"):
         elsewhere().put_file("a", source / "a")
 
 
-def test_the_cache_keeps_what_was_used_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_keeps_the_last_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "GRACE_SECONDS", 0.0)
     cache, filled = Cache(tmp_path, 250), list[str]()
     for moment, name in enumerate("abacb", 1):  # b was not used for longest when c comes

@@ -45,9 +45,7 @@ def test_what_is_published_stays(any_store: ArtifactStore, source: Path) -> None
     assert (any_store.local_path("a") / "model.json").exists()
 
 
-def test_what_is_deleted_is_gone_and_may_be_replaced(
-    any_store: ArtifactStore, source: Path
-) -> None:
+def test_what_is_deleted_may_be_replaced(any_store: ArtifactStore, source: Path) -> None:
     any_store.put_file("a/b", source / "model.json")
     assert any_store.local_path("a/b").read_text() == "{}"
     any_store.delete("a/b")
@@ -59,9 +57,7 @@ def test_what_is_deleted_is_gone_and_may_be_replaced(
     assert any_store.local_path("a/b").read_text() == "12"
 
 
-def test_children_are_what_is_directly_below_a_key_and_are_deleted_with_it(
-    any_store: ArtifactStore, source: Path
-) -> None:
+def test_children_go_with_their_key(any_store: ArtifactStore, source: Path) -> None:
     for key in ("a/2", "a/10", "ab/3"):
         any_store.put_directory(key, source)
     assert any_store.children("a") == ["10", "2"]
@@ -119,9 +115,7 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path, source: Path) ->
         store.put_directory("a", source)
 
 
-def test_a_folder_that_is_away_is_no_deleted_artifact(
-    store: DirectoryStore, source: Path, tmp_path: Path
-) -> None:
+def test_an_absent_folder_is_no_loss(store: DirectoryStore, source: Path, tmp_path: Path) -> None:
     """A disk that is not mounted leaves no folder, or an empty one."""
     store.put_directory("models/a", source)
     with pytest.raises(NotFound):

@@ -62,9 +62,7 @@ def only(webhooks: Webhooks) -> Delivery:
     return delivery
 
 
-def test_an_event_is_told_to_its_owners_webhooks_that_want_it(
-    database: Database, of: Of, anna: Webhooks
-) -> None:
+def test_an_event_is_told_to_its_owners_hooks(database: Database, of: Of, anna: Webhooks) -> None:
     wants = anna.create(URL, [MOVED, EventType.JOB_FAILED])
     other = anna.create(URL, [EventType.JOB_FAILED])
     bens = of("ben").create(URL, [MOVED])
@@ -138,9 +136,7 @@ def test_a_worker_that_died_leaves_its_delivery_to_another(
     assert [line["response_status"] for line in only(anna).log] == [204]
 
 
-def test_a_failure_is_tried_again_by_the_schedule_and_then_given_up(
-    database: Database, anna: Webhooks, deliveries: Deliveries
-) -> None:
+def test_failures_are_repeated(database: Database, anna: Webhooks, deliveries: Deliveries) -> None:
     anna.create(URL, [MOVED])
     happen(database)
     pauses = []

@@ -75,9 +75,7 @@ def test_predictions_are_those_of_the_route(
     assert "blue" in " ".join(found["rows"][1]["reasons"])
 
 
-def test_wrong_arguments_are_told_with_what_would_be_right(
-    service: Service, version: Version
-) -> None:
+def test_wrong_arguments_are_told_what_is_right(service: Service, version: Version) -> None:
     dataset = version["dataset"]
     asked: list[tuple[str, dict[str, Any], str]] = [
         ("predict", {"model": "small"}, "rows: is required"),
@@ -127,9 +125,7 @@ def test_files_are_read_on_the_users_machine(service: Service, table: Path) -> N
     assert (found["rows"], len(found["columns"])) == (60, 4)
 
 
-def test_a_training_starts_only_when_it_is_confirmed(
-    service: Service, client: Client, version: Version
-) -> None:
+def test_trainings_are_confirmed(service: Service, client: Client, version: Version) -> None:
     async def train(session: Session) -> Any:
         wanted = {"dataset": version["dataset"], "target": "y", "model": "agents", "settings": TINY}
         planned = await session("train", **wanted)

@@ -21,9 +21,7 @@ ROWS = [{"x0": 0.25, "x1": -1.5, "kind": "odd"}, {"x0": None, "x1": 2.0, "kind":
 
 
 @pytest.mark.slow
-def test_a_killed_service_lives_on_where_its_backup_is_restored(
-    tmp_path: Path, table: Path
-) -> None:
+def test_a_killed_service_lives_on_in_its_backup(tmp_path: Path, table: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
     data, again = (tmp_path / name / "data" for name in ("first", "second"))

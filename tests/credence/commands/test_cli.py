@@ -1,4 +1,4 @@
-"""The command line as a whole, and the commands that show and change what a service has."""
+"""The command line: lists, exits, keys, sources, schedules, webhooks."""
 
 import csv
 import json
@@ -6,12 +6,18 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from credence.types import Version
+from core.webhooks.event_types import EventType
+from credence.client import Client
+from credence.exceptions import CredenceAPIError
+from credence.types import Version, WebhookEvent
+from tests.core.webhooks.receiving import Receiving
 from tests.credence.invoking import NOBODY, command, printed
-from tests.credence.running import Service, credence, environment
+from tests.credence.running import Service, credence, environment, serving
+from tests.waiting import wait_until
 
 HEAVY = ("torch", "pandas", "polars", "sklearn", "fastapi", "pyarrow", "numpy", "sqlalchemy")
 PROBE = f"""
@@ -52,9 +58,7 @@ def test_lists_are_tables_or_json(service: Service, version: Version, kind: str)
     assert json.loads(printed(kind, "list", "--json", url=service.url))
 
 
-def test_a_model_shows_its_variants_and_its_card_goes_into_a_file(
-    service: Service, version: Version, tmp_path: Path
-) -> None:
+def test_a_model_shows_its_variants(service: Service, version: Version, tmp_path: Path) -> None:
     shown = printed("models", "show", "small", url=service.url)
     assert "a linear model predicted the held-out rows " in shown
     assert "50%" in shown
@@ -97,9 +101,7 @@ def test_nothing_is_deleted_without_consent(service: Service, tmp_path: Path) ->
 TINY = ["--hidden", "4", "--epochs", "3"]
 
 
-def test_a_file_becomes_a_table_and_a_picture(
-    service: Service, table: Path, tmp_path: Path
-) -> None:
+def test_a_file_becomes_a_picture(service: Service, table: Path, tmp_path: Path) -> None:
     far, picture = tmp_path / "far.csv", tmp_path / "methods.html"
     with far.open("w", newline="") as file:
         rows = [[50 + i, -50 - i, "odd"] for i in range(20)]
@@ -126,3 +128,128 @@ def test_an_empty_database_gets_its_tables_and_a_newer_one_is_refused(tmp_path: 
     done = command("migrate", CREDENCE_DATABASE_URL=f"sqlite:///{path}")
     assert done.exit_code == 2
     assert "9999" in done.stderr
+
+
+def keys(data_dir: Path, *arguments: str) -> list[str]:
+    """The lines that a command prints; it must succeed."""
+    return printed("keys", *arguments, "--data-dir", str(data_dir)).splitlines()
+
+
+def test_a_key_is_printed_once_listed_and_revoked(tmp_path: Path) -> None:
+    (text,) = keys(tmp_path, "create", "--name", "laptop", "--scope", "predict")
+    assert text.startswith("cred_")
+    listed = "\n".join(keys(tmp_path, "list", "--json"))
+    assert text not in listed
+    (key,) = json.loads(listed)
+    assert (key["name"], key["scope"], key["revoked_at"]) == ("laptop", "predict", None)
+    keys(tmp_path, "revoke", key["id"], "--yes")
+    again = command("keys", "revoke", key["id"], "--yes", "--data-dir", str(tmp_path))
+    assert again.exit_code == 1
+    wrong = command("keys", "create", "--name", "x", "--scope", "all", "--data-dir", str(tmp_path))
+    assert wrong.exit_code == 2
+    assert all(scope in wrong.stderr for scope in ("predict", "train", "admin"))
+
+
+def test_a_service_for_other_machines_asks_for_a_key(tmp_path: Path) -> None:
+    (text,) = keys(tmp_path / "data", "create", "--name", "first", "--scope", "train")
+    with serving(tmp_path, "api", "--host", "0.0.0.0") as service:
+        url = service.url.replace("0.0.0.0", "127.0.0.1")
+        without = command("models", "list", url=url)
+        assert without.exit_code == 1
+        assert "CREDENCE_KEY" in without.stderr
+        printed("models", "list", url=url, CREDENCE_KEY=f"{text}\n")
+        with Client(url, key="cred_wrong") as client, pytest.raises(CredenceAPIError) as error:
+            list(client.jobs())
+        assert error.value.status == 401
+        assert "cred_wrong" not in str(error.value)
+    assert text not in service.log_file.read_text()
+
+
+QUICK = {"target": "y", "training": {"epochs": 4}, "network": {"hidden": [8]}, "pruning": []}
+
+
+def test_a_source_is_added_and_refreshed(service: Service, lake: Path) -> None:
+    source = ["--source", f"file://{lake}/pair/*.csv", "--name", "pair"]
+    added = json.loads(printed("datasets", "add", *source, "--json", url=service.url))
+    same = command("datasets", "refresh", added["id"], url=service.url)
+    assert "the same data set" in same.stderr
+    (lake / "pair" / "b.csv").write_text("x;y\n5,5;6\n")
+    changed = json.loads(printed("datasets", "refresh", added["id"], "--json", url=service.url))
+    assert (changed["rows"], changed["refreshed_from"]) == (3, added["id"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--database", "shop"],
+        ["--source", "s3://b/a", "--database", "x", "--query", "SELECT 1"],
+    ],
+)
+def test_one_kind_of_source_is_asked_for(options: list[str]) -> None:
+    done = command("datasets", "add", *options)
+    assert done.exit_code == 2
+    assert "--source" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def dataset(client: Client, lake: Path) -> str:
+    rows = "\n".join(f"{i},{3 * i + i % 7}" for i in range(300))
+    (lake / "long.csv").write_text(f"x,y\n{rows}\n")
+    return client.read_source("rows", f"file://{lake}/long.csv")["id"]
+
+
+def test_a_schedule_is_added_and_removed(service: Service, dataset: str, tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(QUICK))
+    options = ["--dataset", dataset, "--train", str(request), "--max-loss", "50"]
+    when = ["--cron", "0 3 * * *", "--time-zone", "Europe/Paris", "--min-coverage", "0.1"]
+    printed("schedules", "add", "nightly", *options, *when, url=service.url)
+    (listed,) = json.loads(printed("schedules", "list", "--json", url=service.url))
+    assert listed["gate"] == {"metric": "log_likelihood", "max_loss": 50.0, "min_coverage": 0.1}
+    assert listed["train"] == {"model": "nightly", "alias": "champion", "dataset": dataset} | QUICK
+    ran = printed("schedules", "run", "nightly", url=service.url)
+    assert "run 1 of nightly: passed" in ran
+    assert "Europe/Paris" in printed("schedules", "show", "nightly", url=service.url)
+    printed("schedules", "remove", "nightly", "--yes", url=service.url)
+    assert json.loads(printed("schedules", "list", "--json", url=service.url)) == []
+    for text in ("{", "[]"):
+        request.write_text(text)
+        refused = command("schedules", "add", "x", "--train", str(request), "--on-refresh")
+        assert refused.exit_code == 2
+
+
+def failed_job(client: Client) -> str:
+    """A training that diverges at once."""
+    columns = {"x": [1.0, 2.0, 3.0, 4.0] * 10, "y": [1.0, 2.0, 3.0, 4.0] * 10}
+    body = {"model": "m", "data": {"columns": columns}, "target": "y"}
+    wild = {"optimizer": "sgd", "learning_rate": 100.0, "gradient_clip": 1e6, "epochs": 20}
+    job = client.submit_train(body | {"training": wild})
+    return client.wait(job["id"], poll_seconds=0.1)["id"]
+
+
+def test_a_webhook_is_added(service: Service, client: Client, receiving: Receiving) -> None:
+    add = ["webhooks", "add", f"http://127.0.0.1:{receiving.port}/hook", "--event", "job.failed"]
+    made = json.loads(printed(*add, "--json", url=service.url))
+    receiving.secret = made["secret"]
+    listed = printed("webhooks", "list", url=service.url)
+    assert made["id"] in listed
+    assert made["secret"] not in listed
+    job = failed_job(client)
+    wait_until(lambda: receiving.types == ["job.failed"])
+    assert receiving.messages[0][1]["data"]["id"] == job
+    wait_until(lambda: next(client.deliveries(made["id"]))["status"] == "delivered")
+    delivery = next(client.deliveries(made["id"]))
+    assert delivery["id"] in printed("webhooks", "deliveries", made["id"], url=service.url)
+    printed("webhooks", "replay", made["id"], delivery["id"], url=service.url)
+    wait_until(lambda: receiving.ids == [delivery["id"]] * 2)
+    wait_until(lambda: next(client.deliveries(made["id"]))["attempts"] == 2)
+    assert client.webhook(made["id"])["failing_since"] is None
+    printed("webhooks", "enable", made["id"], url=service.url)
+    printed("webhooks", "remove", made["id"], "--yes", url=service.url)
+    assert made["id"] not in printed("webhooks", "list", url=service.url)
+    assert made["secret"] not in service.log_file.read_text()
+
+
+def test_the_client_knows_every_event() -> None:
+    assert get_args(WebhookEvent) == tuple(EventType)

@@ -131,9 +131,7 @@ def test_graphs_answer_what_the_engine_does(case: str, tmp_path: Path) -> None:
     assert all(len(values) == 1 for values in one), "any number of rows"
 
 
-def test_the_command_writes_a_graph_with_what_it_means(
-    client: Client, version: Version, tmp_path: Path
-) -> None:
+def test_a_graph_says_what_it_means(client: Client, version: Version, tmp_path: Path) -> None:
     path = tmp_path / "small.pt2"
     options = ("--format", "torch", "--posterior", "mean", "-o", str(path))
     printed("models", "export", "small", "1", *options, url=client.url)
@@ -148,9 +146,7 @@ def test_the_command_writes_a_graph_with_what_it_means(
     assert epistemic.tolist() == [0.0, 0.0]
 
 
-def test_what_has_no_graph_is_refused_before_it_is_traced(
-    client: Client, version: Version, tmp_path: Path
-) -> None:
+def test_what_has_no_graph_is_refused(client: Client, version: Version, tmp_path: Path) -> None:
     export = ["models", "export", "small", "--format", "torch", "--prune", "0.3"]
     refused = command(*export, url=client.url)
     assert refused.exit_code == 2

@@ -55,9 +55,7 @@ def test_a_file_of_many_series_is_forecast(service: Service, model: str, shops: 
     assert [rows[0]["time"][:10], rows[3]["time"][:10]] == ends
 
 
-def test_a_prediction_says_which_series_when_and_what_is_unusual(
-    client: Client, model: str, shops: Path
-) -> None:
+def test_a_prediction_says_which_series_and_when(client: Client, model: str, shops: Path) -> None:
     rows = pd.read_csv(shops)
     asked: Any = {"exceeds": [50.0], "anomalies": 2, "seed": 1}
     found = client.model(model).predict(rows, **asked)

@@ -64,9 +64,7 @@ def alive(ids: list[int]) -> list[int]:
     return found
 
 
-def test_sigterm_stops_all_and_the_running_job_goes_back_to_the_queue(
-    tmp_path: Path, table: Path
-) -> None:
+def test_sigterm_stops_all_and_the_job_goes_back(tmp_path: Path, table: Path) -> None:
     with serving(tmp_path) as service:
         with Client(service.url) as client:
             job = start_long_job(client, table)
@@ -88,7 +86,7 @@ def test_a_stop_during_a_training_takes_less_than_ten_seconds(tmp_path: Path, ta
         assert service.process.wait(slowness() * STOP_SECONDS) == 0
 
 
-def test_a_dead_worker_is_replaced_and_a_killed_supervisor_takes_its_worker_along(
+def test_a_dead_worker_is_replaced_and_follows_its_supervisor(
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path) as service:
@@ -120,9 +118,7 @@ def test_restarts_are_further_and_further_apart() -> None:
 
 
 @pytest.mark.timeout(1200)
-def test_a_killed_workers_job_goes_on_at_once_to_the_same_model(
-    tmp_path: Path, table: Path
-) -> None:
+def test_a_killed_workers_job_goes_on_to_the_same_model(tmp_path: Path, table: Path) -> None:
     """With a lease of an hour: nobody waits for it, because the parent knows."""
     often = {"CREDENCE_LEASE_SECONDS": "3600", "CREDENCE_CHECKPOINT_SECONDS": "0.1"}
     long = {"training": {"epochs": 1500, "patience": 1500}, "network": {"hidden": [8]}}

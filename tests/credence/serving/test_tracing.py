@@ -159,9 +159,7 @@ def lines(service: Service, **values: object) -> list[dict[str, Any]]:
     return [line for line in parsed if values.items() <= line.items()]
 
 
-def test_the_logs_of_api_and_worker_are_joined_by_the_request_id(
-    service: Service, job: dict[str, Any]
-) -> None:
+def test_logs_are_joined_by_the_request_id(service: Service, job: dict[str, Any]) -> None:
     for message in ("request", "job started", "job succeeded"):
         wait_until(partial(lines, service, request_id="request-7", message=message))
     found = lines(service, request_id="request-7")

@@ -1,12 +1,14 @@
-"""Calibration against known factors and guarantees, and who sees which rows."""
+"""Calibration: scales, temperatures, conformal intervals, and repeated rows by weight."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from models.config import (
     BBBConfig,
@@ -17,22 +19,27 @@ from models.config import (
     SplitTime,
     TrainingConfig,
 )
+from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import (
+    Calibration,
     ClassCalibration,
     LabelledMixture,
     NumberCalibration,
+    fit_calibration,
     fit_scale,
 )
 from models.evaluation.conformal_rank import order_statistics
+from models.evaluation.metrics import row_scores, summarise
 from models.exceptions import InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, divide_rows
-from models.likelihoods.mixture import CategoricalMixture
+from models.likelihoods.mixture import CategoricalMixture, Mixture
 from models.likelihoods.number_mixture import NumberMixture
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
+from tests.models.nested import assert_close
 
 QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
 X = {"x": np.linspace(-1, 1, 5)}
@@ -204,3 +211,55 @@ def test_classes_have_a_temperature_and_sets_for_intervals() -> None:
         with pytest.raises(InvalidInput) as caught:
             one.resolve(options)
         assert caught.value.path == "/interval_kinds"
+
+
+ROWS = 47
+RANDOM = np.random.default_rng(3)
+WEIGHTS = torch.from_numpy(RANDOM.integers(0, 5, ROWS).astype(np.float32))
+TIMES = WEIGHTS.long()
+MEAN = torch.from_numpy(RANDOM.normal(size=ROWS))
+NUMBERS = MEAN + torch.from_numpy(RANDOM.normal(size=ROWS))
+LOGITS = torch.from_numpy(RANDOM.normal(size=(2, ROWS, 3)))
+CLASSES = torch.from_numpy(RANDOM.integers(0, 3, ROWS))
+
+
+def _numbers(rows: Tensor) -> tuple[Mixture, Tensor]:
+    means = torch.stack([MEAN[rows], MEAN[rows] + 0.1])
+    return NumberMixture.gaussian(means, torch.full_like(means, 0.5)), NUMBERS[rows]
+
+
+def _classes(rows: Tensor) -> tuple[Mixture, Tensor]:
+    return CategoricalMixture(LOGITS[:, rows]), CLASSES[rows]
+
+
+Make = Callable[[Tensor], tuple[Mixture, Tensor]]
+
+
+def _both(make: Make) -> tuple[LabelledMixture, LabelledMixture]:
+    """Rows with weights, and the same rows repeated."""
+    every = torch.arange(ROWS)
+    return LabelledMixture(*make(every), WEIGHTS), LabelledMixture(
+        *make(every.repeat_interleave(TIMES)), None
+    )
+
+
+def _calibrate(one: LabelledMixture) -> Calibration:
+    return fit_calibration([one], [one])
+
+
+@pytest.mark.parametrize("make", [_numbers, _classes])
+def test_calibration_and_all_metrics_are_those_of_repeated_rows(make: Make) -> None:
+    weighted, repeated = _both(make)
+    scores = row_scores(weighted, _calibrate(weighted))
+    others = row_scores(repeated, _calibrate(repeated))
+    found = summarise(scores) | selective_metrics(scores)
+    assert found["weight"] == float(WEIGHTS.sum()) == len(repeated.targets)
+    assert found["rows"] == int((WEIGHTS > 0).sum())
+    wanted = summarise(others) | selective_metrics(others)
+    assert_close(found, wanted, ignored=("rows", "weight"))
+
+
+def test_conformal_quantiles_are_those_of_repeated_rows() -> None:
+    found, wanted = map(_calibrate, _both(_numbers))
+    for level in (0.05, 0.5, 0.9, 0.995):
+        assert found.score(level) == pytest.approx(wanted.score(level), rel=1e-6)

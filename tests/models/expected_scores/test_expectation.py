@@ -1,4 +1,4 @@
-"""Expected scores against the scores of labels whose distribution is known."""
+"""Scores that are expected without labels, and the labels that samples give."""
 
 import math
 from collections.abc import Sequence
@@ -8,14 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from models.evaluation.calibration import LabelledMixture
 from models.evaluation.detector import Detector
 from models.evaluation.exact_tests import binomial_up_to
 from models.expected_scores.expectation import Expectation, Promise, compare_unlike, expect
-from models.expected_scores.simulation import Simulated, simulate
+from models.expected_scores.simulation import Simulated, draw_labels, simulate
 from models.likelihoods.mixture import CategoricalMixture, Mixture
-from models.likelihoods.number_mixture import NumberMixture
+from models.likelihoods.number_mixture import Integrated, NumberMixture
+from tests.models.prediction.shaped_cases import Case
 
 LEVEL = 0.9
 REPETITIONS = 40
@@ -77,7 +79,7 @@ def inside(found: Sequence[dict[str, Expectation]], name: str) -> list[bool]:
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.5])
-def test_intervals_contain_the_scores_of_shifted_rows_as_often_as_they_promise(
+def test_intervals_contain_the_scores_of_shifted_rows(
     factor: float,
 ) -> None:
     """Whether the noise is predicted right or wrong by a factor, as the held-out rows show."""
@@ -171,8 +173,61 @@ def test_intervals_contain_the_scores_of_classes(temperature: float) -> None:
     ("flagged", "rows", "leaves"),
     [(10, 1_000, False), (40, 1_000, False), (150, 1_000, True), (1, 2, False), (9, 9, True)],
 )
-def test_rows_unlike_training_are_too_many_above_five_times_the_promise(
-    flagged: int, rows: int, *, leaves: bool
-) -> None:
+def test_rows_unlike_training_are_too_many(flagged: int, rows: int, *, leaves: bool) -> None:
     detector = Detector("surprise", threshold=2.0, false_alarm_rate=0.01, rows=1_000)
     assert compare_unlike(flagged, rows, detector).leaves == leaves
+
+
+WORLDS = 20_000
+# Of the largest distance between two distribution functions, times √n: exceeded with 1e-6.
+KOLMOGOROV = 2.7
+
+
+def noise() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def test_labels_of_a_gaussian_mixture_are_those_of_its_samples() -> None:
+    means = torch.tensor([[0.0, 5.0], [10.0, -5.0]], dtype=torch.float64)
+    spread, each = torch.full_like(means, 0.3), torch.full_like(means, 0.5)
+    mixture = NumberMixture.gaussian(means, each, Integrated(spread, each))
+    labels = draw_labels(mixture, WORLDS, noise())
+    for sample, part in enumerate(labels.chunk(2)):
+        expected = means[sample].numpy()
+        assert part.mean(0).numpy() == pytest.approx(expected, abs=5 * np.sqrt(0.8 / WORLDS * 2))
+        assert part.var(0).numpy() == pytest.approx([0.8, 0.8], rel=0.08)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("log", "logistic", 3),
+        Case("identity", "normal", 2),
+        Case("logit", "normal", 2, atoms=(0.0,)),
+        Case("power", "logistic", 2, atoms=(0.0,), integer=True),
+    ],
+    ids=str,
+)
+def test_labels_of_a_shape_follow_its_distribution_function(case: Case) -> None:
+    mixture = case.mixture
+    labels = draw_labels(mixture, WORLDS, noise())
+    for row in range(labels.shape[1]):
+        found = labels[:, row]
+        points = found.unique()[:: max(1, len(found.unique()) // 200)]
+        one = mixture.of_rows(torch.tensor([row]))
+        stated = torch.cat([one.cdf(point.view(1)) for point in points])
+        actual = (found.unsqueeze(0) <= points.unsqueeze(1)).double().mean(1)
+        distance = float((stated - actual).abs().max())
+        assert distance * np.sqrt(WORLDS) < KOLMOGOROV
+
+
+def test_classes_are_as_frequent_as_each_sample_says() -> None:
+    probabilities = torch.tensor([[[0.7, 0.2, 0.1]], [[0.0, 0.5, 0.5]]], dtype=torch.float64)
+    labels = draw_labels(CategoricalMixture(probabilities.log()), WORLDS, noise())
+    for sample, part in enumerate(labels.chunk(2)):
+        wanted = probabilities[sample, 0].numpy()
+        counts = np.bincount(part[:, 0].numpy(), minlength=3)
+        assert counts[wanted == 0].sum() == 0
+        possible = wanted > 0
+        test = stats.chisquare(counts[possible], len(part) * wanted[possible])
+        assert test.pvalue > 1e-6

@@ -1,14 +1,18 @@
-"""Splits and folds: groups together, times in order, each class on both sides where it can be."""
+"""Splits into folds, and rows that learn nothing from their own target."""
 
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.config import SplitBy, SplitTime, TrainingConfig
+from models.config import MLPConfig, ModelConfig, PartConfig, SplitBy, SplitTime, TrainingConfig
+from models.features.columns import ColumnProfile
 from models.features.splits import Folds, assign_folds, divide_rows, notes_on_classes
+from models.tabular.preparation import prepare
+from models.training.recipe import resolve
 
 CONFIG = TrainingConfig(calibration_fraction=0.1, stopping_fraction=0.1)
 
@@ -54,9 +58,7 @@ def test_groups_are_ordered_so_that_no_class_is_left_out() -> None:
 
 
 @given(rows=st.integers(2, 300), count=st.integers(2, 8), members=st.integers(1, 24))
-def test_each_row_is_left_out_by_the_members_of_its_fold(
-    rows: int, count: int, members: int
-) -> None:
+def test_each_row_is_left_out_by_its_fold(rows: int, count: int, members: int) -> None:
     of_row = assign_folds(TrainingConfig(folds=count), rows, None, None)
     folds = Folds(of_row, count)
     weights = folds.weights(members)
@@ -101,3 +103,62 @@ def test_each_fold_has_its_share_of_a_rare_class() -> None:
     classes = np.array([0] * 192 + [1] * 8)
     of_row = assign_folds(TrainingConfig(folds=4), 200, None, classes).numpy()
     np.testing.assert_array_equal(np.bincount(of_row[classes == 1], minlength=4), 2)
+
+
+ROWS, LEVELS = 1_200, 400
+TYPES = {"x": "number", "shop": "category", "y": "number"}
+
+
+def columns(rows: int = ROWS) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    names = np.array([f"shop {i}" for i in range(LEVELS)], dtype=object)
+    index, x = random.integers(0, LEVELS, rows), random.exponential(size=rows)
+    effects = random.normal(size=LEVELS)
+    y = effects[index] + np.sin(3 * x) + 0.1 * random.normal(size=rows)
+    return {"x": x, "shop": names[index], "y": y}
+
+
+@pytest.fixture
+def config() -> ModelConfig:
+    part = PartConfig(members=2, hidden=(8,))
+    plain = PartConfig(members=1, hidden=(8,), inputs="plain")
+    asked = ModelConfig(
+        target="y",
+        network=MLPConfig(parts=(part, plain)),
+        pruning=(),
+        training=TrainingConfig(epochs=1, batch_size=256, learning_rate=0.01),
+    )
+    profiles = [
+        ColumnProfile(name=n, type=t, levels=("a",) * 50 if t == "category" else None)
+        for n, t in TYPES.items()
+    ]
+    return resolve(asked, profiles, ROWS)
+
+
+def test_no_row_learns_from_its_own_target(config: ModelConfig) -> None:
+    """In rows that were learned from, effects hardly follow the noise; with their own targets they
+    would: a level of three rows has a third of each row's noise."""
+    table, random = columns(), np.random.default_rng(1)
+    table["y"] = random.normal(size=ROWS)
+    problem = prepare(table, TYPES, config)
+    encoder = problem.model.encoder
+    at = int(np.flatnonzero(encoder.feature_of[encoder.plain_columns] == 1)[0])
+    learned = encoder.expand(problem.rows.inputs)[:, at].numpy()
+    held_out = encoder.expand(problem.scores.inputs)[:, at].numpy()
+    correlation = np.corrcoef(learned, problem.rows.targets.numpy())[0, 1]
+    assert abs(correlation) < 0.15  # five standard errors of 1,000 rows
+    assert held_out.std() > 0
+
+
+def test_rows_of_a_group_learn_nothing_from_each_others_targets(config: ModelConfig) -> None:
+    """Every shop is in one group, so that no row has a shop that it knows from other groups."""
+    table, groups = columns(), np.array([f"group {i}" for i in range(60)], dtype=object)
+    number = np.array([int(shop.removeprefix("shop ")) for shop in table["shop"]])
+    table["group"] = groups[number % 60]
+    training = replace(config.training, split=SplitBy(by="group"))
+    problem = prepare(table, TYPES | {"group": "category"}, replace(config, training=training))
+    encoder = problem.model.encoder
+    plain = encoder.feature_of[encoder.plain_columns] == 1
+    effect, certainty = np.flatnonzero(plain)[:2]
+    learned = encoder.expand(problem.rows.inputs)
+    assert (learned[:, [effect, certainty]] == 0).all()

@@ -8,9 +8,9 @@ import numpy as np
 from models.config import BBBConfig, ForecastConfig, ModelConfig, RecurrentConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
 from models.features.scales import LogScale
+from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
 from models.forecasting.observation import Observation
-from models.forecasting.steps import Holidays
 from models.training.recipe import resolve
 from models.training.train import train
 

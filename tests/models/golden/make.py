@@ -345,8 +345,8 @@ def brief(name: str, model: TrainedModel) -> TrainedModel:
     if isinstance(model, JointModel):
         return model.with_members(brief(name, one) for one in model.members)
     gone: Json = {"metrics": {}, "promise": None}
-    if isinstance(model, TabularModel) and model.unlike is not None:
-        model, gone = replace(model, unlike=None), gone | {"detector": None}
+    if isinstance(model, TabularModel) and model.surprise is not None:
+        model, gone = replace(model, surprise=None), gone | {"detector": None}
     variants = model.variants_by_prune.items()
     return model.with_variants({prune: replace(one, **gone) for prune, one in variants})
 

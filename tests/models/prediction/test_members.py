@@ -84,9 +84,7 @@ def _by_single_networks(
 @pytest.mark.parametrize(
     ("parts", "sampler"), [(DEEP, "monte_carlo"), (DEEP, "sobol"), (SHALLOW, "sobol")]
 )
-def test_each_member_uses_its_own_samples_of_the_seeds_sequence(
-    parts: tuple[PartConfig, ...], sampler: str
-) -> None:
+def test_each_member_uses_its_own_samples(parts: tuple[PartConfig, ...], sampler: str) -> None:
     """Within rounding of float32."""
     stack, x = _stack(parts), _randn(6, 4, seed=2)
     state = _state(stack)
@@ -193,7 +191,7 @@ def test_a_pruned_stack_drops_the_dead_units_of_each_member() -> None:
 
 
 @pytest.mark.parametrize("parts", [SHALLOW, DEEP])
-def test_one_row_of_many_samples_pauses_and_what_runs_meanwhile_changes_nothing(
+def test_one_row_of_many_samples_pauses_without_a_change(
     parts: tuple[PartConfig, ...],
 ) -> None:
     """A row of 10,000 samples of a large network takes 0.1 s: others wait for a chunk of them."""

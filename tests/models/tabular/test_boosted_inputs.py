@@ -78,7 +78,7 @@ def model_of(raced: Chosen, number: int) -> TabularModel:
     race, problem, *_ = raced
     attempt = race.attempts[number]
     problem = joined(problem, [attempt.candidate])
-    return problem.finish(Fitting(problem, race.stages).finish(attempt.fit))
+    return problem.measured(Fitting(problem, race.stages).model_of(attempt.fit))
 
 
 @pytest.fixture(scope="module")

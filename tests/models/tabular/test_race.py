@@ -147,7 +147,7 @@ def test_what_a_process_and_the_networks_above_it_both_state_is_counted_once() -
     problem = _problem({"x": line, "y": line + random.normal(size=200)})
     problem = joined(problem, [_candidate(problem)]).above_process()
     fitting = Fitting(problem, _stages())
-    twice = fitting.finish(fitting.fit())
+    twice = fitting.model_of(fitting.fit())
     assert isinstance(twice, TabularModel)
     once, counted = problem.counted_once(twice)
     assert once.process is counted.model.process

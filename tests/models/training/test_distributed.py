@@ -111,7 +111,7 @@ def test_two_processes_fit_the_model_that_one_fits(name: str, two_ranks: Path) -
 
 
 @pytest.mark.stack
-def test_a_stop_reaches_all_ranks_and_a_resumed_run_ends_where_an_undisturbed_one_does(
+def test_a_stop_reaches_all_ranks_and_a_resumed_run_ends_the_same(
     two_ranks: Path,
 ) -> None:
     """The same bits; the second rank had no checkpoint of its own."""

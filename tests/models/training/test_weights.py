@@ -1,4 +1,4 @@
-"""Row weights end to end: 0 is as good as absent, and whole weights as good as repeated rows."""
+"""Weights of rows and of classes."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from models.config import (
     BBBConfig,
@@ -19,6 +20,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.rows import Rows
+from models.features.weights import with_class_weights
 from models.inference.chains import LogPosterior
 from models.inference.point import DrawsState
 from models.inference.registry import build_method
@@ -172,3 +174,60 @@ def test_the_density_of_chains_is_that_of_repeated_rows() -> None:
         for some in (rows, repeated)
     ]
     torch.testing.assert_close(terms[0].log_density, terms[1].log_density, rtol=1e-5, atol=1e-4)
+
+
+CLASS_ROWS = 300
+BALANCED = TrainingConfig(epochs=3, batch_size=32, class_weight="balanced", background=0)
+CLASS_TYPES = {"x": "number", "c": "category", "w": "number"}
+
+
+def _class_columns() -> Columns:
+    random = np.random.default_rng(0)
+    c = random.choice(["a", "b", "rare"], CLASS_ROWS, p=[0.6, 0.35, 0.05])
+    centres = {"a": -1.0, "b": 0.0, "rare": 1.0}
+    x = np.array([centres[name] for name in c]) + random.normal(size=CLASS_ROWS)
+    return {"x": x, "c": c.astype(object), "w": random.integers(1, 4, CLASS_ROWS).astype(float)}
+
+
+def _class_config(
+    method: MethodConfig, training: TrainingConfig, weight: str | None
+) -> ModelConfig:
+    used = {n: v for n, v in _class_columns().items() if n != "w" or weight is not None}
+    return resolved(
+        used,
+        target="c",
+        weight=weight,
+        method=method,
+        network=MLPConfig(hidden=(6,)),
+        training=training,
+        pruning=(),
+        reads=True,
+    )
+
+
+def test_the_weights_are_those_of_scikit_learn() -> None:
+    numbers = np.random.default_rng(0).choice(3, 200, p=[0.7, 0.25, 0.05])
+    found = with_class_weights(BALANCED, numbers, slice(None), None)
+    assert found is not None
+    assert found == pytest.approx(compute_sample_weight("balanced", numbers))
+    assert found.sum() == pytest.approx(200)
+
+
+@pytest.mark.parametrize("name", ["bbb", "map", "sgld"])
+def test_each_method_learns_what_it_learns_from_a_column_of_these_weights(name: str) -> None:
+    """The same weights as a column give the same posterior, bit for bit."""
+    columns, method = _class_columns(), METHODS[name]
+    config = _class_config(method, BALANCED, None)
+    problem = prepare(columns, CLASS_TYPES, config)
+    learned = problem.rows if problem.stopping is None else problem.refit().rows
+    names = np.array(problem.model.classes)[learned.targets.numpy()]
+    weights = compute_class_weight("balanced", classes=np.unique(names), y=names)
+    factors = dict(zip(np.unique(names).tolist(), weights, strict=True))
+    columns = {**columns, "w": np.array([factors[c] for c in columns["c"].tolist()])}
+    plain = _class_config(method, replace(BALANCED, class_weight="none"), "w")
+    plain = replace(plain, features=config.features)
+    models = [train(columns, CLASS_TYPES, one) for one in (config, plain)]
+    for one, other in zip(*(m.variants_by_prune[0.0].state.tensors() for m in models), strict=True):
+        assert torch.equal(one, other)
+    assert any("all classes are equally frequent" in note for note in models[0].notes)
+    assert isinstance(models[0], TabularModel)

@@ -117,9 +117,7 @@ def test_copies_are_a_warning_and_rows_that_are_equal_by_chance_are_not() -> Non
 
 
 @pytest.mark.parametrize("text", ["-999.00", "1.0E+36", "9999"])
-def test_the_fix_of_a_sentinel_mends_the_file_however_it_writes_it(
-    tmp_path: Path, text: str
-) -> None:
+def test_the_fix_of_a_sentinel_works_in_every_spelling(tmp_path: Path, text: str) -> None:
     path = tmp_path / "table.csv"
     rows = [f"{text if i % 20 == 0 else f'{value:.2f}'},{i / 7}" for i, value in enumerate(X)]
     path.write_text("\n".join(["a,b", *rows]))
