@@ -11,7 +11,7 @@ from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.resolution import notes_on_targets, resolve_targets
-from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
+from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.backlog import read_backlog
 from core.jobs.jobs import Job, Origin
 from core.jobs.specs import AcquireSpec, EvaluateSpec, TrainSpec
@@ -80,12 +80,9 @@ def series_in_memory(context: Context, dataset: Dataset, given: ModelConfig) -> 
         TooLarge: it is more than one request may have.
         Unavailable: too much memory is reserved by others.
     """
-    num_bytes, most = series_bytes(dataset, given), context.memory.largest
-    if num_bytes > most:
-        raise TooLarge(
-            f"the series of {dataset.rows} rows take {num_bytes} bytes of memory, and one request "
-            f"may take {most} (CREDENCE_MEMORY_BYTES): give fewer rows, or name fewer features"
-        )
+    num_bytes = series_bytes(dataset, given)
+    taker = f"the series of {dataset.rows} rows take"
+    context.memory.check(num_bytes, taker, "give fewer rows, or name fewer features")
     with context.memory.reserve("trainings", num_bytes, caller=context.caller.share):
         yield
 

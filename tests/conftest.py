@@ -11,6 +11,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+import worker  # noqa: F401 - before joblib, as there
+
 FOLDERS = {
     "attacks": "stack",
     "chaos": "stack",

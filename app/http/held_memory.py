@@ -8,7 +8,6 @@ from collections.abc import Hashable
 from fastapi import Request
 from starlette.types import Scope
 
-from core.exceptions import TooLarge
 from core.process.memory_budget import MemoryBudget, Reservation
 
 SMALL_BYTES = 64 * 2**10
@@ -59,11 +58,7 @@ class HeldMemory:
             self._reserved.pop().release()
 
     def _reserve(self, use: str, num_bytes: int) -> None:
-        if num_bytes > self._budget.largest:
-            raise TooLarge(
-                f"this takes {num_bytes} bytes of memory, and one request may take "
-                f"{self._budget.largest} (CREDENCE_MEMORY_BYTES): send fewer rows, or ask for less"
-            )
+        self._budget.check(num_bytes)
         self._reserved.append(self._budget.reserve(use, num_bytes, caller=self._caller))
 
 

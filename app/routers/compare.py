@@ -32,7 +32,7 @@ from core.jobs import comparison
 from core.jobs.specs import CompareSpec, MethodSpec
 from models.config import BBBConfig, MethodConfig, ModelConfig, Pruning
 from models.exceptions import InvalidData
-from models.features.columns import InputColumn
+from models.features.columns import ColumnProfile, InputColumn
 from models.training.recipe import resolve
 
 router = APIRouter(tags=["training"], route_class=CreatingRoute)
@@ -63,13 +63,12 @@ def compare(
     `GET /jobs/{id}/result` has the scores, as a table or as a page with charts.
     """
     dataset = find_dataset(context, request)
-    given = request.config(dataset.columns, request.method_configs(dataset.columns)[0])
-    with series_in_memory(context, dataset, given):
-        configs = _resolve(context, request, dataset)
+    given = _given(request, dataset.columns)
+    with series_in_memory(context, dataset, given[0]):
+        configs = _resolve(context, dataset, given)
     check_memory(context, dataset, configs[:1], compared=True)
     _check_out_of_distribution(context, request, dataset, configs[0])
-    sent = request.config(dataset.columns, configs[0].method)
-    notes = notes_on(context.datasets, dataset, sent, configs[0])
+    notes = notes_on(context.datasets, dataset, given[0], configs[0])
     names = comparison.names([config.method for config in configs])
     _refuse_duplicates(names)
     common: Json = {
@@ -95,25 +94,31 @@ def compare(
     return JobResponse.model_validate(job)
 
 
-def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> list[ModelConfig]:
+def _given(request: CompareRequest, columns: Sequence[ColumnProfile]) -> list[ModelConfig]:
+    """The configuration of every method, as the request has it."""
+    methods = request.method_configs(columns)
+    return [
+        replace(request.config(columns, method), pruning=_pruning(request, method, methods))
+        for method in methods
+    ]
+
+
+def _resolve(context: Context, dataset: Dataset, given: Sequence[ModelConfig]) -> list[ModelConfig]:
     """The configuration of every method, with all defaults filled in: each is fitted once.
 
     Raises:
         Invalid: has the error of each method, or the one error that all methods share.
     """
     load = partial(context.datasets.columns, dataset.id)
-    methods = request.method_configs(dataset.columns)
     configs, errors = [], []
-    for i, method in enumerate(methods):
-        config = request.config(dataset.columns, method)
-        config = replace(config, pruning=_pruning(request, method, methods))
+    for i, config in enumerate(given):
         try:
             check_holidays(config)
             configs.append(resolve(config, dataset.columns, dataset.rows, load, once=True))
         except InvalidData as error:
             errors.append((i, error))
     if errors:
-        raise Invalid(_public_errors(errors, len(methods)))
+        raise Invalid(_public_errors(errors, len(given)))
     return configs
 
 

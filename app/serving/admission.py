@@ -186,11 +186,6 @@ class Admission:
         """Requests that wait or run."""
         return self._total.requests
 
-    @property
-    def callers(self) -> int:
-        """Callers with requests that wait or run."""
-        return len(self._owns)
-
     @contextmanager
     def entered(
         self,

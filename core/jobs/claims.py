@@ -12,7 +12,6 @@ from core.database.database import Database
 from core.database.schema import JobRow, Json
 from core.jobs import events, parts, turns
 from core.jobs.events import EventType
-from core.jobs.specs import TrainSpec
 from core.jobs.transitions import (
     CLAIMED,
     FINAL,
@@ -88,13 +87,6 @@ class Claims:
                 change_claimed(session, claim, metrics=merged)
                 events.append(session, claim.job_id, "metrics", metrics)
             return status
-
-    def respecify(self, claim: Claim, spec: TrainSpec) -> None:
-        """Replace what a claimed training is to do, such as its data set by a newer one."""
-        with self._database.begin() as session:
-            lock_claimed(session, claim)
-            document = spec.model_dump(mode="json")
-            change_claimed(session, claim, spec=document, dataset=spec.dataset)
 
     def event(self, claim: Claim, type: EventType, data: Json) -> None:
         """Write an event that changes nothing else, such as a log line."""

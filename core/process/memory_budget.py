@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Condition
 from types import TracebackType
 
-from core.exceptions import Unavailable
+from core.exceptions import TooLarge, Unavailable
 from core.process.shared_bound import SharedBound
 
 WAIT_SECONDS = 30.0  # a large upload is read in about this time
@@ -75,6 +75,26 @@ class MemoryBudget:
     def largest(self) -> int:
         """The bytes that come free in the end: a larger reservation might wait for ever."""
         return (LASTING_SHARE - 1) * self.total // LASTING_SHARE
+
+    def check(
+        self,
+        num_bytes: int,
+        taker: str = "this takes",
+        advice: str = "send fewer rows, or ask for less",
+    ) -> None:
+        """
+        Args:
+            taker: what takes the bytes, with its verb.
+            advice: what the caller can do instead.
+
+        Raises:
+            TooLarge: one request would never get so many bytes.
+        """
+        if num_bytes > self.largest:
+            raise TooLarge(
+                f"{taker} {num_bytes} bytes of memory, and one request may take {self.largest} "
+                f"(CREDENCE_MEMORY_BYTES): {advice}"
+            )
 
     def reserved(self) -> Mapping[str, int]:
         """The reserved bytes by use, of all uses so far."""

@@ -1,7 +1,7 @@
 """The scores to expect on rows without labels, with an interval, beside what training promised."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -241,11 +241,6 @@ def _as_score(name: str, value: float) -> float:
 def best(name: str) -> Literal["highest", "lowest"]:
     """Which values of a score are better. Of coverage too little is worse than too much."""
     return "lowest" if name in (*ERRORS, "rmse", "brier") else "highest"
-
-
-def leaving(expected: Mapping[str, Expectation]) -> list[str]:
-    """The names of the scores that leave what was promised."""
-    return [name for name, one in expected.items() if one.leaves]
 
 
 @dataclass(frozen=True)

@@ -128,4 +128,3 @@ class Observation:
 
 
 PLAIN = Observation()
-LOGARITHM = Observation(LogScale(0.0, 0.0))

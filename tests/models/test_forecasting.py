@@ -17,7 +17,6 @@ from models.forecasting.backtest import seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.histories import History, Newest
 from models.forecasting.model import Forecaster
-from models.forecasting.observation import LOGARITHM
 from models.forecasting.origins import Origin
 from models.forecasting.rollout import Rollout
 from models.forecasting.series import Series
@@ -31,7 +30,7 @@ from models.networks import MLP
 from models.prediction.options import PredictOptions
 from models.prediction.summary import Summary
 from models.prediction.whole_draws import FittedDraws
-from tests.models.forecasting.series_cases import QUICK, fit, sales
+from tests.models.forecasting.series_cases import LOGARITHM, QUICK, fit, sales
 
 MEMORY = 2**26
 DRAWS, PATHS, HORIZON = 200, 100, 6

@@ -7,6 +7,7 @@ from typing import cast
 
 import structlog
 
+from core.exceptions import LostClaim
 from models.config import Json
 from models.exceptions import Stopped
 from models.features.columns import Columns
@@ -83,7 +84,7 @@ def _fit(
         return None, 0.0
     try:
         found = scores_of(classic.label, chosen, model.frame.season, model.horizon, should_stop)
-    except Stopped:
+    except (LostClaim, Stopped):
         raise
     except Exception:  # whatever statsforecast raises: the model itself is complete
         log.warning("a classical method could not be fitted", method=classic.label, exc_info=True)

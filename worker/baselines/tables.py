@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from core.exceptions import LostClaim
 from models.config import Json, SplitBy
 from models.evaluation.baseline import Baseline, BaselineKind
 from models.exceptions import Stopped
@@ -57,14 +58,14 @@ def with_table_baselines(
     are.
 
     Raises:
-        Stopped: the job must stop.
+        Stopped, LostClaim: from `should_stop`: the job must stop, or another worker has it.
     """
     if any(feature.type == "tensor" for feature in model.features):
         return model
     try:
         split = split or split_table(columns, model.config)
         return _compare(model, columns, types, split, should_stop)
-    except Stopped:
+    except (LostClaim, Stopped):
         raise
     except Exception:  # the model itself is complete
         log.warning("the baselines could not be compared with the model", exc_info=True)
@@ -145,7 +146,7 @@ def _score_all(task: Task, truth: Shaped[np.ndarray, "held_out"]) -> Iterator[Sc
         started = time.perf_counter()
         try:
             by_row, metrics, rows = _score(kind, task, truth)
-        except Stopped:
+        except (LostClaim, Stopped):
             raise
         except Exception:  # whatever scikit-learn raises
             log.warning("a baseline could not be fitted", baseline=kind, exc_info=True)

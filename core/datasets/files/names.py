@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 
+from core.datasets.findings.finding import Finding
 from core.names import MAX_NAME_LENGTH
 
 MAX_CUT = MAX_NAME_LENGTH - 16  # so that a number fits behind it
@@ -56,3 +57,13 @@ def joined(tops: Sequence[str], subs: Sequence[str]) -> list[str]:
         last = top or last
         found.append(f"{last} {sub}".strip())
     return found
+
+
+def left_out_index(name: str, *, unnamed: bool) -> Finding:
+    """Of a first column that holds the places of the rows."""
+    what = "which has no name and counts the rows," if unnamed else f"{name!r},"
+    return Finding(
+        code="index",
+        severity="info",
+        message=f"the first column, {what} was left out as an index: set index=false to keep it",
+    )

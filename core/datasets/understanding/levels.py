@@ -1,7 +1,5 @@
 """Columns of levels: one spelling for each, without stray blanks."""
 
-import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,11 +59,6 @@ def exact(texts: Texts, missing: tuple[str, ...] = (), *, typed: bool = False) -
     """The column as levels in which blanks and case count; only an empty text is missing."""
     column = without(texts.column, (*(() if typed else ("",)), *missing))
     return Understood(column, ColumnReading(name=texts.name, type="category", format=EXACT))
-
-
-def level_key(text: str) -> str:
-    """Equal for texts that are one level: blanks, case and the way of accents do not count."""
-    return re.sub(BLANKS_INSIDE, " ", unicodedata.normalize("NFC", text).strip()).casefold()
 
 
 def _is_prose(column: Column) -> bool:

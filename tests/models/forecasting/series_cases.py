@@ -7,11 +7,14 @@ import numpy as np
 
 from models.config import BBBConfig, ForecastConfig, ModelConfig, RecurrentConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
+from models.features.scales import LogScale
 from models.forecasting.holidays import Holidays
 from models.forecasting.model import Forecaster
+from models.forecasting.observation import Observation
 from models.training.recipe import resolve
 from models.training.train import train
 
+LOGARITHM = Observation(LogScale(0.0, 0.0))
 SMALL = RecurrentConfig(kind="rnn", hidden=(4,))
 QUICK = TrainingConfig(epochs=20, learning_rate=0.02, patience=30, fine_tune_epochs=2)
 # Short windows of values as they are.

@@ -19,7 +19,7 @@ from models.evaluation.path_calibration import (
 from models.exceptions import InvalidInput
 from models.features.columns import Columns
 from models.forecasting.forecast import Forecast
-from models.forecasting.observation import LOGARITHM, PLAIN
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.forecasting.totals.series_groups import (
     Groups,
@@ -31,6 +31,7 @@ from models.forecasting.totals.series_groups import (
 from models.forecasting.totals.sums import Spread, couple, fit_rho, fit_theta, pair
 from models.prediction.options import PredictOptions, ResolvedOptions, Totals
 from models.prediction.prediction import RowPrediction, to_prediction
+from tests.models.forecasting.series_cases import LOGARITHM
 from tests.models.functions import randn
 
 KEYS, STEPS = ("a", "b", "c"), 4

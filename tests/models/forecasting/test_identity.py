@@ -13,7 +13,6 @@ from models.config import (
 from models.features.columns import Columns
 from models.forecasting.identity import WIDTH, KeyedNetwork, key_helps, keyed_inputs, with_unseen
 from models.forecasting.model import Forecaster
-from models.forecasting.observation import LOGARITHM
 from models.forecasting.series import Series
 from models.forecasting.windows import Frame
 from models.inference.bbb import BBBState
@@ -21,7 +20,7 @@ from models.layers.tables import KeyTable
 from models.networks import Inputs, TensorSlot, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.prediction.options import PredictOptions
-from tests.models.forecasting.series_cases import PLAIN, SMALL, fit, in_panel
+from tests.models.forecasting.series_cases import LOGARITHM, PLAIN, SMALL, fit, in_panel
 
 KEYS, STEPS = 8, 40
 FRAME = Frame(context=2, season=1, observation=LOGARITHM)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from models.evaluation.calibration import NumberCalibration
 from models.forecasting.forecast import Forecast
-from models.forecasting.observation import LOGARITHM, PLAIN
+from models.forecasting.observation import PLAIN
 from models.forecasting.rollout import Paths
 from models.likelihoods.families import Family, Logistic, Normal
 from models.likelihoods.mixture import CategoricalMixture
@@ -19,6 +19,7 @@ from models.prediction.answers.numbers import QUESTIONS
 from models.prediction.answers.question import Question
 from models.prediction.options import Costs, Density, PredictOptions, ResolvedOptions
 from models.prediction.prediction import summarise
+from tests.models.forecasting.series_cases import LOGARITHM
 from tests.models.prediction.shaped_cases import CASES, ROWS, Case
 
 EXCEEDS, QUANTILES, DENSITY = QUESTIONS

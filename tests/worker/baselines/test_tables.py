@@ -1,6 +1,7 @@
 """Baselines of tables."""
 
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from core.context import Context
+from core.exceptions import LostClaim
 from core.jobs.jobs import JobStatus
 from models.artifact.files import read_model
 from models.config import SplitTime, TrainingConfig
@@ -66,6 +68,28 @@ def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(told(with_baselines(model, columns, TYPES))) == ["constant", "boosted_trees"]
     monkeypatch.setattr(tables, "split_table", lambda *_: 1 / 0)
     assert with_baselines(model, columns, TYPES) is model
+
+
+def test_fits_keep_the_filters_of_warnings() -> None:
+    """Threads of scikit-learn change them for the process, and lose them in a race."""
+    from joblib import Parallel, delayed
+
+    used = Parallel(n_jobs=4, backend="threading")(delayed(get_ident)() for _ in range(20))
+    assert set(used) == {get_ident()}
+
+
+@pytest.mark.parametrize("answers", [1, 3])  # before the import, and between two fits
+def test_a_job_that_another_worker_has_ends(answers: int) -> None:
+    remaining = iter([False] * answers)
+
+    def should_stop() -> bool:
+        if (answer := next(remaining, None)) is None:
+            raise LostClaim("another worker has the job")
+        return answer
+
+    columns = table()
+    with pytest.raises(LostClaim):
+        with_baselines(train_on(columns), columns, TYPES, should_stop)
 
 
 def test_a_job_publishes_them(context: Context, dataset: str, runner: JobRunner) -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.datasets.columns import Column
-from core.datasets.files.names import ROW_NAME, unused
+from core.datasets.files.names import ROW_NAME, left_out_index, unused
 from core.datasets.files.options import ReadingOptions
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.delimited.head import Head
@@ -30,7 +30,7 @@ def apply(
             first = first and 0 not in empty
     index = _is_index(table.column(0), head, options, unnamed=first) and table.num_columns > 1
     if index:
-        findings.append(_left_out_index(names[0], unnamed=first))
+        findings.append(left_out_index(names[0], unnamed=first))
         table = table.select(names[1:])
     elif first and head.layout.header and _are_distinct(table.column(0)):
         name = unused(ROW_NAME, set(names[1:]))
@@ -74,15 +74,6 @@ def _left_out_empty(places: list[int]) -> Finding:
         severity="info",
         message=f"empty columns without a name were left out (counting from 1: {shown}): "
         "lines begin or end with a delimiter",
-    )
-
-
-def _left_out_index(name: str, *, unnamed: bool) -> Finding:
-    what = "which has no name and counts the rows," if unnamed else f"{name!r},"
-    return Finding(
-        code="index",
-        severity="info",
-        message=f"the first column, {what} was left out as an index: set index=false to keep it",
     )
 
 

@@ -16,7 +16,7 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from core.datasets.files.names import ROW_NAME, unused
+from core.datasets.files.names import ROW_NAME, left_out_index, unused
 from core.datasets.files.options import Reading, ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.findings.finding import Finding
@@ -142,7 +142,7 @@ class _Table:
             columns = {i: c for i, c in columns.items() if i not in empty} or columns
         index = self._index(columns, options)
         if index is not None:
-            found.append(_left_out_index(names[index], counts=index in layout.unnamed))
+            found.append(left_out_index(names[index], unnamed=index in layout.unnamed))
             del columns[index]
         elif 0 in layout.unnamed and layout.header and 0 in columns:
             names[0] = unused(ROW_NAME, set(names[1:]))
@@ -185,15 +185,6 @@ def _counts(column: Any) -> bool:
         return False
     first = column[0].as_py()
     return first in (0, 1) and bool(column.to_pylist() == list(range(first, first + len(column))))
-
-
-def _left_out_index(name: str, *, counts: bool) -> Finding:
-    what = "which has no name and counts the rows," if counts else f"{name!r},"
-    return Finding(
-        code="index",
-        severity="info",
-        message=f"the first column, {what} was left out as an index: set index=false to keep it",
-    )
 
 
 def _on_sheets(name: str, others: Sequence[str]) -> Iterator[Finding]:
