@@ -278,9 +278,12 @@ class Race:
         if equal:  # the same seed would give the same weights again
             self.stages.reporter.finish_stage(problem.model.config.training.epochs or 0)
             return replace(equal[0], candidate=candidate)
-        is_small = not candidate.reads_columns and not candidate.part.hidden
-        fit = self._fit_few(problem) if is_small else Fitting(problem, self.stages, stage).fit()
+        fit = self._fit_candidate(problem, candidate, stage)
         return Attempt(candidate, fit, problem.log_scores(fit.state), problem.rows.weights)
+
+    def _fit_candidate(self, problem: FoldProblem, candidate: Candidate, stage: str) -> Fit:
+        is_small = not candidate.reads_columns and not candidate.part.hidden
+        return self._fit_few(problem) if is_small else Fitting(problem, self.stages, stage).fit()
 
     def _fit_few(self, problem: FoldProblem) -> Fit:
         """A fit of few weights to all rows at once, by L-BFGS: stochastic steps take far longer.
@@ -328,7 +331,7 @@ class Race:
             for i, attempt in enumerate(kept):
                 epochs = whole.epochs_on_all_rows(attempt.fit.best_epoch)
                 problem = joined(_in_epochs(whole, epochs), [attempt.candidate])
-                fits[i] = Fitting(problem, self.stages, f"all-rows-{i}-").fit()
+                fits[i] = self._fit_candidate(problem, attempt.candidate, f"all-rows-{i}-")
         return replace(fits[0], state=fits[0].state.joined([fit.state for fit in fits]))
 
 

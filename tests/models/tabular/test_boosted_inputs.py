@@ -96,22 +96,28 @@ def test_only_random_rows_leave_out_parts_of_folds() -> None:
         assert race.problem.takes_finer_trees == finer
 
 
-def test_trees_alone_are_a_logistic_regression_of_their_outputs() -> None:
-    """With hardly a prior: each fold is predicted from the others as scikit-learn does."""
+@pytest.mark.parametrize("raced_on", [ROWS, ROWS // 2])
+def test_trees_alone_are_a_logistic_regression_of_their_outputs(raced_on: int) -> None:
+    """With hardly a prior: each fold is predicted from the others as scikit-learn does.
+
+    A candidate that was raced on some rows is fitted to all of them in the same way.
+    """
     columns = steps(ROWS, 0)
     labels = np.where(columns["y"] > 2, "a", "b").astype(object)
     race, linear = prepared({**columns, "y": labels})
     candidate = replace(linear, likelihood=race.problem.model.config.likelihood).of_trees_alone
     problem = joined(race.problem, [candidate]).with_trees(finer=False)
-    attempt = race._fit(problem, candidate, "")
+    some = problem.thinned(raced_on)
+    fit = race._joined_fit([race._fit(some, candidate, "")], some, problem)
+    scores = problem.log_scores(fit.state)
     x = problem.task.expanded.inputs[:, -1:].numpy()
     y, folds = problem.rows.targets.numpy(), problem.folds.of_row.numpy()
     for fold in range(problem.folds.count):
         others, own = folds != fold, folds == fold
         exact = LogisticRegression(C=100).fit(x[others], y[others]).predict_log_proba(x[own])
         expected = exact[np.arange(len(exact)), y[own]]
-        np.testing.assert_allclose(attempt.scores[own], expected, atol=0.1)
-        assert attempt.scores[own].mean() == pytest.approx(expected.mean(), abs=0.01)
+        np.testing.assert_allclose(scores[own], expected, atol=0.1)
+        assert scores[own].mean() == pytest.approx(expected.mean(), abs=0.01)
 
 
 def test_the_race_takes_trees_where_they_gain_and_says_so(raced: Chosen) -> None:
