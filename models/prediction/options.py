@@ -161,6 +161,10 @@ class Totals:
         return self.series or self.groups is not None
 
 
+# What requests of one batch need not have in common: it has the intervals of all of them.
+_JOINED = ("samples", "intervals", "interval_kinds", "abstain_above")
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
     """Options for some rows or for a whole data set. None means that the model chooses."""
@@ -270,6 +274,12 @@ class BatchOptions:
         ),
     ] = None
 
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """What requests have in common that share a batch: all options that it cannot join."""
+        kinds = None if self.set_level is None else self.interval_kinds  # sets have kinds, too
+        return (kinds, *(getattr(self, f.name) for f in fields(self) if f.name not in _JOINED))
+
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions(BatchOptions):
@@ -305,12 +315,6 @@ class ResolvedOptions(PredictOptions):
     horizon: int = field()
     adapted: tuple[Adapted, ...] = ()
 
-    @property
-    def shared(self) -> tuple[Any, ...]:
-        """What requests have in common that share a batch: all options that it cannot join."""
-        kinds = None if self.set_level is None else self.interval_kinds  # sets have kinds, too
-        return (kinds, *(getattr(self, name) for name in _SHARED))
-
     def with_samples(self, samples: int) -> "ResolvedOptions":
         """These options with another number of samples."""
         return self if samples == self.samples else replace(self, samples=samples)
@@ -324,8 +328,3 @@ class ResolvedOptions(PredictOptions):
         given = {f.name: getattr(options, f.name) for f in fields(options)}
         given["samples"] = options.samples or DEFAULT_SAMPLES
         return cls(**given | resolved)
-
-
-# What requests of one batch need not have in common: it has the intervals of all of them.
-_JOINED = ("samples", "intervals", "interval_kinds", "abstain_above")
-_SHARED = tuple(f.name for f in fields(ResolvedOptions) if f.name not in _JOINED)
