@@ -25,7 +25,7 @@ from credence.commands.train import build_request, parse_setting, zoned_time
 from credence.feedback_verdict import leaves, sentence
 from credence.types import Feature, Json, RollingFeedback
 from models.evaluation.metrics import PerRowScores
-from tests.core.predictions.test_feedback import HELD_OUT, numbers
+from tests.core.predictions.test_feedback import HELD_OUT_METRICS, numbers
 from tests.credence.invoking import NOBODY, command, words
 
 FEATURES: list[Feature] = [
@@ -219,7 +219,7 @@ def test_sets_of_classes_are_json_in_csv_and_in_tables(
 def rolling(
     scores: PerRowScores, labels: int, window: int = 1000, **held_out: Any
 ) -> RollingFeedback:
-    check = check_window(scores, labels, window, [held_out or HELD_OUT])
+    check = check_window(scores, labels, window, [held_out or HELD_OUT_METRICS])
     return {"model": "m", "version": 1, "window": window, "metrics": {"check": check}}
 
 
