@@ -1,6 +1,5 @@
 """A worker carries out jobs of every kind."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from core.context import Context
 from core.datasets.dataset import Provenance
 from core.jobs.jobs import AcquireSpec, EvaluateSpec, Job, JobStatus
 from models.artifact.files import read_card, read_model
-from models.config import MLEConfig, SWAGConfig
-from tests.worker.conftest import QUICK, add_line, error_of, opened, stopping_after, train_job
+from models.config import MLEConfig
+from tests.worker.conftest import QUICK, add_line, error_of, stopping_after, train_job
 from worker import acquisition
 from worker.runner import JobRunner, describe
 
@@ -194,44 +193,3 @@ def test_a_point_estimate_has_nothing_to_learn_from_labels(
     train_job(context, dataset, method=MLEConfig(kind="mle"), pruning=())
     runner.wake()
     assert "uncertain weights" in error_of(context, _run(context, runner, pool, k=2))[1]
-
-
-ROWS = 400
-MEMORY = 8_000  # bytes, less than the encoded columns of 400 rows
-
-
-@pytest.fixture
-def streaming(tmp_path: Path) -> Iterator[Context]:
-    with opened(tmp_path, training_memory_bytes=MEMORY) as made:
-        yield made
-
-
-@pytest.fixture
-def streamed(streaming: Context) -> str:
-    return add_line(streaming, ROWS)
-
-
-def test_a_streamed_job_publishes(streaming: Context, streamed: str, runner: JobRunner) -> None:
-    train_job(streaming, streamed)
-    runner.wake()
-    stopped = train_job(streaming, streamed)
-    stopping_after(streaming, 30).wake()
-    assert streaming.jobs.get(stopped.id).status == JobStatus.QUEUED
-    assert streaming.checkpoints.exists(stopped.id)
-    runner.wake()
-    second, first = (streaming.registry.path(v) for v in streaming.registry.versions("line"))
-    for name in ("prune-0.safetensors", "prune-0.5.safetensors"):
-        assert (first / name).read_bytes() == (second / name).read_bytes()
-    model, rows = read_model(first), read_card(first)["rows"]
-    (note,) = [note for note in model.notes if note.startswith("streamed from disk")]
-    assert f"the fits read {rows['learned']} rows" in note
-    assert sum(rows[name] for name in ("learned", "calibration", "held_out")) == ROWS
-    assert {one.kind for one in model.baselines} == {"constant", "linear", "boosted_trees"}
-    assert model.variants_by_prune[0.0].metrics["rows"] == rows["held_out"]
-    assert [path for path in streaming.scratch.path.iterdir() if path.is_dir()] == []
-
-
-def test_less_memory_is_told(streaming: Context, streamed: str, runner: JobRunner) -> None:
-    job = train_job(streaming, streamed, QUICK, (), method=SWAGConfig(kind="swag"))
-    runner.wake()
-    assert "'swag'" in error_of(streaming, job)[1]
