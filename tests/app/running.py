@@ -82,6 +82,11 @@ def refused_paths(response: httpx.Response) -> list[str]:
     return [error["path"] for error in answered(response, 422).json()["errors"]]
 
 
+# Callers may wait, and work take long: on a busy machine the usual seconds refuse what a test means
+# to be answered.
+PATIENT: dict[str, Any] = {"max_queued_seconds": 600.0, "max_whole_seconds": 600.0}
+
+
 @contextmanager
 def serving(
     data_dir: Path,
@@ -91,11 +96,9 @@ def serving(
 ) -> Iterator[Service]:
     """The application under uvicorn on a free port; `overrides` are settings, `extend` adds routes.
 
-    Its callers may wait, and its work take long: on a busy machine the usual seconds refuse what a
-    test means to be answered.
+    Without overrides it is `PATIENT`.
     """
-    patient = {"max_queued_seconds": 600.0, "max_whole_seconds": 600.0} | overrides
-    api = create_app(load_settings(data_dir=data_dir, **patient))
+    api = create_app(load_settings(data_dir=data_dir, **PATIENT | overrides))
     extend(api)
     app = mount(api)
     config = uvicorn.Config(

@@ -19,7 +19,7 @@ from core.settings import load_settings
 from credence.serving import connections
 from credence.serving.api_thread import ApiThread
 from credence.serving.listener import address, listen
-from tests.app.running import Service
+from tests.app.running import PATIENT, Service
 from tests.app.serving.test_load import ROW, block, predict
 from tests.waiting import PATIENCE, wait_until
 
@@ -35,7 +35,8 @@ def data_dir(trained: Path, tmp_path: Path) -> Path:
 @contextmanager
 def api(data_dir: Path) -> Iterator[Service]:
     """The API as `credence serve` runs it, in a thread."""
-    app, listener = create_app(load_settings(data_dir=data_dir)), listen("127.0.0.1", 0)
+    app = create_app(load_settings(data_dir=data_dir, **PATIENT))
+    listener = listen("127.0.0.1", 0)
     url, thread = address("127.0.0.1", listener), ApiThread(app, listener, grace_seconds=1)
     thread.start()
     wait_until(lambda: thread.ready)
